@@ -25,6 +25,7 @@ from bench import (
     report_images,
     report_join,
     report_siege,
+    rolling,
     scale,
     scripts,
     siege,
@@ -35,7 +36,10 @@ from bench.peers import matchbox_version, nginx_version
 from bench.serving import AbsentError, BenchError
 from bench.stats import Verdict
 
-PARTS = ("scripts", "bytes", "abuse", "flood", "siege", "join", "images", "scale", "origins", "boot", "lifecycle")
+PARTS = (
+    *("scripts", "bytes", "abuse", "flood", "siege", "join"),
+    *("images", "scale", "origins", "boot", "lifecycle", "rollout"),
+)
 ROOT = Path(__file__).resolve().parent.parent
 QUICK_NODES = 8
 
@@ -113,6 +117,8 @@ def _run(options: argparse.Namespace, console: Console, folder: Path) -> list[Ve
     found_boot = _boot(options, console, folder) if "boot" in parts else None
     found_lifecycle = _lifecycle(options, console, folder) if "lifecycle" in parts else None
     verdicts += report_boot.boot_verdicts(found_boot) if found_boot else []
+    found_rollouts = _rollouts(options, console, folder) if "rollout" in parts else None
+    verdicts += rolling.verdicts(found_rollouts) if found_rollouts else []
     report.print_verdicts(console, verdicts)
     if options.output == "json":
         judged = [{**asdict(verdict), "reached": verdict.reached} for verdict in verdicts]
@@ -127,6 +133,7 @@ def _run(options: argparse.Namespace, console: Console, folder: Path) -> list[Ve
             "origins": found_origins,
             "boot": found_boot,
             "lifecycle": found_lifecycle,
+            "rollout": found_rollouts,
         }
         whole |= {name: asdict(found) for name, found in more.items() if found}
         sys.stdout.write(json.dumps(whole, indent=2) + "\n")
@@ -163,8 +170,16 @@ def _boot(options: argparse.Namespace, console: Console, folder: Path) -> boot.B
 
 def _lifecycle(options: argparse.Namespace, console: Console, folder: Path) -> lifecycle.Lifecycle:
     seconds = 15.0 if options.quick else lifecycle.SECONDS
-    found = lifecycle.measure(folder, ROOT / ".cache", seconds, options.nodes)
+    (folder / "lifecycle").mkdir()
+    found = lifecycle.measure(folder / "lifecycle", ROOT / ".cache", seconds, options.nodes)
     console.print(lifecycle.described(found), "", highlight=False)
+    return found
+
+
+def _rollouts(options: argparse.Namespace, console: Console, folder: Path) -> rolling.Rolling:
+    (folder / "rollout").mkdir()
+    found = rolling.measure(folder / "rollout", ROOT / ".cache", options.nodes, quick=options.quick)
+    console.print(rolling.described(found), "", highlight=False)
     return found
 
 

@@ -78,7 +78,7 @@ def _kept(event: dict[str, Any]) -> bool:
 
 def _who(event: dict[str, Any]) -> str:
     name = str(event["user"]["username"])
-    if name.startswith("system:node:"):
+    if name.startswith(("system:node:", "system:bootstrap:")):
         return "nodes"
     if name.startswith(_OURS):
         return f"netboot's {name.removeprefix(_OURS)}"

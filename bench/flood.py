@@ -18,7 +18,7 @@ from typing import Any
 from bench.apart import worker_processes
 from bench.procfs import rss_mib
 from bench.serving import HOST, BenchError
-from bench.site import SHIPPED, Identity, boot_path, make_site, netboot, write_paths
+from bench.site import SHIPPED, Identity, Site, boot_path, make_site, netboot, write_paths
 from bench.stats import paired
 from bench.wrk import load
 
@@ -31,6 +31,9 @@ _CONNECTIONS = 96
 """Of the flood: below `max_connections_per_address`, or it would be sent away at the door."""
 _EVERY = 0.2
 """Seconds between two questions of the known machine, from an address of its own."""
+_IDLE_WITHIN = 600.0
+"""Seconds in which a service takes over what a flood has left."""
+_WAITING = re.compile(r"^netboot_(?:journal|projection)_lag_records(?:\{[^}]*\})? (\S+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -78,8 +81,26 @@ def measure(folder: Path, rounds: int, seconds: float) -> Flood:
         capacity = load(server, write_paths(folder / "flood.paths", others), 3).per_second
         flood = Flood(capacity, seconds)
         for _ in range(rounds):
+            _wait_until_idle(site)
             flood.rounds.append(_round(site.folder / "data" / "journal", server.pid, site.port, known, others, flood))
     return flood
+
+
+def _wait_until_idle(site: Site) -> None:
+    """Until nothing waits to be taken over of what machines said, twice in a row.
+
+    Raises:
+        BenchError: it does not end.
+    """
+    deadline, times = time.monotonic() + _IDLE_WITHIN, 0
+    while times < 2:
+        waiting = [float(records) for records in _WAITING.findall(site.metrics())]
+        times = times + 1 if waiting and not any(waiting) else 0
+        if time.monotonic() > deadline:
+            raise BenchError(
+                f"after {_IDLE_WITHIN:.0f} s {max(waiting, default=0):.0f} records still wait in a journal"
+            )
+        time.sleep(1)
 
 
 def _round(journals: Path, pid: int, port: int, known: Identity, others: Sequence[Identity], flood: Flood) -> Round:

@@ -4,7 +4,7 @@ import http.client
 import os
 import ssl
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -131,8 +131,10 @@ def _pair_round(world: World, fleet: Sequence[Member], seconds: float) -> PairRo
 
 
 @contextmanager
-def world_of(folder: Path, cache: Path, fleet: Sequence[Member]) -> Iterator[World]:
-    """A control plane, and a site of ours whose machines these are, served.
+def world_of(
+    folder: Path, cache: Path, fleet: Sequence[Member], prepare: Callable[[Site], None] = lambda _: None
+) -> Iterator[World]:
+    """A control plane, and a site of ours whose machines these are, served; `prepare` has it before that.
 
     Raises:
         BenchError: something did not start.
@@ -144,6 +146,7 @@ def world_of(folder: Path, cache: Path, fleet: Sequence[Member]) -> Iterator[Wor
         eks = [member.tpm().machine.ek_sha256 for member in fleet]
         site = make_site(folder / "join", machines=len(fleet), root_mib=1, joining=Joining(port, config, eks))
         control_plane.accounts(cluster, site.folder / "secrets")
+        prepare(site)
         server = stack.enter_context(netboot(site))
         authorities = (site.folder / "tls" / "ca.crt").read_text()
         _wait_fit(port, authorities, site.folder / "log")

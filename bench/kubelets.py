@@ -40,9 +40,30 @@ class Kubelet:
     url: str
     credential: str
     said: written.Written | None = field(default=None)
+    off: bool = True
+    """Its machine is, or it has not registered: it renews nothing."""
 
     def register(self) -> None:
         """Its Node, Ready, and its Lease."""
+        self._register_node()
+        lease = {"metadata": {"name": self.name}, "spec": {"holderIdentity": self.name, **self._renewed()}}
+        self._ask("POST", _LEASES, {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", **lease})
+        self.off = False
+
+    def come_back(self, pair: Path) -> None:
+        """After a reboot of its machine, with the certificate of that boot: its Node anew, and its Lease as it is."""
+        with self.session:
+            self.session, self.credential = _certified(pair, str(self.session.verify))
+        self.said = None
+        self._register_node()
+        self.renew()
+        self.off = False
+
+    def node(self) -> Any:
+        """Its own Node, as the API server has it."""
+        return self._ask("GET", f"/api/v1/nodes/{self.name}")
+
+    def _register_node(self) -> None:
         taint = {"key": UNCHECKED, "effect": "NoExecute"}
         node = {"metadata": {"name": self.name, "labels": dict(MARK)}, "spec": {"taints": [taint]}}
         self._ask("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", **node})
@@ -50,8 +71,6 @@ class Kubelet:
         ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "it is simulated"}
         ready |= {"lastHeartbeatTime": now, "lastTransitionTime": now}
         self._ask("PATCH", f"/api/v1/nodes/{self.name}/status", {"status": {"conditions": [ready]}}, _STRATEGIC)
-        lease = {"metadata": {"name": self.name}, "spec": {"holderIdentity": self.name, **self._renewed()}}
-        self._ask("POST", _LEASES, {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", **lease})
 
     def renew(self) -> None:
         """Its Lease."""
@@ -73,10 +92,11 @@ class Kubelet:
         now = f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime())}.000000Z"
         return {"leaseDurationSeconds": 40, "renewTime": now}
 
-    def _ask(self, method: str, path: str, body: Any, headers: dict[str, str] | None = None) -> None:
+    def _ask(self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> Any:
         answer = self.session.request(method, f"{self.url}{path}", json=body, headers=headers, timeout=60)
         if not answer.ok:
             raise BenchError(f"{self.name}: {method} {path}: {answer.status_code} {answer.text[:300]}")
+        return answer.json()
 
 
 class Kubelets:
@@ -91,7 +111,7 @@ class Kubelets:
         ]
 
     def start(self) -> None:
-        """Renew Leases from now on."""
+        """Renew Leases from now on, of each that has registered."""
         for thread in self._threads:
             thread.start()
 
@@ -138,21 +158,30 @@ class Kubelets:
             for kubelet in part:
                 if self._stopping.wait(RENEW_SECONDS / len(part)):
                     return
-                self._part(Kubelet.renew, [kubelet])
+                if not kubelet.off:
+                    self._part(Kubelet.renew, [kubelet])
 
 
 @contextlib.contextmanager
 def kubelets(cluster: Cluster, pairs: Path) -> Iterator[Kubelets]:
     """One for each file of `pairs`, NAME.pem: a certificate and its key."""
-    with contextlib.ExitStack() as stack:
-        each = []
-        for path in sorted(pairs.glob("*.pem")):
-            session = stack.enter_context(requests.Session())
-            session.trust_env, session.verify, session.cert = False, str(cluster.folder / "ca.crt"), str(path)
-            certificate = path.read_text().partition("-----END CERTIFICATE-----")
-            der = ssl.PEM_cert_to_DER_cert(certificate[0] + certificate[1])
-            fingerprint = f"X509SHA256={hashlib.sha256(der).hexdigest()}"
-            each.append(Kubelet(path.stem, session, cluster.url, fingerprint))
-        made = Kubelets(each)
-        stack.callback(made.stop)
+    authority, each = str(cluster.folder / "ca.crt"), list[Kubelet]()
+    for path in sorted(pairs.glob("*.pem")):
+        session, credential = _certified(path, authority)
+        each.append(Kubelet(path.stem, session, cluster.url, credential))
+    made = Kubelets(each)
+    try:
         yield made
+    finally:
+        made.stop()
+        for kubelet in each:
+            kubelet.session.close()
+
+
+def _certified(pair: Path, authority: str) -> tuple[requests.Session, str]:
+    """Who asks with this certificate and key, and how the API server calls the certificate."""
+    session = requests.Session()
+    session.trust_env, session.verify, session.cert = False, authority, str(pair)
+    certificate = pair.read_text().partition("-----END CERTIFICATE-----")
+    der = ssl.PEM_cert_to_DER_cert(certificate[0] + certificate[1])
+    return session, f"X509SHA256={hashlib.sha256(der).hexdigest()}"

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-import yaml
-
 from bench import procfs
 from bench.judging import all_others, busy_processors, changed, compared, judged, one_more, seconds_until, under_way
 from bench.serving import HOST, BenchError, get, tail
@@ -70,13 +68,11 @@ def measure(folder: Path, *, quick: bool) -> Scale:
     before = time.perf_counter()
     SqliteStates(state).images(500)
     images_seconds = time.perf_counter() - before
-    config = yaml.safe_load((site.folder / "netboot.yaml").read_text())
-    management = int(str(config["management"]["listen"]).rpartition(":")[2])
     argv = [sys.executable, "-m", "netboot.cli.main", "serve", "--config", str(site.folder / "netboot.yaml")]
     with (site.folder / "log").open("wb") as log, subprocess.Popen(argv, stdout=log, stderr=log, cwd=ROOT) as service:
         try:
             _wait(site, boot_path(site.machines[-1]))
-            scrape = middle(_scrape(management) for _ in range(SCRAPES))
+            scrape = middle(_scrape(site) for _ in range(SCRAPES))
             judging = seconds_until(site, lambda: judged(site, machines))
             procfs.settle(service.pid)
             spent, start = procfs.cpu_seconds(service.pid, named="controllers"), time.monotonic()
@@ -158,7 +154,7 @@ def _rows(number: int, machines: int, traces: list[bytes]) -> Iterator[tuple[str
     for machine in range(machines):
         at_ms = START_MS + number * BOOT_MS + machine * BOOT_MS // machines
         name = f"node-{machine}"
-        boot = mint(b"k" * 32, name, at_ms, machine.to_bytes(4, "big"))
+        boot = mint(b"k" * 32, name, "a" * 64, at_ms, machine)
         yield boot, name, 2, at_ms * 1_000, "Ready", traces[(machine + number) % len(traces)]
 
 
@@ -170,9 +166,10 @@ def _report(db: sqlite3.Connection, rows: list[tuple[str, str, int, int, str, by
 
 
 def _records(name: str, at_ms: int, number: int) -> list[ScriptRecord | EventRecord]:
-    boot, peer = mint(b"k" * 32, name, at_ms, number.to_bytes(4, "big")), f"10.20.{number >> 8 & 255}.{number & 255}"
+    image, peer = f"{number % 5:064x}", f"10.20.{number >> 8 & 255}.{number & 255}"
+    boot = mint(b"k" * 32, name, image, at_ms, number)
     served = {"at_ms": at_ms, "boot": boot, "machine": name, "peer": peer}
-    script = ScriptRecord(cluster="default", image=f"{number % 5:064x}", profile="node", channel="stable", **served)
+    script = ScriptRecord(cluster="default", image=image, profile="node", channel="stable", **served)
     details = {Phase.IMAGE_FETCHED: f"331.{number % 97} MiB from http://10.20.0.{number % 7}:8080 in {number % 61} s"}
     events = [
         EventRecord(
@@ -213,11 +210,10 @@ def _packed() -> tuple[list[bytes], list[bytes]]:
     return traces, reports
 
 
-def _scrape(port: int) -> float:
+def _scrape(site: Site) -> float:
     before = time.perf_counter()
-    status, body = get(port, "/metrics")
-    if status != 200 or b"netboot_machines_by_state" not in body:
-        raise BenchError(f"/metrics: status {status}")
+    if "netboot_machines_by_state" not in site.metrics():
+        raise BenchError("/metrics says nothing of machines")
     return time.perf_counter() - before
 
 

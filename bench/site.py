@@ -10,7 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.serving import HOST, BenchError, Server, free_port, serving, tail
+import yaml
+
+from bench.serving import HOST, BenchError, Server, free_port, get, serving, tail
 from images.artifact.keyring import KeyRing
 from images.artifact.manifest import Artifacts, Manifest
 from images.artifact.measure import measure
@@ -71,6 +73,18 @@ class Site:
         """The folder of its store."""
         return self.folder / "store"
 
+    def metrics(self) -> str:
+        """What its service says of itself.
+
+        Raises:
+            BenchError: it does not.
+        """
+        config = yaml.safe_load((self.folder / "netboot.yaml").read_text())
+        status, body = get(int(str(config["management"]["listen"]).rpartition(":")[2]), "/metrics")
+        if status != 200:
+            raise BenchError(f"/metrics: status {status}")
+        return body.decode()
+
 
 def identities(count: int) -> list[Identity]:
     """So many machines, always the same ones."""
@@ -106,7 +120,7 @@ def make_site(
     port, known = free_port(), identities(machines)
     config = _CONFIG.format(host=HOST, port=port, management=free_port(), ingest=ingest)
     (folder / "netboot.yaml").write_text(config + (joining.config if joining else ""))
-    manifest = _add_image(folder, root_mib)
+    manifest = add_image(folder, root_mib)
     (folder / "inventory" / "site.yaml").write_text(
         _INVENTORY.format(digest=manifest.digest)
         + "".join(
@@ -123,9 +137,10 @@ def _pins(joining: Joining | None, machines: int) -> list[str]:
     return [f", ek_sha256: {ek}" for ek in joining.eks] if joining is not None else [""] * machines
 
 
-def _add_image(folder: Path, root_mib: int) -> Manifest:
+def add_image(folder: Path, root_mib: int) -> Manifest:
+    """One image more in the store of the site in `folder`, signed; like no other."""
     work = folder / "made"
-    work.mkdir()
+    work.mkdir(exist_ok=True)
     sizes = {"kernel": 1 << 20, "initrd": 1 << 20, "root": root_mib << 20, "packages": 1 << 10}
     paths = {name: work / name for name in sizes}
     for name, path in paths.items():

@@ -111,6 +111,8 @@ class Cluster(Strict):
     approver: Path = Path("secrets/approver.kubeconfig")
     nodes: Path = Path("secrets/nodes.kubeconfig")
     labels: NodeLabels = NodeLabels()
+    gate_condition: bool = False
+    """Whether others are told of gates by a condition of Nodes, for the Node Readiness Controller."""
 
 
 class Retry(Strict):

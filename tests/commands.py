@@ -37,3 +37,10 @@ def caller(capsys: pytest.CaptureFixture[str]) -> Run:
         return Ran(status, captured.out, captured.err)
 
     return call
+
+
+def said(run: Run, *arguments: str) -> str:
+    """What a command says that succeeds, and complains of nothing."""
+    ran = run(*arguments)
+    assert (ran.status, ran.err) == (0, "")
+    return ran.out

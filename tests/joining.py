@@ -26,6 +26,8 @@ from tokens.sealed import Keyset, SealingKey
 
 NOW = 1_790_000_000_000
 KEY = b"k" * 32
+IMAGE = "e" * 64
+"""What scripts name."""
 NONCE_KEY = SealingKey(b"n" * 32)
 PEER = "192.0.2.11"
 ENDPOINTS = ("https://192.0.2.1:6443",)
@@ -34,7 +36,7 @@ AUTHORITIES = "-----BEGIN CERTIFICATE-----\nMAo=\n-----END CERTIFICATE-----\n"
 
 def boot_id(machine: str, number: int = 1) -> str:
     """The `number`-th boot of a machine."""
-    return mint(KEY, machine, NOW + number * 1_000, number.to_bytes(4, "big"))
+    return mint(KEY, machine, IMAGE, NOW + number * 1_000, number)
 
 
 def snapshot_of(*machines: Machine) -> Snapshot:
@@ -103,6 +105,7 @@ class Stage:
             nodes=self.nodes or self.cluster.nodes,
             preflight=lambda: self.preflight(),
             clock_ahead_ms=lambda: self.apiserver_ahead_ms,
+            server_version=str,
         )
         issuer = Issuer(
             clusters={"default": cluster},

@@ -13,7 +13,9 @@ from typing import Protocol, TypeVar
 import pytest
 
 from netboot.join.certificates import BootCertificates, IssuedCertificates
+from netboot.join.control_plane import ControlPlane
 from netboot.join.errors import ConflictError, NodeKeptError
+from netboot.join.node_said import GateSaid
 from netboot.join.ports import CertificateRequests, Credential, Csr, Leases, Nodes, NodeView, Tokens
 from netboot.join.rights import POLICIES
 from netboot.join.self_check import PolicyState, Preconditions
@@ -23,6 +25,7 @@ from tokens.bootstrap import BootstrapToken, mint, secret_manifest
 T = TypeVar("T")
 NODECLIENT = "system:certificates.k8s.io:certificatesigningrequests:nodeclient"
 GROUP = "contract:group"
+OPEN = GateSaid("True", "Open", "netboot's gate is open")
 
 
 class World(Protocol):
@@ -38,6 +41,11 @@ class World(Protocol):
     preconditions: Preconditions
     certificates: IssuedCertificates
     """The approver's."""
+    control_plane: ControlPlane
+    """The collector's."""
+
+    def make_control(self, name: str, *, ready: bool, etcd: bool | None) -> None:
+        """A Node of a control plane is there, or changes, and so does the mirror Pod of its etcd; None: it has none."""
 
     def make_node(self, name: str, *, ready: bool = False, boot_id: str = "") -> None:
         """A Node is there, or changes."""
@@ -248,6 +256,34 @@ def a_node_is_tainted_as_it_was_read(world: World) -> None:
         world.collector.taint(opened, [])
 
 
+def told(world: World, name: str, said: GateSaid = OPEN, at_ms: int = 1_790_000_000_000) -> tuple[NodeView, NodeView]:
+    """Its gate is told; it as it was before and is then."""
+    for _ in range(20):
+        before = world.nodes.node(name)
+        assert before is not None
+        with suppress(ConflictError):
+            world.collector.tell_gate(before, said, at_ms)
+            after = world.nodes.node(name)
+            assert after is not None
+            return before, after
+    raise AssertionError("somebody writes to it all the time")
+
+
+def a_gate_is_told_on_the_node_as_it_was_read(world: World) -> None:
+    """And nothing else of its status is touched."""
+    world.make_node("told", ready=True)
+    shut = GateSaid("False", "Unchecked", "netboot's gate has not opened yet")
+    before, after = told(world, "told", shut)
+    assert (before.gate, after.gate, after.ready, after.uid) == (None, shut, True, before.uid)
+    with pytest.raises(ConflictError, match="the Node told was changed by somebody else since"):
+        world.collector.tell_gate(before, shut, 1_790_000_000_000)
+    _, opened = told(world, "told", OPEN)
+    assert (opened.gate, opened.ready, opened.ready_since_ms) == (OPEN, True, before.ready_since_ms)
+    world.nodes.delete("told", opened.uid)
+    with pytest.raises(ConflictError, match="the Node told was changed by somebody else since"):
+        world.collector.tell_gate(opened, shut, 1_790_000_000_000)
+
+
 def a_node_gets_labels_with_its_taints(world: World) -> None:
     """Those that are ours, and no other's; what is not wanted any more goes."""
     world.make_node("labelled")
@@ -397,6 +433,22 @@ def the_admission_policies_are_in_force(world: World) -> None:
     assert world.preconditions.policies() == dict.fromkeys(POLICIES, PolicyState("as shipped"))
 
 
+def admission_judges_by_the_leases_as_they_are(world: World) -> None:
+    for _ in range(2):  # it is there the second time
+        assert world.preconditions.leases_seen().found == "current"
+    assert world.leases.all() == []
+
+
+def a_control_plane_is_seen_as_it_is(world: World) -> None:
+    world.make_node("worker-1", ready=True)
+    world.make_control("control-1", ready=True, etcd=True)
+    world.make_control("control-2", ready=False, etcd=False)
+    world.make_control("control-3", ready=True, etcd=None)
+    assert world.control_plane.nodes() == {"control-1": True, "control-2": False, "control-3": True}
+    assert [world.control_plane.etcd(f"control-{number}") for number in (1, 2, 3)] == [True, False, None]
+    assert world.control_plane.etcd("worker-1") is None
+
+
 CASES: list[Callable[[World], None]] = [
     a_machine_without_a_lease_has_no_credential,
     a_credential_comes_back_as_it_was_written,
@@ -411,9 +463,11 @@ CASES: list[Callable[[World], None]] = [
     exactly_that_node_is_deleted,
     a_node_that_a_finalizer_keeps_is_not_taken_for_gone,
     a_node_is_tainted_as_it_was_read,
+    a_gate_is_told_on_the_node_as_it_was_read,
     a_node_gets_labels_with_its_taints,
     nodes_are_watched,
     a_watch_ends,
+    a_control_plane_is_seen_as_it_is,
     requests_of_the_kubelets_signers_are_watched,
     the_certificates_of_a_boot_come_back_as_they_were_written,
     what_was_seen_of_the_signer_is_told_to_the_issuer,
@@ -424,4 +478,5 @@ CASES: list[Callable[[World], None]] = [
     what_somebody_else_may_is_asked,
     what_our_account_may_is_asked,
     the_admission_policies_are_in_force,
+    admission_judges_by_the_leases_as_they_are,
 ]

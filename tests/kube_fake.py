@@ -12,10 +12,13 @@ from typing import Any, TypeVar
 
 from netboot.join.certificates import BootCertificates
 from netboot.join.errors import ClusterUnavailableError, ConflictError, InvalidError, NodeKeptError
+from netboot.join.leases_seen import LeasesSeen
+from netboot.join.node_said import GateSaid
 from netboot.join.ports import Credential, Csr, NodeView
 from netboot.join.rights import POLICIES
 from netboot.join.self_check import PolicyState
 from netboot.join.signing import Signing
+from netboot.lifecycle.control_planes import ControlNode
 from netboot.machines.values import UNCHECKED
 from tests.kubelets import signed
 
@@ -63,6 +66,7 @@ class FakeCluster:
         self.requests = FakeRequests(self)
         self.preconditions = FakePreconditions(self)
         self.certificates = FakeIssuedCertificates(self)
+        self.control_plane = FakeControlPlane(self)
 
     def make_node(
         self,
@@ -215,6 +219,22 @@ class FakeTokens:
 
 
 @dataclass
+class FakeControlPlane:
+    """`netboot.join.control_plane.ControlPlane`."""
+
+    cluster: FakeCluster
+    there: dict[str, ControlNode] = field(default_factory=dict)
+
+    def nodes(self) -> Mapping[str, bool]:
+        self.cluster.enter("control_plane.nodes")
+        return {name: each.ready for name, each in self.there.items()}
+
+    def etcd(self, node: str) -> bool | None:
+        self.cluster.enter("control_plane.etcd", node)
+        return self.there[node].etcd if node in self.there else None
+
+
+@dataclass
 class FakeNodes:
     """`netboot.join.ports.Nodes`."""
 
@@ -248,6 +268,14 @@ class FakeNodes:
                 kept = {key: value for key, value in known.labels.items() if key not in known.written}
                 known = known._replace(labels=kept | dict(labels), written=tuple(sorted(labels)))
             return self.cluster.put_node(known._replace(taints=tuple(taints), gated=gated))
+
+    def tell_gate(self, node: NodeView, said: GateSaid, at_ms: int) -> None:
+        self.cluster.enter("nodes.tell_gate", node.name)
+        with self.cluster.changed:
+            known = self.cluster._nodes.get(node.name)
+            if known is None or (known.uid, known.version) != (node.uid, node.version):
+                raise ConflictError(f"the Node {node.name} was changed by somebody else since")
+            self.cluster.put_node(known._replace(gate=said))
 
     def watch(self, seconds: float) -> Iterator[NodeView]:
         self.cluster.enter("nodes.watch")
@@ -303,6 +331,7 @@ class FakePreconditions:
     policy_states: dict[str, PolicyState] = field(
         default_factory=lambda: dict.fromkeys(POLICIES, PolicyState("as shipped"))
     )
+    seen: LeasesSeen = field(default_factory=lambda: LeasesSeen("current"))
     ahead_ms: int = 0
 
     def signing(self) -> Signing | None:
@@ -340,6 +369,10 @@ class FakePreconditions:
     def policies(self) -> dict[str, PolicyState]:
         self.cluster.enter("preconditions.policies")
         return dict(self.policy_states)
+
+    def leases_seen(self) -> LeasesSeen:
+        self.cluster.enter("preconditions.leases_seen")
+        return self.seen
 
     def clock_ahead_ms(self) -> int:
         self.cluster.enter("preconditions.clock_ahead_ms")

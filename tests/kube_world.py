@@ -11,12 +11,14 @@ from cryptography.x509.oid import NameOID
 
 from lab.kube.accounts import Admin
 from netboot.join.certificates import IssuedCertificates
+from netboot.join.control_plane import ControlPlane
 from netboot.join.node_drains import NodeDrains
 from netboot.join.node_events import NodeEvents
 from netboot.join.ports import MARK, CertificateRequests, Leases, Nodes, Tokens
 from netboot.join.self_check import Preconditions
 from netboot.kube.certificates import KubeIssuedCertificates
 from netboot.kube.connection import Connection
+from netboot.kube.control_plane import KubeControlPlane
 from netboot.kube.drains import KubeDrains
 from netboot.kube.events import KubeNodeEvents
 from netboot.kube.leases import KubeLeases
@@ -24,6 +26,7 @@ from netboot.kube.nodes import KubeNodes
 from netboot.kube.preconditions import KubePreconditions
 from netboot.kube.requests import KubeCertificateRequests
 from netboot.kube.secrets import KubeTokens
+from netboot.lifecycle.control_planes import LABEL
 
 CSRS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/netboot/leases"
@@ -31,6 +34,7 @@ CONFIG_MAPS = "/api/v1/namespaces/netboot/configmaps"
 BINDINGS = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
 SECRETS = "/api/v1/namespaces/kube-system/secrets"
 NODES = "/api/v1/nodes"
+PODS = "/api/v1/namespaces/kube-system/pods"
 LEASE_GROUP, ADMISSION_GROUP = "coordination.k8s.io", "admissionregistration.k8s.io"
 CLIENT_SIGNER, SERVING_SIGNER = "kubernetes.io/kube-apiserver-client-kubelet", "kubernetes.io/kubelet-serving"
 OTHER_SIGNER = "kubernetes.io/kube-apiserver-client"
@@ -52,6 +56,7 @@ class RealWorld:
         self.looked_up: Leases = KubeLeases(connections["approver"], "netboot")
         self.preconditions: Preconditions = KubePreconditions(issuer, "netboot")
         self.certificates: IssuedCertificates = KubeIssuedCertificates(connections["approver"], "netboot")
+        self.control_plane: ControlPlane = KubeControlPlane(connections["nodes"])
         self._admin = admin
         self._made: list[str] = []
 
@@ -73,6 +78,23 @@ class RealWorld:
             if answer.status_code == 200:
                 return
         raise AssertionError(answer.text)
+
+    def make_control(self, name: str, *, ready: bool, etcd: bool | None) -> None:
+        self.make_node(name, ready=ready)
+        for _ in range(20):  # the controllers write to it, too
+            node = self._admin("GET", f"{NODES}/{name}").json()
+            node["metadata"]["labels"][LABEL] = ""
+            if (answer := self._admin("PUT", f"{NODES}/{name}", node)).status_code == 200:
+                break
+        assert answer.status_code == 200, answer.text
+        if etcd is None:
+            return
+        pod = {"name": f"etcd-{name}", "annotations": {"kubernetes.io/config.mirror": "of a file"}}
+        spec = {"nodeName": name, "containers": [{"name": "etcd", "image": "etcd"}]}
+        self._create(PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": pod, "spec": spec})
+        made = self._admin("GET", f"{PODS}/etcd-{name}").json()
+        made["status"]["conditions"] = [{"type": "Ready", "status": str(etcd)}]
+        assert self._admin("PUT", f"{PODS}/etcd-{name}/status", made).status_code == 200
 
     def keep_node(self, name: str, *, kept: bool) -> None:
         for _ in range(20):  # the controllers write to it, too

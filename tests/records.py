@@ -14,12 +14,14 @@ from netboot.lifecycle.phases import Phase
 KEY = b"k" * 32
 START = 1_700_000_000_000
 """Milliseconds since 1970 at which tests begin."""
+IMAGE = "a" * 64
+"""What scripts name."""
 
 
 def boot_id(machine: str, number: int, at_ms: int | None = None) -> str:
     """The `number`-th boot of a machine; higher numbers are newer."""
     at = START + number * 1_000 if at_ms is None else at_ms
-    return mint(KEY, machine, at, number.to_bytes(4, "big"))
+    return mint(KEY, machine, IMAGE, at, number)
 
 
 def script(machine: str, number: int, at_ms: int | None = None) -> ScriptRecord:
@@ -29,7 +31,7 @@ def script(machine: str, number: int, at_ms: int | None = None) -> ScriptRecord:
         boot=boot_id(machine, number),
         machine=machine,
         cluster="default",
-        image="a" * 64,
+        image=IMAGE,
         profile="compute",
         channel="stable",
         peer="192.0.2.7",

@@ -108,6 +108,8 @@ class World:
         self.drains, self.intents = SqliteDrains(self.path), SqliteIntents(self.path)
         self.store = Killable(SqliteRemedies(self.path))
         self.said = RemediesStatus(at_ms=0)
+        self.control: set[str] = set()
+        """Machines of a control plane."""
         self.start()
 
     def start(self) -> None:
@@ -121,6 +123,7 @@ class World:
             tuple,
             self.evidence,
             lambda: self.out,
+            lambda: self.control,
         )
         self.controller = RemedyController(self.store, seen, self, self.outside, self, lambda: self.up, self.say)
 

@@ -10,8 +10,9 @@ from netboot.controllers.drains import settle
 from netboot.controllers.renewals import OrderedRenewals
 from netboot.controllers.rollouts import RolloutController
 from netboot.lifecycle.conditions import Judged, MachineCondition
+from netboot.lifecycle.control_planes import ControlNode, names_of
 from netboot.lifecycle.drains import Drain, DrainsStatus, State
-from netboot.lifecycle.errors import StateUnavailableError
+from netboot.lifecycle.errors import CannotTellError, StateUnavailableError
 from netboot.lifecycle.phases import Phase, Source
 from netboot.lifecycle.published import View
 from netboot.lifecycle.reasons import ConditionType, Reason
@@ -62,9 +63,14 @@ class World:
         self.channel, self.pointed = OLD, 0
         self.now, self.most_out, self.most_of_rack = 0, 0, 0
         self.harmed: set[str] = set()
+        self.named: Sequence[str] = ()
+        """Machines of a control plane that are to go too."""
+        self.shown: dict[str, ControlNode] | None = None
+        """Nodes of the control plane; those of our machines are Ready while they are up. None: nobody says."""
         self.freeze: Freeze | None = None
         self.freezes_lost = False
         self.signal: Signal | None = None
+        self.unusable, self.cause = dict[str, str](), ""
         self.seeing, self.draining = True, frozenset[str]()
         self.drained = DrainsStatus(at_ms=1)
         self.drains, self.orders = SqliteDrains(folder / "intents.db"), intents.make(folder / "intents.db")
@@ -107,6 +113,9 @@ class World:
                 self,
             ),
             lambda: {name for name in self.names if not self.up[name]} | self.neighbours,
+            self.unusable.get,
+            lambda: self.cause,
+            self,
         )
         return self.controller
 
@@ -149,6 +158,11 @@ class World:
     def said(self) -> Signal | None:
         return self.signal
 
+    def seen(self, cluster: str) -> Mapping[str, ControlNode]:
+        if self.shown is None:
+            raise CannotTellError(f"nodes-{cluster} has not said for a while how it is")
+        return self.shown | {name: ControlNode(ready=self.up[name]) for name in self.shown if name in self.up}
+
     def now_ms(self) -> int:
         return 1_700_000_000_000 + self.now
 
@@ -166,9 +180,10 @@ class World:
 
     def start(self, **strategy: object) -> Rollout:
         view = View.of(self.snapshot)
-        wish = Wish("stable", facts(NEW), Strategy.model_validate(strategy), False, "alice", "")
+        wish = Wish("stable", facts(NEW), Strategy.model_validate(strategy), False, "alice", "", self.named)
         known = facts_of(self.snapshot, "stable", self.names, self.judged(), {})
-        rollout, members = begin(wish, view, {}, known, OLD, 1)
+        control = names_of(self.snapshot, self)
+        rollout, members = begin(wish, view, self.store.assigned(), known, self.channel, 1, control)
         return self.store.start(rollout, members, Note(1, "alice", "start"))
 
     def tick(self) -> None:
@@ -227,6 +242,7 @@ class World:
             url="http://192.0.2.1",
             origins=(),
             assigned=assigned,
+            unusable_images=dict(self.unusable),
         )
 
     def close(self) -> None:

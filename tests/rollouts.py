@@ -1,6 +1,6 @@
 """A fleet for rollouts: machines that leave service, and come back with what they were assigned, or do not."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -57,12 +57,25 @@ class Fleet:
     unseen: str = ""
     by: dict[str, str] = field(default_factory=dict)
     near: dict[str, Out] = field(default_factory=dict)
+    kept: str = ""
+    control: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, begun: Rollout, count: int, racks: Callable[[int], str]) -> "Fleet":
         names = [f"m{number:04}" for number in range(count)]
         members = {name: Member(machine=name, rack=racks(n), previous=OLD) for n, name in enumerate(names)}
         return cls(begun, members, {name: Simulated() for name in names})
+
+    def of_domains(self, domains: Sequence[str]) -> None:
+        """Machines' accelerator domains, in the order of their names; "": it is in none."""
+        for (name, each), domain in zip(list(self.members.items()), domains, strict=False):
+            self.members[name] = each.model_copy(update={"domain": domain})
+
+    def of_control_plane(self, *names: str) -> None:
+        """These are of one, and named; they may go."""
+        for name in names:
+            self.members[name] = self.members[name].model_copy(update={"named": True, "domain": ""})
+            self.control[name] = ""
 
     def facts(self) -> Mapping[str, Fact]:
         return {name: each.fact() for name, each in self.machines.items() if each.known}
@@ -74,8 +87,8 @@ class Fleet:
         if self.seeing:
             clock = self.rollout.clock_ms + seconds * 1000
             self.rollout = self.rollout.model_copy(update={"clock_ms": clock})
-        said = (self.seeing, self.obstacle, self.refused, self.withheld, self.unseen, self.by, self.near)
-        world = World(self.facts(), *said)
+        said = (self.seeing, self.obstacle, self.refused, self.withheld, self.unseen, self.by, self.near, self.kept)
+        world = World(self.facts(), *said, self.control)
         self.rollout, self.members = step(self.rollout, self.members, world)
 
     def of_state(self, *states: MemberState) -> list[str]:

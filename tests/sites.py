@@ -27,6 +27,9 @@ JOINING = INVENTORY.replace("channel: stable,", "channel: stable, pcrs: none,")
 WRITING_SECONDS = 30.0
 """A service that runs writes into its store now and then, and whoever else does waits for it."""
 
+KUBELET = {"packages": b'[["kubelet","1.34.4-1.1","amd64"]]\n'}
+"""Documents of an image that joins a cluster."""
+
 
 def free_ports(count: int = 2) -> list[int]:
     """Ports of loopback that nobody has at the moment."""

@@ -61,7 +61,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         error = cause
 
 
-def first_few(items: Sequence[object], most: int) -> str:
+def first_few(items: Sequence[object], most: int = 3) -> str:
     """`a, b, c and 4 more`: the first `most` of a list, and how many are left out."""
     more = f" and {len(items) - most} more" if len(items) > most else ""
     return ", ".join(map(str, items[:most])) + more

@@ -16,17 +16,13 @@ SECONDS = 60.0
 POD = "hello"
 DEPLOYMENT = f"deployment/{POD}"
 UNCHECKED = "netboot.dev/unchecked"
-_SPEC = {
-    "terminationGracePeriodSeconds": 1,
-    "containers": [
-        {
-            "name": POD,
-            "image": HELLO,
-            "imagePullPolicy": "Never",
-            "env": [{"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}],
-        }
-    ],
+_CONTAINER = {
+    "name": POD,
+    "image": HELLO,
+    "imagePullPolicy": "Never",
+    "env": [{"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}],
 }
+_SPEC = {"terminationGracePeriodSeconds": 1, "containers": [_CONTAINER]}
 _POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": POD}}
 _LABELS = {"app": POD}
 _DEPLOYMENT = {
@@ -100,9 +96,11 @@ class Kubectl:
         raise DeadlineError(f"no log of {what} within {seconds:g} s: {last}")
 
 
-def start_hello(kubectl: Kubectl, *, host_pid: bool = False) -> None:
-    """Ask for the lab's Pod on any node that takes it. `host_pid`: it sees the node's processes."""
-    kubectl.apply(POD, _POD | {"spec": {**_SPEC, "hostPID": host_pid}})
+def start_hello(kubectl: Kubectl, *, of_host: bool = False) -> None:
+    """Ask for the lab's Pod on any node that takes it. `of_host`: it sees the node's processes, and may do what root
+    may there."""
+    container = _CONTAINER | ({"securityContext": {"privileged": True, "runAsUser": 0}} if of_host else {})
+    kubectl.apply(POD, _POD | {"spec": _SPEC | {"containers": [container], "hostPID": of_host}})
 
 
 def deploy_hello(kubectl: Kubectl) -> None:

@@ -52,7 +52,7 @@ class Scripts:
         self._minter = bootid.Minter(key())
         self._journal, self._clock, self._counters, self._discoveries = journal, clock, counters, discoveries
         self._ingest, self._repeats = ingest, Repeats()
-        self._random4s = bootid.random4s()
+        self._numbers = bootid.numbers()
 
     async def boot(self, query: str, peer: str, gone: Callable[[], bool]) -> PreparedResponse:
         """The script is sent when its record has survived a power cut.
@@ -112,10 +112,10 @@ class Scripts:
         return self._answer(written)
 
     def _write(self, ready: "Ready", peer: str) -> "Written":
-        now, machine = self._clock.now_ms(), ready.machine
+        now = self._clock.now_ms()
         if (key := self._key()) is not self._minter.key:
             self._minter, self._repeats = bootid.Minter(key), Repeats()
-        boot_id = self._minter.mint(machine, now, next(self._random4s))
+        boot_id = self._minter.mint(ready.machine, ready.image, now, next(self._numbers))
         done = self._journal.append_json(now, ready.record(boot_id, now, peer), reserved=True)
         return Written(done, ready, peer, boot_id, now)
 
@@ -134,6 +134,7 @@ class Ready:
     """A machine's script, and its journal record, but for what differs from boot to boot."""
 
     machine: str
+    image: str
     script: ipxe.render.Prepared
     nonce_script: ipxe.render.Prepared | None
     """The same, fetching a nonce too; until `nonce_until_ms`."""
@@ -203,6 +204,7 @@ class Catalogue:
             script = self._script(decision)
             ready = self._by_machine[key] = Ready(
                 decision.machine.name,
+                decision.image.digest,
                 script,
                 self._script(decision, nonce=True) if window is not None else None,
                 window.until_ms if window is not None else 0,

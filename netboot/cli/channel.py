@@ -7,6 +7,7 @@ import click
 
 from netboot.cli import fit
 from netboot.cli.client import CANNOT_TELL, NOT_ALLOWED, ApiError, Connection, api_command, segment
+from netboot.cli.ordering import dry_run_option
 from netboot.cli.output import show
 
 _SAID = {"refuse": ("does not fit", "red"), "warn": ("warning", "yellow")}
@@ -50,8 +51,9 @@ def show_(channel: str, connection: Connection, output: str) -> None:
     is_flag=True,
     help="Also where its machines cannot boot it, lack the memory, or a rollout is under way, which that ends.",
 )
+@dry_run_option
 @api_command
-def set_(channel: str, image: str, force: bool, connection: Connection, output: str) -> None:
+def set_(channel: str, image: str, force: bool, dry_run: bool, connection: Connection, output: str) -> None:
     """Let CHANNEL point to IMAGE: a digest, the beginning of one, or a recipe's name for its newest image.
 
     All its machines boot it from their next boot on, at once and unproven: it is for the first image, and for
@@ -62,22 +64,24 @@ def set_(channel: str, image: str, force: bool, connection: Connection, output: 
     (docs/gates.md#memory), is a refusal; drivers that it lacks for network cards, disks or GPUs are warnings.
 
     \b
+      netboot channel set stable debian-12-minimal --dry-run
       netboot channel set stable debian-12-minimal
     """
     client = connection.open()
     judged = preflight(connection, channel, image, output, force=force)
     said = [misfit._asdict() for misfit in judged.misfits]
-    state = client.put(f"/v1/channels/{segment(channel)}", {"image": image} | ({"force": True} if force else {}))
+    state = client.put(f"/v1/channels/{segment(channel)}", {"image": image, "force": force, "dry_run": dry_run})
     if judged.image != state["image"]:
         why = judged.why or f"the service's {image} is another image than the one in the store here"
         click.echo(f"not judged whether the machines of {channel} can boot it: {why}", err=True)
         said = []
-    _show(output, state | {"misfits": said}, [state])
+    _show(output, state | {"misfits": said}, [] if dry_run else [state], _would_be(state))
     if output != "json":
         for number in state["ended_rollouts"]:
-            click.echo(f"rollout {number} is cancelled: it assigns nothing any more")
-        count = f"{state['machines']} machine{'' if state['machines'] == 1 else 's'}"
-        click.echo(f"{count} of channel {channel} boot{'s' if state['machines'] == 1 else ''} it from the next boot on")
+            click.echo(f"rollout {number} {'would be' if dry_run else 'is'} cancelled: it assigns nothing any more")
+        count, boot = state["machines"], "would boot" if dry_run else "boots" if state["machines"] == 1 else "boot"
+        machines = f"{count} machine{'' if count == 1 else 's'}"
+        click.echo(f"{machines} of channel {channel} {boot} it from the next boot on")
     if state["assignments_kept"]:
         what = f"the rollouts of channel {channel} cannot be read: whom one assigned an image boots that still"
         remedy = f"see `netboot doctor`; once data/rollouts.db can be read, run `netboot channel set {channel}` again"
@@ -102,7 +106,11 @@ def preflight(connection: Connection, channel: str, image: str, output: str, *, 
     return judged
 
 
-def _show(output: str, value: Any, channels: list[dict[str, Any]]) -> None:
+def _would_be(state: dict[str, Any]) -> str:
+    return f"channel {state['name']} would be image {state['image_name']} {state['image'][:12]}; nothing was changed"
+
+
+def _show(output: str, value: Any, channels: list[dict[str, Any]], empty: str = "no channel is declared") -> None:
     rows = [
         (
             channel["name"],
@@ -119,7 +127,7 @@ def _show(output: str, value: Any, channels: list[dict[str, Any]]) -> None:
         value,
         ("channel", "image", "recipe", "machines", "state", "description"),
         rows,
-        "no channel is declared",
+        empty,
     )
 
 

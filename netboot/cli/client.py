@@ -13,6 +13,7 @@ import click
 
 from netboot.cli.output import output_option
 from netboot.cli.paths import config_option, config_path, find_config
+from netboot.cli.times import SAID_BY
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -216,13 +217,16 @@ def _not_netboot(client: Client) -> ApiError:
     return ApiError(f"what answers at {client.server} is not netboot's management API", remedy, 1)
 
 
-def _refused(client: Client, answer: Any) -> ApiError:
+def _refused(client: Client, answer: Any) -> click.ClickException:
     try:
         error = answer.json()["error"]
         message, remedy = str(error["message"]), str(error["remedy"])
         message = "\n".join([*map(str, error.get("faults", ())), message])
     except (ValueError, KeyError, TypeError):
         return _not_netboot(client)
+    field = str(error.get("field", ""))
+    if (option := _gives(field)) is not None:
+        return click.BadParameter(message.removeprefix(f"{field}: "), click.get_current_context(), option)
     status: int = answer.status_code
     if status == 404:
         code = UNKNOWN
@@ -233,3 +237,12 @@ def _refused(client: Client, answer: Any) -> ApiError:
     else:
         code = 1
     return ApiError(message, remedy, code)
+
+
+def _gives(field: str) -> click.Parameter | None:
+    """The option, or argument, by which the running command says a value of the API: the one of its name, as
+    `strategy.bake` is said by `--bake`."""
+    context = click.get_current_context(silent=True)
+    name = field.rpartition(".")[2]
+    options = context.command.params if context is not None else ()
+    return next((each for each in options if each.name in (name, SAID_BY.get(name))), None)

@@ -42,6 +42,28 @@ def manifests(config: Path | None, name: str | None) -> None:
     click.echo(manifest_text(namespace), nl=False)
 
 
+@group.command("readiness-rule")
+@config_option
+@click.option("--name", default="default", show_default=True, help="Cluster of the configuration.")
+def rule(config: Path | None, name: str) -> None:
+    """Print the rule by which the Node Readiness Controller's taint follows netboot's gate.
+
+    It wants `gate_condition: true`, for without the condition that controller keeps work off all Nodes.
+
+    \b
+      netboot cluster readiness-rule | kubectl apply -f -
+    """
+    from netboot.kube.manifests import readiness_rule
+
+    if not find_cluster(find_config(config), name).gate_condition:
+        raise click.ClickException(
+            f"the cluster {name!r} has no `gate_condition: true`, so no Node would have the condition "
+            "netboot.dev/Gate, and the rule would keep work off all of them: set it, "
+            "start the service again, then ask again"
+        )
+    click.echo(readiness_rule(), nl=False)
+
+
 @group.command()
 @config_option
 @click.option(

@@ -32,6 +32,11 @@ if TYPE_CHECKING:
 
 EXPIRES_SOON_MS = 30 * 86_400_000
 SERVICE_SECONDS = (3.0, 10.0)
+UNTRIED = (
+    "gates are told by the condition netboot.dev/Gate; the Node Readiness Controller, which may act on it, was never "
+    "run by netboot's tests: its rule was checked against its published schema alone"
+)
+UNTRIED_REMEDY = "none is needed: netboot's own taint keeps Pods off whatever it does; see docs/gate.md"
 _AGAIN = "`netboot cluster kubeconfigs`"
 
 
@@ -157,6 +162,8 @@ def _clusters(config: Config) -> Iterator[Diagnosis]:
         yield from _endpoints(where, cluster)
         for role in RIGHTS:
             yield from _account(where, role, cluster)
+        if cluster.gate_condition:
+            yield Diagnosis(where, "gate_condition", "warn", UNTRIED, UNTRIED_REMEDY)
     for note in ADVICE:
         yield Diagnosis("clusters", note.name, "advice", note.words, note.remedy)
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import click
 
-from netboot.cli.acts import dry_run_option, may_say_why_option, why_option
-from netboot.cli.client import Connection, api_command, segment
+from netboot.cli.client import Connection, api_command
+from netboot.cli.ordering import machine_act, may_say_why_option, standing
 from netboot.cli.output import show
 from netboot.cli.times import ago, duration_option, moment
 from netboot.lifecycle.budget import Out, named
@@ -20,31 +20,60 @@ _ENDS: Mapping[End, str] = {
     "rebooted": "done",
     "withdrawn": "taken back",
 }
-deadline_option = duration_option("--deadline", "30m", "1m", "24h", "By when it has to be drained; else it is undone.")
-bare_option = click.option("--allow-bare", is_flag=True, help="Evict Pods without a controller too: they are lost.")
-local_option = click.option(
-    "--allow-local-data", is_flag=True, help="Evict Pods with an emptyDir too: what they have in it is lost."
+_ORDERED = (
+    duration_option(
+        "--deadline", "30m", "1m", "24h", "By when it has to be drained; else it is undone.", field="seconds"
+    ),
+    click.option("--allow-bare", "bare", is_flag=True, help="Evict Pods without a controller too: they are lost."),
+    click.option(
+        "--allow-local-data",
+        "local",
+        is_flag=True,
+        help="Evict Pods with an emptyDir too: what they have in it is lost.",
+    ),
 )
 
 
-@click.command()
-@click.argument("machine")
-@why_option
-@deadline_option
-@bare_option
-@local_option
-@dry_run_option
-@api_command
-def drain(
-    machine: str,
-    reason: str,
-    deadline: int,
-    allow_bare: bool,
-    allow_local_data: bool,
-    dry_run: bool,
-    connection: Connection,
-    output: str,
-) -> None:
+def _words(answer: dict[str, Any]) -> str:
+    machine, drain, would = answer["machine"], answer["drain"], answer["dry_run"]
+    if answer["act"] == "undrain":
+        if drain is None:
+            return f"{machine} is not to be drained"
+        so = "would be" if would else "is"
+        return f"{machine} {so} drained no more. It was to be {_WORDS[drain['what']]} {standing(drain)}"
+    word = _WORDS[drain["what"]]
+    if not answer["did"]:
+        return f"{machine} is to be {word} already: {standing(drain)}"
+    so = "would be" if would else "is to be"
+    said = f"{machine} {so} {word} by {moment(drain['deadline_ms'])}: `netboot machine drains` says how far it is."
+    return "\n".join((said, *_control_plane(answer["control_plane"]), *_around(answer["out"])))
+
+
+def _control_plane(why: str | None) -> Iterator[str]:
+    """Of a machine of one: whether the others do without it."""
+    if why:
+        yield f"WARNING: it is of a control plane, and should not go now: {why}."
+    elif why is not None:
+        yield "It is of a control plane, whose other Nodes are in order."
+
+
+def _around(out: dict[str, Any] | None) -> Iterator[str]:
+    """Who is out of service besides: an order of a person is carried out all the same."""
+    if out is None:
+        yield "Who else is out of service cannot be told: see `netboot doctor`."
+        return
+    if near := {name: Out(out["rack"], by) for name, by in out["of_rack"].items()}:
+        yield f"Of rack {out['rack']} {_more(len(near))} out of service: {named(near)}."
+    if out["of_all"]:
+        yield f"In all {_more(out['of_all'])} held, in quarantine, or to be drained."
+
+
+def _more(count: int) -> str:
+    return "1 more machine is" if count == 1 else f"{count} more machines are"
+
+
+@machine_act(_words, *_ORDERED)
+def drain() -> None:
     """Drain MACHINE: its node takes no new Pods, and those that run there are evicted, budgets respected.
 
     Pods of DaemonSets stay. It is drained until `undrain`, whatever it boots. What is not drained by the deadline is
@@ -54,28 +83,10 @@ def drain(
       netboot machine drain gpu-001 --reason "DIMM 4" --deadline 2h
       netboot machine undrain gpu-001
     """
-    body = {"reason": reason, "seconds": deadline, "bare": allow_bare, "local": allow_local_data, "dry_run": dry_run}
-    _act(connection, output, machine, "drain", body)
 
 
-@click.command()
-@click.argument("machine")
-@why_option
-@deadline_option
-@bare_option
-@local_option
-@dry_run_option
-@api_command
-def reboot(
-    machine: str,
-    reason: str,
-    deadline: int,
-    allow_bare: bool,
-    allow_local_data: bool,
-    dry_run: bool,
-    connection: Connection,
-    output: str,
-) -> None:
+@machine_act(_words, *_ORDERED)
+def reboot() -> None:
     """Drain MACHINE, then reboot it: it is told on its own Node, and no BMC is needed.
 
     The order is for the boot that runs now, and for no other; what is not drained by the deadline is not rebooted.
@@ -84,22 +95,15 @@ def reboot(
       netboot machine reboot gpu-001 --reason "new image"
       netboot machine drains
     """
-    body = {"reason": reason, "seconds": deadline, "bare": allow_bare, "local": allow_local_data, "dry_run": dry_run}
-    _act(connection, output, machine, "reboot", body)
 
 
-@click.command()
-@click.argument("machine")
-@may_say_why_option
-@dry_run_option
-@api_command
-def undrain(machine: str, reason: str, dry_run: bool, connection: Connection, output: str) -> None:
+@machine_act(_words, why=may_say_why_option)
+def undrain() -> None:
     """Let MACHINE take Pods again, and reboot it no more, unless it has taken the order already.
 
     \b
       netboot machine undrain gpu-001 --reason "DIMM replaced"
     """
-    _act(connection, output, machine, "undrain", {"reason": reason, "dry_run": dry_run})
 
 
 @click.command()
@@ -136,51 +140,12 @@ def facts(machine: dict[str, Any]) -> list[tuple[str, str]]:
     """What `machine show` says of it: what stands, or how the last one ended; nothing where nothing ever did."""
     if machine["drains"] is None:
         return [("drained", "it cannot be told whether it is to be drained: see `netboot doctor`")]
-    return [(each["what"], _standing(each)) for each in machine["drains"][:1]]
+    return [(each["what"], _how(each)) for each in machine["drains"][:1]]
 
 
-def _standing(drain: dict[str, Any]) -> str:
-    since = f"since {moment(drain['since_ms'])} by {drain['who']}: {drain['reason']}"
+def _how(drain: dict[str, Any]) -> str:
+    since = standing(drain)
     if drain["end"] is not None:
         return f"{_ENDS[drain['end']]} {moment(drain['ended_ms'])}: {drain['words']} (ordered {since})"
     state = drain["state"]
     return f"{state['state']}: {state['words']} ({since})" if state else since
-
-
-def _act(connection: Connection, output: str, machine: str, act: str, body: dict[str, Any]) -> None:
-    answer = connection.open().post(f"/v1/machines/{segment(machine)}/{act}", body)
-    show(output, answer, (), (), _words(answer))
-
-
-def _words(answer: dict[str, Any]) -> str:
-    machine, drain, would = answer["machine"], answer["drain"], answer["dry_run"]
-    if answer["act"] == "undrain":
-        if drain is None:
-            return f"{machine} is not to be drained"
-        so = "would be" if would else "is"
-        return f"{machine} {so} drained no more. It was to be {_WORDS[drain['what']]} {_since(drain)}"
-    word = _WORDS[drain["what"]]
-    if not answer["did"]:
-        return f"{machine} is to be {word} already: {_since(drain)}"
-    so = "would be" if would else "is to be"
-    said = f"{machine} {so} {word} by {moment(drain['deadline_ms'])}: `netboot machine drains` says how far it is."
-    return "\n".join((said, *_around(answer["out"])))
-
-
-def _around(out: dict[str, Any] | None) -> Iterator[str]:
-    """Who is out of service besides: an order of a person is carried out all the same."""
-    if out is None:
-        yield "Who else is out of service cannot be told: see `netboot doctor`."
-        return
-    if near := {name: Out(out["rack"], by) for name, by in out["of_rack"].items()}:
-        yield f"Of rack {out['rack']} {_more(len(near))} out of service: {named(near)}."
-    if out["of_all"]:
-        yield f"In all {_more(out['of_all'])} held, in quarantine, or to be drained."
-
-
-def _more(count: int) -> str:
-    return "1 more machine is" if count == 1 else f"{count} more machines are"
-
-
-def _since(drain: dict[str, Any]) -> str:
-    return f"since {moment(drain['since_ms'])} by {drain['who']}: {drain['reason']}"

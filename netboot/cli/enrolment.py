@@ -7,13 +7,12 @@ import click
 
 from netboot.cli.client import NOT_ALLOWED, ApiError, Client, Connection, api_command, segment
 from netboot.cli.identity import row, shown
+from netboot.cli.ordering import machine_act, may_say_why_option
 from netboot.cli.output import show
 from netboot.cli.times import moment, window_option
 
 SHORTEST_PREFIX = 8
 """Digits of an EK's hash that are taken for having looked at it."""
-
-reason_option = click.option("--reason", default="", help="Why, for the history.")
 
 
 @click.command()
@@ -22,11 +21,11 @@ reason_option = click.option("--reason", default="", help="Why, for the history.
 @click.option(
     "--csv", "csv_", metavar="FILE", type=click.File("r", encoding="utf-8"), help="Enrol this list ('-': stdin)."
 )
-@reason_option
+@may_say_why_option
 @api_command
 def enroll(
     machine: str | None,
-    window: int,
+    window_seconds: int,
     csv_: Any,
     reason: str,
     connection: Connection,
@@ -56,7 +55,7 @@ def enroll(
     if csv_ is not None:
         _enroll_list(client, csv_, reason, output)
         return
-    answer = _act(client, machine or "", "enroll", {"window_seconds": window, "reason": reason})
+    answer = _act(client, machine or "", "enroll", {"window_seconds": window_seconds, "reason": reason})
     until = moment(answer["enrolment"]["window_until_ms"])
     summary = f"{machine} may enrol its TPM until {until}: boot it, then run `netboot machine approve {machine}`"
     show(output, answer, (), (), summary)
@@ -76,7 +75,7 @@ def _enroll_list(client: Client, csv_: Any, reason: str, output: str) -> None:
 @click.command()
 @click.argument("machine")
 @click.option("--ek", metavar="PREFIX", help=f"Do not ask: it must begin so ({SHORTEST_PREFIX} digits or more).")
-@reason_option
+@may_say_why_option
 @api_command
 def approve(
     machine: str,
@@ -128,11 +127,14 @@ def _approved(enrolment: dict[str, Any]) -> str:
     return f"{machine} is in service again, as it was before: {waits}"
 
 
-@click.command()
-@click.argument("machine")
-@reason_option
-@api_command
-def release(machine: str, reason: str, connection: Connection, output: str) -> None:
+def _released(answer: dict[str, Any]) -> str:
+    enrolment = answer["enrolment"]
+    so = "would be" if answer["dry_run"] else "is"
+    return f"{enrolment['machine']} {so} released (generation {enrolment['generation']})"
+
+
+@machine_act(_released, why=may_say_why_option)
+def release() -> None:
     """Forget which key holds the credential of this boot of MACHINE, so that another one may.
 
     For a TPM that was cleared, or a machine that lost its key: it says on its console that it waits for this.
@@ -140,24 +142,21 @@ def release(machine: str, reason: str, connection: Connection, output: str) -> N
     \b
       netboot machine release gpu-001
     """
-    answer = _act(connection.open(), machine, "release", {"reason": reason})
-    show(output, answer, (), (), f"{machine} is released (generation {answer['enrolment']['generation']})")
 
 
-@click.command()
-@click.argument("machine")
-@click.option("--part", type=click.Choice(["tpm"]), required=True, help="What was replaced.")
-@window_option
-@reason_option
-@api_command
-def replace(
-    machine: str,
-    part: str,
-    window: int,
-    reason: str,
-    connection: Connection,
-    output: str,
-) -> None:
+def _replaced(answer: dict[str, Any]) -> str:
+    refused, may = ("would be", "could") if answer["dry_run"] else ("is", "may")
+    machine, until = answer["enrolment"]["machine"], moment(answer["enrolment"]["window_until_ms"])
+    return f"the old TPM {refused} refused; {machine} {may} enrol another until {until}"
+
+
+@machine_act(
+    _replaced,
+    click.option("--part", type=click.Choice(["tpm"]), required=True, help="What was replaced."),
+    window_option,
+    why=may_say_why_option,
+)
+def replace() -> None:
     """The TPM of MACHINE has left it (with its board, say): refuse that one for ever, and open a window for the next.
 
     Also for a pending TPM that is not the right one. The history is kept.
@@ -165,17 +164,15 @@ def replace(
     \b
     Example:  netboot machine replace gpu-001 --part tpm --reason "board RMA 4711"
     """
-    body = {"part": part, "window_seconds": window, "reason": reason}
-    answer = _act(connection.open(), machine, "replace", body)
-    until = moment(answer["enrolment"]["window_until_ms"])
-    show(output, answer, (), (), f"the old TPM is refused; {machine} may enrol another until {until}")
 
 
-@click.command()
-@click.argument("machine")
-@reason_option
-@api_command
-def retire(machine: str, reason: str, connection: Connection, output: str) -> None:
+def _retired(answer: dict[str, Any]) -> str:
+    so = "is retired already" if not answer["did"] else "would be retired" if answer["dry_run"] else "is retired"
+    return f"{answer['enrolment']['machine']} {so}: no new tokens, no renewals"
+
+
+@machine_act(_retired, why=may_say_why_option)
+def retire() -> None:
     """Take MACHINE out of service: no new tokens, and its certificate is not renewed.
 
     A certificate that it has stays valid until it ends (a day at most). `netboot machine approve` brings it back.
@@ -183,8 +180,6 @@ def retire(machine: str, reason: str, connection: Connection, output: str) -> No
     \b
       netboot machine retire gpu-001
     """
-    answer = _act(connection.open(), machine, "retire", {"reason": reason})
-    show(output, answer, (), (), f"{machine} is retired: no new tokens, no renewals")
 
 
 @click.command()

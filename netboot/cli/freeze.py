@@ -4,8 +4,8 @@ from typing import Any
 
 import click
 
-from netboot.cli.acts import dry_run_option, may_say_why_option
 from netboot.cli.client import Connection, api_command
+from netboot.cli.ordering import dry_run_option, may_say_why_option, standing
 from netboot.cli.output import show
 from netboot.cli.times import moment, until_option
 
@@ -63,7 +63,7 @@ def unfreeze(reason: str, dry_run: bool, connection: Connection, output: str) ->
     if not answer["did"]:
         words = "it is not frozen"
     else:
-        words = f"{'would be' if dry_run else 'is'} frozen no more. It was frozen {_standing(answer['concerned'])}"
+        words = f"{'would be' if dry_run else 'is'} frozen no more. It was frozen {standing(answer['concerned'])}"
         words = f"the fleet {words}"
     show(output, answer, (), (), words)
 
@@ -107,12 +107,7 @@ def _tell_signal(signal: dict[str, Any] | None) -> None:
 def _frozen(answer: dict[str, Any]) -> str:
     concerned, did = answer["concerned"], answer["did"]
     if not did:
-        return f"the fleet is frozen already: {_standing(concerned)}"
+        return f"the fleet is frozen already: {standing(concerned)}"
     so = "would be" if answer["dry_run"] else "is"
     end = f"until {moment(concerned['until_ms'])}" if concerned["until_ms"] is not None else "until `netboot unfreeze`"
     return f"the fleet {so} frozen {end}: nothing that acts by itself begins anything"
-
-
-def _standing(freeze: dict[str, Any]) -> str:
-    until = f", until {moment(freeze['until_ms'])}" if freeze["until_ms"] is not None else ""
-    return f"since {moment(freeze['since_ms'])} by {freeze['who']}{until}: {freeze['reason']}"

@@ -39,7 +39,7 @@ for _command in (
     *enrolment.COMMANDS,
     *acts.COMMANDS,
     *drains.COMMANDS,
-    delete_node.command,
+    delete_node.delete_node,
     health.command,
     events.command,
 ):
@@ -89,6 +89,8 @@ def show_(machine: str, connection: Connection, output: str) -> None:
         ("profile", detail["profile"]),
         ("architecture", detail["architecture"]),
         *hardware.facts(detail),
+        *([("rack", detail["rack"])] if detail["rack"] else []),
+        *([("NVLink domain", detail["accelerator_domain"])] if detail["accelerator_domain"] else []),
         ("enabled", "yes" if detail["enabled"] else "no"),
         ("recognised by", ", ".join([*match["macs"], *filter(None, (match["uuid"], match["serial"]))])),
         ("would boot", detail["decision"]["outcome"]),

@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from images.values.durations import in_words
-from netboot.cli.acts import why_option
 from netboot.cli.client import Connection, api_command
+from netboot.cli.ordering import dry_run_option, standing, why_option
 from netboot.cli.output import show
 from netboot.cli.times import moment
 
@@ -85,29 +85,32 @@ def show_one(number: int, connection: Connection, output: str) -> None:
 
 @group.command()
 @why_option
+@dry_run_option
 @api_command
-def pause(reason: str, connection: Connection, output: str) -> None:
+def pause(reason: str, dry_run: bool, connection: Connection, output: str) -> None:
     """Let no remedy begin. What has begun goes on; what people order is done as ever.
 
     \b
       netboot remedies pause --reason "power work in hall 2"
     """
-    answer = connection.open().post("/v1/remedies/pause", {"reason": reason})
-    already = "" if answer["did"] else " already"
-    show(output, answer, (), (), f"remedies are paused{already}: {_by(answer['pause'])}")
+    answer = connection.open().post("/v1/remedies/pause", {"reason": reason, "dry_run": dry_run})
+    so = "are paused already" if not answer["did"] else "would be paused" if dry_run else "are paused"
+    show(output, answer, (), (), f"remedies {so}: {standing(answer['pause'])}")
 
 
 @group.command()
 @why_option
+@dry_run_option
 @api_command
-def resume(reason: str, connection: Connection, output: str) -> None:
+def resume(reason: str, dry_run: bool, connection: Connection, output: str) -> None:
     """Let remedies begin again. What was found until now does not pause them any more.
 
     \b
       netboot remedies resume --reason "it was the switch of row 3"
     """
-    answer = connection.open().post("/v1/remedies/resume", {"reason": reason})
-    show(output, answer, (), (), "remedies may begin again" if answer["did"] else "remedies are not paused")
+    answer = connection.open().post("/v1/remedies/resume", {"reason": reason, "dry_run": dry_run})
+    so = "are not paused" if not answer["did"] else "could begin again" if dry_run else "may begin again"
+    show(output, answer, (), (), f"remedies {so}")
 
 
 def facts(remedies: dict[str, Any] | None) -> Iterable[tuple[str, str]]:
@@ -117,20 +120,20 @@ def facts(remedies: dict[str, Any] | None) -> Iterable[tuple[str, str]]:
         return
     if remedies["problem"]:
         yield "remedies", f"{remedies['problem']}, so it may not be as it is said here"
-    if (standing := remedies["now"]) is not None:
-        coming, withheld = now(standing)
+    if (unwell := remedies["now"]) is not None:
+        coming, withheld = now(unwell)
         words = "; ".join(filter(None, (coming and f"next: {coming}", withheld)))
-        yield "not well", f"{standing['reason']} since {moment(standing['since_ms'])}: {standing['message']}"
+        yield "not well", f"{unwell['reason']} since {moment(unwell['since_ms'])}: {unwell['message']}"
         yield "remedy", words or "none"
     for each in remedies["latest"]:
         yield "remedy", line(each)
 
 
-def now(standing: dict[str, Any]) -> tuple[str, str]:
+def now(unwell: dict[str, Any]) -> tuple[str, str]:
     """What comes next, and what withholds it."""
-    left = -(-standing["left_seconds"] // 60) * 60
-    after = f" in {in_words(left)}" if left and standing["what"] else ""
-    return f"{standing['what']}{after}", standing["words"]
+    left = -(-unwell["left_seconds"] // 60) * 60
+    after = f" in {in_words(left)}" if left and unwell["what"] else ""
+    return f"{unwell['what']}{after}", unwell["words"]
 
 
 def line(remedy: dict[str, Any]) -> str:
@@ -149,11 +152,7 @@ def _row(remedy: dict[str, Any]) -> tuple[Any, ...]:
 def _pause(said: dict[str, Any] | None) -> str:
     if said is None or not said["stands"]:
         return "Remedies may begin, where a class says so."
-    return f"Remedies are paused: {_by(said)}. `netboot remedies resume --reason …` lets them begin again."
-
-
-def _by(pause: dict[str, Any]) -> str:
-    return f"since {moment(pause['since_ms'])} by {pause['who']}: {pause['reason']}"
+    return f"Remedies are paused: {standing(said)}. `netboot remedies resume --reason …` lets them begin again."
 
 
 def _lines(value: object, depth: int = 1) -> Iterable[str]:

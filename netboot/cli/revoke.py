@@ -72,18 +72,22 @@ def revoke(
     _room(settings, digest)
     uses = _uses(connection, digest, force=force_nothing_boots)
     moves = _moves(settings, store, digest, uses, replace_with)
+    refused = uses["boots"] and not moves and not force_nothing_boots
+    if not refused:
+        _require_fit(connection, output, moves)
     if dry_run:
         would = [f"channel {move.channel} would be image {move.image[:12]}" for move in moves]
         summary = "\n".join([*_said(uses), *would, "nothing was changed"])
         show(output, uses | {"dry_run": True, "moves": dict(moves)}, (), (), summary)
-        return
-    if uses["boots"] and not moves and not force_nothing_boots:
+    if refused:
         raise ApiError(
-            "\n".join([*_said(uses), "these machines would not boot, so nothing was changed"]),
+            "\n".join([*([] if dry_run else _said(uses)), "these machines would not boot, so nothing was changed"]),
             "say what they are to boot with --replace-with IMAGE, or --force-nothing-boots",
             NOT_ALLOWED,
         )
-    moved = _move(connection, output, moves)
+    if dry_run:
+        return
+    moved = [_moved(connection.open(), move) for move in moves]
     revocations.write(store, {digest: Revocation(reason=reason.strip(), at=int(time.time()))})
     try:
         bundles.install(settings)
@@ -199,14 +203,13 @@ def _moves(settings: Config, store: Store, digest: str, uses: dict[str, Any], gi
     ]
 
 
-def _move(connection: Connection, output: str, moves: list[_Moves]) -> list[str]:
-    """All are looked at before the first is moved; what was done, in sentences."""
+def _require_fit(connection: Connection, output: str, moves: list[_Moves]) -> None:
+    """All are looked at before the first is moved. Raises ApiError: machines of one cannot boot it."""
     for move in moves:
         judged = preflight(connection, move.channel, move.image, output, force=False)
         if judged.image != move.image:
             why = f"whether machines of channel {move.channel} can boot {move.image[:12]} cannot be told: {judged.why}"
             raise ApiError(why, "see `netboot config check`; nothing was changed", NOT_ALLOWED)
-    return [_moved(connection.open(), move) for move in moves]
 
 
 def _moved(client: Client, move: _Moves) -> str:

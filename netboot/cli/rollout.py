@@ -6,8 +6,9 @@ import click
 
 from netboot.cli.channel import preflight
 from netboot.cli.client import UNKNOWN, ApiError, Client, Connection, api_command, segment
+from netboot.cli.ordering import dry_run_option
 from netboot.cli.output import show
-from netboot.cli.rollout_shown import COLUMNS, NEXT, follow, print_one, row, say
+from netboot.cli.rollout_shown import COLUMNS, follow, ordered, print_one, row, say
 from netboot.cli.times import duration_option, moment
 
 HISTORY_SHOWN = 20
@@ -34,15 +35,32 @@ def group() -> None:
 @click.option("--per-rack", type=click.IntRange(1), help="How many of one rack.")
 @duration_option("--bake", None, "0s", "168h", "How long the canaries have to be in service with it.")
 @duration_option("--deadline", None, "1m", "168h", "How long a machine may be drained, and then until it is back.")
-@click.option("--allow-bare", is_flag=True, default=None, help="Evict Pods without a controller too: they are lost.")
-@click.option("--allow-local-data", is_flag=True, default=None, help="Evict Pods with an emptyDir too: it is lost.")
+@click.option("--allow-bare/--no-allow-bare", default=None, help="Evict Pods without a controller too: they are lost.")
+@click.option(
+    "--allow-local-data/--no-allow-local-data", default=None, help="Evict Pods with an emptyDir too: it is lost."
+)
+@click.option(
+    "--split-domains/--no-split-domains", default=None, help="Machines of one NVLink domain may go one by one."
+)
+@click.option("--auto-undo/--no-auto-undo", default=None, help="Undo it, where it would pause for a bad image.")
+@click.option("--control-plane", multiple=True, metavar="NAME", help="A machine of a control plane that is to go too.")
 @click.option("--on-next-boot", is_flag=True, help="Assign the image; somebody else reboots the machines.")
-@click.option("--dry-run", is_flag=True, help="Say what it would be, and change nothing.")
+@dry_run_option
 @click.option("--force", is_flag=True, help="Also where machines of a class lack the memory for it.")
+@click.option("--any-kubelet", is_flag=True, help="Also where a cluster does not take its kubelet, or cannot be asked.")
 @click.option("--reason", default="", help="Why, for its history.")
 @api_command
 def start(
-    channel: str, image: str, *, on_next_boot: bool, dry_run: bool, force: bool, reason: str, **options: Any
+    channel: str,
+    image: str,
+    *,
+    control_plane: tuple[str, ...],
+    on_next_boot: bool,
+    dry_run: bool,
+    force: bool,
+    any_kubelet: bool,
+    reason: str,
+    **options: Any,
 ) -> None:
     """Begin to bring the machines of CHANNEL to IMAGE.
 
@@ -50,6 +68,13 @@ def start(
     Each machine is drained and rebooted when its turn comes, as `netboot machine reboot` does it; with --on-next-boot
     whoever operates the machines reboots those that `netboot rollout status` names. Until it is complete the channel
     points to the image before it, which new machines boot.
+
+    Where too many machines fail with the image it is paused; with --auto-undo it is undone, if these are in two racks.
+
+    Machines of a control plane keep what they have, unless --control-plane names them, once for each: these go last,
+    one at a time, and only while the others of their control plane are in order.
+
+    It is refused where a cluster's API server, asked now, is older than the image's kubelet or too new for it.
 
     \b
       netboot rollout start stable debian-12-minimal --canary 2 --max-unavailable 5%
@@ -59,7 +84,9 @@ def start(
     preflight(connection, channel, image, output, force=force)
     strategy = {name: value for name, value in options.items() if value is not None}
     body = {"channel": channel, "image": image, "strategy": strategy, "on_next_boot": on_next_boot, "reason": reason}
-    begun = client.post("/v1/rollouts", body | {"dry_run": dry_run})
+    body |= {"control_plane": list(control_plane)} if control_plane else {}
+    body |= {"force": True} if force else {}
+    begun = client.post("/v1/rollouts", body | {"any_kubelet": any_kubelet, "dry_run": dry_run})
     show(output, begun, (), (), "\n".join(say(begun, dry_run=dry_run)))
 
 
@@ -70,7 +97,7 @@ def start(
 def status(channel: str | None, watched: bool, connection: Connection, output: str) -> None:
     """Show what is under way; of CHANNEL its last rollout, who is drained or rebooting, and what they wait for.
 
-    With --follow the status is 0 where it is complete (or undone, where it is being undone), else 1.
+    With --follow the status is 0 where it is complete, or undone where an operator had ordered that before; else 1.
 
     \b
       netboot rollout status
@@ -83,12 +110,14 @@ def status(channel: str | None, watched: bool, connection: Connection, output: s
         under_way = [each for each in _all(client) if each["state"] in ("running", "paused")]
         show(output, {"rollouts": under_way}, COLUMNS, map(row, under_way), "no rollout is under way")
         return
-    number = _last(client, channel)["number"]
+    before = _last(client, channel)
+    number = before["number"]
     if watched:
         follow(client, number)
     rollout = client.get(f"/v1/rollouts/{number}")
     print_one(output, rollout)
-    wanted = "undone" if rollout["undoing"] else "complete"
+    ordered_back = before["undoing"] and not before.get("verdict")  # who waits for the image has not got it else
+    wanted = "undone" if ordered_back else "complete"
     if watched and rollout["state"] != wanted:
         raise click.exceptions.Exit(1)
 
@@ -96,13 +125,13 @@ def status(channel: str | None, watched: bool, connection: Connection, output: s
 def _order(name: str, help_: str) -> click.Command:
     @click.argument("channel")
     @click.option("--reason", default="", help="Why, for its history.")
+    @dry_run_option
     @api_command
-    def order(channel: str, reason: str, connection: Connection, output: str) -> None:
+    def order(channel: str, reason: str, dry_run: bool, connection: Connection, output: str) -> None:
         client = connection.open()
         number = _last(client, channel)["number"]
-        rollout = client.post(f"/v1/rollouts/{number}/{segment(name)}", {"reason": reason})
-        words = f"rollout {number} of channel {channel} is {rollout['state']}: {NEXT[name]}"
-        show(output, rollout, (), (), words)
+        rollout = client.post(f"/v1/rollouts/{number}/{segment(name)}", {"reason": reason, "dry_run": dry_run})
+        show(output, rollout, (), (), ordered(rollout))
 
     order.__doc__ = f"{help_}{order.__doc__ or ''}"
     return click.command(name)(order)

@@ -23,11 +23,12 @@ _DOING: Mapping[str, str] = {
     "undone": "undone",
     "rebooted": "rebooted",
 }
-NEXT: Mapping[str, str] = {
+_NEXT: Mapping[str, str] = {
     "pause": "machines that were not rebooted yet boot what they had",
     "resume": "it goes on",
-    "undo": "every machine boots what it had; `netboot rollout status` names those that are to be rebooted",
+    "undo": "every machine boots what it had",
 }
+_THEN: Mapping[str, str] = {"undo": "; `netboot rollout status` names those that are to be rebooted"}
 
 
 def row(rollout: dict[str, Any]) -> tuple[object, ...]:
@@ -44,7 +45,7 @@ def row(rollout: dict[str, Any]) -> tuple[object, ...]:
         machines["failed"],
         moment(rollout["started_ms"]),
         moment(rollout["ended_ms"]),
-        rollout["why"],
+        "; ".join(filter(None, (_verdict(rollout), rollout["why"]))),
     )
 
 
@@ -56,9 +57,10 @@ def say(rollout: dict[str, Any], *, dry_run: bool) -> Iterator[str]:
     name = "this would be a rollout" if dry_run else f"rollout {rollout['number']}"
     yield f"{name} of {_count(rollout['of'])} of {what}"
     if rollout["unproven"]:
+        turn = "one machine, or domain," if rollout["domains"] else "one machine"
         yield (
-            "its machines are in fewer than two racks, so nothing proves the image: one machine at a time, and the "
-            "first failure stops it"
+            f"its machines are in fewer than two racks, so nothing proves the image: {turn} at a time, and the first "
+            "failure stops it"
         )
     else:
         per_rack = f", {strategy['per_rack']} of a rack" if strategy["per_rack"] is not None else ""
@@ -66,6 +68,12 @@ def say(rollout: dict[str, Any], *, dry_run: bool) -> Iterator[str]:
             f"{strategy['canary']} canaries first, which bake {in_words(strategy['bake'])}; "
             f"at most {rollout['most']} of {rollout['of']} machines are out at once{per_rack}"
         )
+    if by_itself := _by_itself(rollout):
+        yield by_itself
+    if rollout["domains"]:
+        sizes = [f"{name} ({size})" for name, size in sorted(rollout["domains"].items())]
+        yield f"machines of one accelerator domain go together: {_first(sizes)}"
+    yield from _control_plane(rollout)
     if dry_run:
         yield f"{rollout['up']} of them are in service now; nothing was changed"
         return
@@ -75,6 +83,24 @@ def say(rollout: dict[str, Any], *, dry_run: bool) -> Iterator[str]:
         yield f"reboot those that {status} names, as it names them"
     else:
         yield f"each machine is drained and rebooted when its turn comes: {status} says how far they are"
+
+
+def _control_plane(rollout: dict[str, Any]) -> Iterator[str]:
+    """What becomes of machines of a control plane; nothing where there are none."""
+    named, kept = rollout["control_plane"]["named"], rollout["control_plane"]["kept"]
+    if named:
+        yield f"machines of a control plane go last, one at a time: {_first(named)}"
+    if kept:
+        yield f"machines of a control plane keep what they have, for --control-plane did not name them: {_first(kept)}"
+
+
+def ordered(answer: dict[str, Any]) -> str:
+    """What `pause`, `resume` or `undo` came to, or would."""
+    number, channel, state, act = answer["number"], answer["channel"], answer["state"], answer["act"]
+    so = f"would be {state}" if answer["dry_run"] and answer["did"] else f"is {state}"
+    already = "" if answer["did"] else " already"
+    end = "; nothing was changed" if answer["dry_run"] else _THEN.get(act, "")
+    return f"rollout {number} of channel {channel} {so}{already}: {_NEXT[act]}{end}"
 
 
 def print_one(output: str, rollout: dict[str, Any]) -> None:
@@ -125,15 +151,19 @@ def _facts(rollout: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "rollout", f"{rollout['number']} of channel {rollout['channel']}, by {rollout['operator']}"
     yield "image", f"{rollout['image_name']} {rollout['image'][:12]}; before it {rollout['base'][:12]}"
     yield "state", _state(rollout) + (f": {rollout['why']}" if rollout["why"] else "")
+    if verdict := _verdict(rollout):
+        yield "verdict", verdict
     yield "machines", ", ".join(f"{count} {state}" for state, count in machines.items() if count)
     per_rack = f", {strategy['per_rack']} of a rack" if strategy["per_rack"] is not None else ""
     unproven = "; unproven, for want of a second rack" if rollout["unproven"] else ""
     yield "at once", f"{rollout['most']}{per_rack}{unproven}"
     yield "deadline", in_words(strategy["deadline"])
+    if (by_itself := _by_itself(rollout)) and not rollout["undoing"] and rollout["ended_ms"] is None:
+        yield "auto-undo", by_itself
+    for said in _control_plane(rollout):
+        yield "control plane", said
     if rollout["to_reboot"]:
-        names = rollout["to_reboot"]
-        more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
-        yield "to be rebooted", ", ".join(names[:NAMES_SHOWN]) + more
+        yield "to be rebooted", _first(rollout["to_reboot"])
 
 
 def _state(rollout: dict[str, Any]) -> str:
@@ -144,6 +174,26 @@ def _state(rollout: dict[str, Any]) -> str:
         return "undoing" if state == "running" else "paused while undoing"
     stage = "everybody" if rollout["rolling"] else "canaries"
     return f"{state} ({stage})"
+
+
+def _by_itself(rollout: dict[str, Any]) -> str:
+    """What `--auto-undo` comes to; "": nobody asked for it."""
+    if not rollout["strategy"].get("auto_undo"):
+        return ""
+    if rollout["unproven"]:
+        return "it does not undo itself: that wants failures in two racks"
+    return "it undoes itself where too many machines fail with the image, in two racks"
+
+
+def _verdict(rollout: dict[str, Any]) -> str:
+    """Why it was undone by itself; "": it was not."""
+    said = rollout.get("verdict", "")
+    return f"undone by itself: {said}" if said else ""
+
+
+def _first(names: list[str]) -> str:
+    more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
+    return ", ".join(names[:NAMES_SHOWN]) + more
 
 
 def _count(number: int) -> str:

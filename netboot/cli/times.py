@@ -50,9 +50,10 @@ def boot_line(trace: dict[str, Any]) -> str:
 
 
 def duration_option(
-    name: str, default: str | None, least: str, most: str, description: str
+    name: str, default: str | None, least: str, most: str, description: str, *, field: str | None = None
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """An option that takes a duration from `least` to `most`; the command gets seconds, or None without a default."""
+    """An option that takes a duration from `least` to `most`; the command gets seconds, or None without a default.
+    `field`: as what, where that is not the option's name."""
 
     def parse(_context: click.Context, _option: click.Parameter, value: str | None) -> int | None:
         if value is None:
@@ -65,7 +66,10 @@ def duration_option(
             raise click.BadParameter(f"from {least} to {most}")
         return seconds
 
-    return click.option(name, default=default, show_default=True, callback=parse, metavar="DURATION", help=description)
+    names = (name, field) if field is not None else (name,)
+    return click.option(
+        *names, default=default, show_default=True, callback=parse, metavar="DURATION", help=description
+    )
 
 
 def _end(_context: click.Context, _option: click.Parameter, value: str | None) -> dict[str, int]:
@@ -87,9 +91,11 @@ def _end(_context: click.Context, _option: click.Parameter, value: str | None) -
     return {"until_ms": round(seconds * 1000)}
 
 
+SAID_BY = {"seconds": "until", "until_ms": "until"}
+"""Values of the API that an option of another name says."""
 _END = "It ends by itself: after 90m or 48h, or at 2026-11-24T08:00 (the time of here, unless it has an offset)."
 until_option = click.option("--until", metavar="DURATION|MOMENT", callback=_end, help=_END)
 """The command gets `seconds` from now, or `until_ms`, as the API takes them; nothing where there is no end."""
 ending_option = click.option("--until", metavar="DURATION|MOMENT", callback=_end, help=_END, required=True)
 """The same, where there has to be one."""
-window_option = duration_option("--window", "30m", "1m", "24h", "How long it is open.")
+window_option = duration_option("--window", "30m", "1m", "24h", "How long it is open.", field="window_seconds")

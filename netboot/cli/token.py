@@ -28,15 +28,15 @@ def group() -> None:
 @group.command()
 @click.option("--machine", required=True, help="Name in the inventory; its `identity` there must be nonce or address.")
 @click.option("--spki-file", type=click.File("rb"), help="The machine's public key, PEM or DER ('-': stdin).")
-@duration_option("--lifetime", "5m", "1m", "15m", "Of the token, at most 15m.")
+@duration_option("--lifetime", "5m", "1m", "15m", "Of the token, at most 15m.", field="lifetime_seconds")
 @window_option
 @click.option("--reason", default="", help="Why, for the history.")
 @api_command
 def issue(
     machine: str,
     spki_file: Any,
-    lifetime: int,
-    window: int,
+    lifetime_seconds: int,
+    window_seconds: int,
     reason: str,
     connection: Connection,
     output: str,
@@ -52,9 +52,9 @@ def issue(
     """
     body: dict[str, Any] = {"machine": machine, "reason": reason}
     if spki_file is None:
-        body |= {"window_seconds": window}
+        body |= {"window_seconds": window_seconds}
     else:
-        body |= {"spki": base64.b64encode(_spki(spki_file.read())).decode(), "lifetime_seconds": lifetime}
+        body |= {"spki": base64.b64encode(_spki(spki_file.read())).decode(), "lifetime_seconds": lifetime_seconds}
     issued = connection.open().post("/v1/tokens", body)
     if spki_file is None:
         until = moment(issued["window"]["until_ms"])

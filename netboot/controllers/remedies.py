@@ -10,10 +10,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
+from netboot.controllers.audited import audit
 from netboot.controllers.waits import Waits, wait_of
 from netboot.controllers.watching import blind, unheard
 from netboot.lifecycle.ailments import Ailing
 from netboot.lifecycle.conditions import Ailment, Judged
+from netboot.lifecycle.control_planes import LEFT_ALONE
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.intents import Freezes, Signals, permission
 from netboot.lifecycle.known import Declared
@@ -36,6 +38,7 @@ from netboot.lifecycle.remedy_policy import (
     common_cause,
     decide,
     end_of,
+    fleet_wide,
     paused,
     recorded,
     standing,
@@ -46,7 +49,6 @@ from netboot.machines.maintenance import Window
 from netboot.status.controllers import LifecycleStatus
 
 log = logging.getLogger(__name__)
-audit = logging.getLogger("netboot.audit")
 
 LOOK_MS = 5_000
 MOST_WRITES = 50
@@ -57,7 +59,8 @@ class Surveyed(NamedTuple):
     """What the controller looks at. `ailing()`: machines that are not well, None: not all were judged since the start;
     `declared()`: all; `judged(names)`: what was found of machines; `lifecycle()`: what its loop said last;
     `elsewhere()`: machine → which rollout has it; `windows()`: when something may begin; `evidence(machine, ailment)`:
-    what is at hand; `out()`: those out of service, None as above. Each but the first two may raise CannotTellError."""
+    what is at hand; `out()`: those out of service, None as above; `control()`: those of a control plane. Each but the
+    first two may raise CannotTellError."""
 
     ailing: Callable[[], Mapping[str, Ailing] | None]
     declared: Callable[[], Mapping[str, Declared]]
@@ -67,6 +70,7 @@ class Surveyed(NamedTuple):
     windows: Callable[[], Sequence[Window]]
     evidence: Callable[[str, Ailment], str]
     out: Callable[[], Collection[str] | None]
+    control: Callable[[], Collection[str]]
 
 
 class RemedyController:
@@ -87,11 +91,11 @@ class RemedyController:
         self._looked: int | None = None
         self._out: Mapping[str, str] = {}
         self._waits = Waits()
-        self._unread: dict[str, str] = {}
-        """Machines of which what is at hand cannot be read, and why. They come last, and hinder no others."""
+        self._unread: dict[str, str] = {}  # machines whose evidence cannot be read, and why; they come last
         self._noted: dict[str, tuple[object, ...]] = {}
         self._taken: Counter[str] = Counter(reboot=0, quarantine=0)
         self._status = RemediesStatus(at_ms=0)
+        self._found = ""  # by the last look, why this is a matter of the fleet, whoever has paused remedies
 
     def step(self) -> None:
         """Look, where it is time to."""
@@ -137,7 +141,7 @@ class RemedyController:
         hidden = set(said.unseen) if said is not None else set[str]()
         places = {each.declared.places.nodes for each in ailing.values()}
         self._waits.look(ailing, set() if unseen else places - hidden, up_ms)
-        elsewhere = self._seen.elsewhere() if ailing else {}
+        elsewhere, control = (self._seen.elsewhere(), self._seen.control()) if ailing else ({}, ())
         self._out = unrecorded((self._seen.out() or ()) if ailing else (), ailing, elsewhere)
         self._noted = {name: noted for name, noted in self._noted.items() if name in ailing}
         self._unread = {name: why for name, why in self._unread.items() if name in ailing}
@@ -154,7 +158,7 @@ class RemedyController:
                 rules=each.declared.rules,
                 waited_ms=self._waits.waited(name, wait_of(name, each.ailment, books), place),
                 unseen=where,
-                elsewhere=held or elsewhere.get(name, ""),
+                elsewhere=held or (LEFT_ALONE if name in control else elsewhere.get(name, "")),
             )
             cases.append(case)
         return sorted(cases, key=lambda case: (case.machine in self._unread, case.ailment.since_ms, case.machine))
@@ -180,14 +184,13 @@ class RemedyController:
 
     def _stopped(self, cases: Sequence[Case], books: Books) -> Books:
         """Where machines that are not well are a matter of the fleet, nothing begins until a person says so."""
-        cause = "" if books.pause is not None and books.pause.stands else common_cause(cases, books)
-        if not cause:
+        self._found = common_cause(cases, books)
+        if not self._found or (books.pause is not None and books.pause.stands):
             return books
-        now = self._clock.now_ms()
-        if self._store.pause(Pause(stands=True, who=WHO, reason=cause, since_ms=now)):
-            _audit("remedies-pause", reason=cause)
-            log.error("remedies are paused until `netboot remedies resume`: %s", cause)
-        return self._store.books(now)
+        if self._store.pause(Pause(stands=True, who=WHO, reason=self._found, since_ms=self._clock.now_ms())):
+            audit("remedies-pause", reason=self._found)
+            log.error("remedies are paused until `netboot remedies resume`: %s", self._found)
+        return self._store.books(self._clock.now_ms())
 
     def _fleet(self, books: Books, declared: Mapping[str, Declared]) -> Fleet:
         said = permission(self._freezes, self._signals, self._seen.windows(), self._clock.now_ms())
@@ -206,8 +209,8 @@ class RemedyController:
         taken = self._store.take(partial(self._taking, case, declared, evidence), self._clock.now_ms())
         if taken is not None:
             self._taken[taken.what] += 1
-            fields = {"machine": taken.machine, "remedy": taken.id, "reason": f"{taken.reason}: {taken.message}"}
-            _audit(f"remedy-{taken.what}", **fields)
+            why = f"{taken.reason}: {taken.message}"
+            audit(f"remedy-{taken.what}", machine=taken.machine, remedy=taken.id, reason=why)
             log.warning("remedy %d: %s of %s: %s", taken.id, taken.what, taken.machine, taken.message)
         return taken is not None
 
@@ -223,6 +226,10 @@ class RemedyController:
         self._store.note(recorded(case, decision, "withheld", self._clock.now_ms()))
         self._noted[case.machine] = told
         return True
+
+    def cause(self) -> str:
+        """Why failures may be a matter of the fleet, for rollouts; "": nothing says so. Raises CannotTellError."""
+        return fleet_wide(self._store.books(self._clock.now_ms()).pause) or self._found
 
     @property
     def problem(self) -> str:
@@ -241,7 +248,3 @@ class RemedyController:
             machines=tuple(standing(case, decision) for case, decision in decided[:MOST_SHOWN]),
             taken=dict(self._taken),
         )
-
-
-def _audit(act: str, **fields: object) -> None:
-    audit.info("audit", extra={"fields": {"act": act, "operator": WHO, **fields}})

@@ -113,7 +113,7 @@ def _owner(rollout: int) -> str:
 
 def _reason(rollout: Rollout) -> str:
     if rollout.undoing:
-        return "back to the image before it"
+        return f"back to the image before it{', for the rollout undoes itself' if rollout.verdict else ''}"
     return f"to image {rollout.image_name} {rollout.image[:12]}"
 
 

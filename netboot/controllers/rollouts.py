@@ -5,35 +5,35 @@ of it goes on where it was. A channel is moved in the very transaction that ends
 nothing.
 """
 
-import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from images.errors import ImageError
+from netboot.controllers.rollout_words import noted, status_of, tell, tell_undone, undone_now
 from netboot.controllers.watching import unheard
 from netboot.lifecycle.budget import by_whom
 from netboot.lifecycle.conditions import Judged
+from netboot.lifecycle.control_planes import ControlPlanes, hindrances
 from netboot.lifecycle.drains import Drain, Reserved
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.intents import Freezes, Intent, Signals, permission
 from netboot.lifecycle.ports import Clock
-from netboot.lifecycle.rollout import Member, MemberState, Renewal, Rollout, RolloutState
+from netboot.lifecycle.rollout import Renewal, Rollout, RolloutState
 from netboot.lifecycle.rollout_batch import turns
 from netboot.lifecycle.rollout_engine import World, step
 from netboot.lifecycle.rollout_facts import facts_of, near, places_of
 from netboot.lifecycle.rollout_member import due
 from netboot.lifecycle.rollout_store import Members, Note, RolloutStore
+from netboot.lifecycle.rollout_undo import no_way_back
 from netboot.lifecycle.seen_time import SeenTime
 from netboot.lifecycle.snapshot import Snapshot
 from netboot.status.controllers import LifecycleStatus, RolloutsStatus, RolloutStatus
 
-log = logging.getLogger(__name__)
-
 KEEP_MS = 10_000
 """How often a rollout's clock is written down where nothing else is: a crash sets its deadlines back by so much."""
-WHO = "netboot"
 STANDS_STILL = "it stands still"
 UNJUDGED = f"{STANDS_STILL}: not all machines have been judged since the start"
 
@@ -69,7 +69,8 @@ class RolloutController:
     """`step` every few seconds. `judged(names)`: what was found of machines; `published()`: the snapshot in force;
     `lifecycle()`: what the lifecycle's loop said last; `channel(name)`, `point(channel, image)`: where one points, and
     moving it; both raise images.errors.ImageError. `freezes`, `signals`: whether anything may begin; `out()`: machines
-    that are out of service, None: not all were judged since the start."""
+    that are out of service, None: not all were judged since the start; `unusable(image)`: why it cannot be used, None:
+    it can; `cause()`: why failures may be a matter of the fleet; `control`: how control planes are."""
 
     def __init__(
         self,
@@ -85,10 +86,16 @@ class RolloutController:
         up_ms: Callable[[], int],
         renewals: Renewals,
         out: Callable[[], Collection[str] | None],
+        unusable: Callable[[str], str | None],
+        cause: Callable[[], str],
+        control: ControlPlanes,
     ) -> None:
         self._store, self._judged, self._published, self._lifecycle = store, judged, published, lifecycle
         self._channel, self._point, self._clock, self._up_ms = channel, point, clock, up_ms
         self._freezes, self._signals, self._renewals, self._out = freezes, signals, renewals, out
+        self._unusable, self._cause, self._control = unusable, cause, control
+        self._undone = set[int]()
+        """Rollouts that undid themselves, of which this process has told."""
         self._refused: Mapping[str, str] = {}
         self._ledger = Ledger()
         self._turns: dict[int, Mapping[str, str]] = {}
@@ -106,7 +113,9 @@ class RolloutController:
 
     def status(self) -> RolloutsStatus:
         """For `/readyz` and metrics."""
-        return RolloutsStatus(at_ms=self._clock.now_ms(), problem=self._problem, rollouts=self._status)
+        return RolloutsStatus(
+            at_ms=self._clock.now_ms(), problem=self._problem, rollouts=self._status, undone=len(self._undone)
+        )
 
     def _step(self) -> None:
         snapshot, under_way = self._published(), self._store.under_way()
@@ -126,7 +135,7 @@ class RolloutController:
             except (CannotTellError, ImageError) as error:  # the others go on
                 problems[rollout.number] = f"rollout {rollout.number} of channel {rollout.channel}: {error}"
                 continue
-            said[rollout.number] = _status(after, members)
+            said[rollout.number] = status_of(after, members)
             self._turns[rollout.number] = turns(after, members)
             wanted |= _renewals(after, members, snapshot, may_begin=may_begin)
         self._status = tuple(said[each.number] for each in under_way if each.number in said)
@@ -148,14 +157,17 @@ class RolloutController:
             return after, seen
 
         def note(before: Rollout, now: Rollout) -> Note | None:
-            told = (before.state, before.rolling) != (now.state, now.rolling)
-            act = str(now.state) if before.state is not now.state else "the canaries are in service"
-            return Note(self._clock.now_ms(), WHO, act, now.why) if told else None
+            return noted(before, now, self._clock.now_ms())
 
-        return self._store.change(number, look, note), seen, may_begin
+        after = self._store.change(number, look, note)
+        if after.verdict and number not in self._undone:  # now, or when a process before this one was killed
+            self._undone.add(number)
+            tell_undone(after)
+        return after, seen, may_begin
 
     def _world(self, rollout: Rollout, members: Members, snapshot: Snapshot) -> World:
-        out = self._out() if rollout.strategy.per_rack is not None else ()
+        all_count = rollout.strategy.per_rack is not None or rollout.strategy.auto_undo  # for that nobody takes back
+        out = self._out() if all_count else ()
         unseen = self._unseen(snapshot, members) or (UNJUDGED if out is None else "")
         judged = self._judged(list(members))
         others = [taken.items() for number, taken in self._turns.items() if number != rollout.number]
@@ -166,9 +178,10 @@ class RolloutController:
             near=near(snapshot, members, out or (), by),
             seeing=not unseen,
             unseen=unseen,
-            obstacle=self._obstacle(rollout, snapshot),
+            obstacle=self._obstacle(rollout, members, snapshot),
             refused=self._refused,
             withheld=self._withheld(snapshot),
+            control=hindrances(members, snapshot.inventory.machines, self._control, self._judged, by),
         )
 
     def _look(self, rollout: Rollout, members: Members, world: World) -> tuple[Rollout, Members]:
@@ -176,15 +189,24 @@ class RolloutController:
         clock.look([""] if world.seeing else [], self._up_ms())
         looked = rollout.model_copy(update={"clock_ms": max(rollout.clock_ms, clock.values[""])})
         after, now = step(looked, members, world)
+        if undone_now(looked, after) and (kept := self._kept(rollout, members)):
+            after, now = step(looked, members, replace(world, kept=kept))
         changed = [name for name, each in now.items() if each is not members[name]]
         if after == looked and not changed and looked.clock_ms - rollout.clock_ms < KEEP_MS:
             return rollout, members
-        _tell(looked, after, [now[name] for name in changed])
+        tell(looked, after, [now[name] for name in changed])
         if not after.under_way:
             if after.state is RolloutState.COMPLETE:
                 self._point(rollout.channel, rollout.image)
             after = after.model_copy(update={"ended_ms": self._clock.now_ms()})
         return after, now
+
+    def _kept(self, rollout: Rollout, members: Members) -> str:
+        """Why a rollout may not be undone by itself, though its image seems bad."""
+        try:
+            return self._cause() or no_way_back(rollout, members, self._unusable)
+        except (CannotTellError, ImageError) as error:
+            return str(error)
 
     def _unseen(self, snapshot: Snapshot, members: Members) -> str:
         """Why what was found of these machines may not be how they are (rule L11 of the lifecycle); empty: it is."""
@@ -200,19 +222,19 @@ class RolloutController:
         said = permission(self._freezes, self._signals, snapshot.inventory.maintenance, self._clock.now_ms())
         return "" if said.may else f"nothing begins: {said.reason}"
 
-    def _obstacle(self, rollout: Rollout, snapshot: Snapshot) -> str:
+    def _obstacle(self, rollout: Rollout, members: Members, snapshot: Snapshot) -> str:
         """Why it cannot go on, whatever its machines do."""
         channel = next((each for each in snapshot.inventory.channels if each.name == rollout.channel), None)
         if channel is None:
             return "" if rollout.undoing else f"the inventory has no channel {rollout.channel} any more"
         if channel.image is not None:
             return f"channel {rollout.channel} is pinned to {channel.image[:12]} in the inventory now"
-        if rollout.undoing:
-            return ""
+        bad = snapshot.unusable_images
+        if rollout.undoing:  # what is fetched meanwhile is no reason, so it is asked once more
+            return no_way_back(rollout, members, lambda image: self._unusable(image) if image in bad else None)
         if (now := self._channel(rollout.channel)) not in (rollout.base, rollout.image):
             return f"channel {rollout.channel} was moved to {(now or 'nothing')[:12]} meanwhile"
-        why = snapshot.unusable_images.get(rollout.image)
-        return f"the image cannot be used: {why}" if why is not None else ""
+        return f"the image cannot be used: {bad[rollout.image]}" if rollout.image in bad else ""
 
 
 def _renewals(rollout: Rollout, members: Members, snapshot: Snapshot, *, may_begin: bool) -> dict[str, Renewal]:
@@ -220,26 +242,3 @@ def _renewals(rollout: Rollout, members: Members, snapshot: Snapshot, *, may_beg
         return {}
     names = due(rollout, members, snapshot.assigned)
     return {name: Renewal(rollout, members[name].boot, may_begin) for name in names}
-
-
-def _status(rollout: Rollout, members: Members) -> RolloutStatus:
-    counts = dict.fromkeys(map(str, MemberState), 0)
-    for each in members.values():
-        counts[each.state] += 1
-    return RolloutStatus(
-        number=rollout.number,
-        channel=rollout.channel,
-        state=str(rollout.state),
-        undoing=rollout.undoing,
-        machines=counts,
-    )
-
-
-def _tell(before: Rollout, now: Rollout, changed: Sequence[Member]) -> None:
-    about = f"rollout {now.number} of channel {now.channel}"
-    for each in changed:
-        if each.state in (MemberState.FAILED, MemberState.SKIPPED):
-            log.warning("%s: %s %s: %s", about, each.machine, each.state, each.why)
-    if before.state is not now.state:
-        level = logging.WARNING if now.state is RolloutState.PAUSED else logging.INFO
-        log.log(level, "%s is %s: %s", about, now.state, now.why)

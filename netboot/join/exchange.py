@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat,
 from netboot.join.errors import RefusedError
 from netboot.join.identify import Identified
 from netboot.join.issue import Issuer
-from netboot.lifecycle.bootid import minted_ms
+from netboot.lifecycle.bootid import is_of, minted_ms
 from netboot.lifecycle.errors import BadClaimError
 from netboot.lifecycle.published import View
 from tokens.errors import MalformedError, TpmError
@@ -48,7 +48,7 @@ class Exchange:
     random: Callable[[int], bytes]
     token_seconds: int
     image_of: Callable[[str], str | None]
-    """The image that the script of a boot named; None: not known here. Raises CannotTellError."""
+    """The image that the script of a boot named; None: not on record here. Raises CannotTellError."""
     addresses_attest: bool = False
     boot_days: int = 90
 
@@ -72,10 +72,14 @@ def settle(exchange: Exchange, known: Identified, boot: str) -> None:
 
 
 def _not_revoked(exchange: Exchange, machine: str, boot: str) -> None:
-    """By what the boot's script named; what another host served is not known here, and its initrd has looked too."""
+    """By what the boot's script named, on record here or not."""
     revoked = exchange.view().snapshot.revocations.images
-    if revoked and (image := exchange.image_of(boot)) in revoked:
-        log.warning("%s does not join: its boot %s has image %s, which is revoked", machine, boot, image)
+    if not revoked:
+        return
+    known = exchange.image_of(boot)
+    if image := next((each for each in revoked if is_of(boot, each, known)), None):
+        by = "by its id" if known is None else "on record"
+        log.warning("%s does not join: its boot %s has image %s (%s), which is revoked", machine, boot, image, by)
         raise RefusedError(f"the image that {machine} booted is revoked: reboot it")
 
 

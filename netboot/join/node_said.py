@@ -3,6 +3,8 @@
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
+GATE = "netboot.dev/Gate"
+"""The condition of a Node that tells others whether its gate is open: ours to write."""
 BY_HAND = ("netboot.dev/gate", "manual")
 """The annotation of a Node whose taints we leave alone: somebody has taken its gate into their own hands."""
 
@@ -14,6 +16,14 @@ NVSENTINEL = ("dgxc.nvidia.com/nvsentinel-state", "quarantineHealthEventIsCordon
 """The label, or annotation, of a Node that NVSentinel has taken (NVIDIA/NVSentinel, docs/INTEGRATIONS.md)."""
 WRITTEN = "netboot.dev/labels"
 """The annotation of a Node that names the labels which we wrote, with commas between: those we take off again."""
+
+
+class GateSaid(NamedTuple):
+    """What the condition GATE says. `status`: True: open, False: shut."""
+
+    status: str
+    reason: str
+    message: str
 
 
 class HealthSaid(NamedTuple):

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, Protocol
 
 from images.values.strict import Strict
-from netboot.join.node_said import HealthSaid
+from netboot.join.node_said import GateSaid, HealthSaid
 from netboot.machines.values import AssuranceLevel
 
 
@@ -55,11 +55,8 @@ class Leases(Protocol):
         ...
 
     def write(self, credential: Credential) -> Credential:
-        """Create (version "") or update; returns it with its new version.
-
-        Raises:
-            ConflictError: somebody else wrote since; read again.
-        """
+        """Create (version "") or update; returns it with its new version. Raises ConflictError: somebody else wrote
+        since; read again."""
         ...
 
     def all(self) -> list[Credential]:
@@ -89,8 +86,8 @@ MARK = {"netboot.dev/managed-by": "netboot"}
 
 
 class NodeView(NamedTuple):
-    """A Node. `boot_id`: the kernel's; `marked`: it has MARK; `gated`: UNCHECKED; `by_hand`: BY_HAND; `cordoned_by`:
-    who and when; `version`: opaque; `written`: labels of ours; `holder`: who else has taken it, in words."""
+    """A Node. `boot_id`: the kernel's; `marked`: it has MARK; `gated`: UNCHECKED; `by_hand`: BY_HAND; `gate`: GATE;
+    `cordoned_by`: who and when; `version`: opaque; `written`: our labels; `holder`: who else has taken it, in words."""
 
     name: str
     uid: str
@@ -109,6 +106,7 @@ class NodeView(NamedTuple):
     written: tuple[str, ...] = ()
     cordoned_by: str = ""
     holder: str = ""
+    gate: GateSaid | None = None
 
 
 class Nodes(Protocol):
@@ -128,18 +126,19 @@ class Nodes(Protocol):
 
     def taint(self, node: NodeView, taints: Taints, labels: Mapping[str, str] | None = None) -> NodeView:
         """Give it, as it was read, exactly these taints and of labels that we write these (None: as they are); returns
-        it as it is then.
+        it as it is then. Raises ConflictError: it changed since, or is gone. InvalidError: the apiserver says no."""
+        ...
 
-        Raises:
-            ConflictError: it changed since, or is gone. InvalidError: the apiserver does not take it.
-        """
+    def tell_gate(self, node: NodeView, said: GateSaid, at_ms: int) -> None:
+        """Write the condition GATE onto it, as it was read, and nothing else. Raises as above."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterAccess:
     """A cluster, as we and its nodes reach it. `authorities`: PEM. `preflight()` raises ClusterUnavailableError where
-    no tokens may be issued for it, with why. `clock_ahead_ms()`: how far the apiserver's clock is ahead of ours."""
+    no tokens may be issued for it, with why. `clock_ahead_ms()`: how far the apiserver's clock is ahead of ours;
+    `server_version()`: what it says that it is, like v1.34.4; both raise ClusterUnavailableError."""
 
     name: str
     endpoints: tuple[str, ...]
@@ -149,6 +148,7 @@ class ClusterAccess:
     nodes: Nodes
     preflight: Callable[[], None]
     clock_ahead_ms: Callable[[], int]
+    server_version: Callable[[], str]
 
 
 class Csr(NamedTuple):

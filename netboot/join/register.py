@@ -22,6 +22,7 @@ from netboot.join.enrolment import (
     parse_details,
     short,
 )
+from netboot.join.enrolment_rules import decide
 from netboot.join.errors import RefusedError
 from netboot.join.pins import NO_PINS, Pins, permitted, pins_of
 from netboot.join.ports import AlertKind, Enrolment
@@ -145,7 +146,20 @@ class Register:
 
     def view(self, machine: str, now_ms: int) -> EnrolmentView:
         """All about one machine, its EK's certificate too."""
+        return self._whole(self.store.record(machine), now_ms)
+
+    def would_be(self, machine: str, order: Order, now_ms: int) -> tuple[EnrolmentView, bool]:
+        """What an order would make of a machine, and whether it would change anything; nothing is written.
+
+        Raises:
+            RefusedError: as `apply` would. StateUnavailableError.
+        """
         record = self.store.record(machine)
+        allowed = permitted(self._pins(), machine, order, self.store.record)
+        change = decide(record, allowed, self.store.owner, now_ms) if allowed is not None else Change(record)
+        return self._whole(change.record, now_ms), bool(change.act)
+
+    def _whole(self, record: Record, now_ms: int) -> EnrolmentView:
         view = self._view(record, now_ms)
         if view.ek_sha256 is None:
             return view

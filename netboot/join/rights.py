@@ -4,7 +4,9 @@ from typing import NamedTuple
 
 CSR_GROUP, CSRS = "certificates.k8s.io", "certificatesigningrequests"
 OURS = "(ours)"
-POLICIES = ("netboot-tokens", "netboot-nodes", "netboot-taints", "netboot-gate", "netboot-deletions")
+TELLS_OF_LEASES = "netboot-leases"
+"""The policy that tells by which Leases an apiserver judges."""
+POLICIES = ("netboot-tokens", "netboot-nodes", "netboot-taints", "netboot-gate", "netboot-deletions", TELLS_OF_LEASES)
 """Admission policies, and the bindings of the same names."""
 
 
@@ -56,6 +58,7 @@ RIGHTS: dict[str, tuple[Right, ...]] = {
     ),
     "nodes": (
         *(Right(verb, "", "nodes") for verb in ("list", "watch", "patch")),
+        Right("patch", "", "nodes", "status"),
         Right("list", "", "pods"),
         Right("create", "", "pods", "eviction"),
         *(Right(verb, "events.k8s.io", "events", namespace="default") for verb in ("create", "patch")),

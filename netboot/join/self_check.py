@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Literal, NamedTuple, Protocol
 
+from netboot.join.leases_seen import LeasesSeen
 from netboot.join.signing import Signing
 
 
@@ -37,6 +38,11 @@ class Preconditions(Protocol):
 
     def policies(self) -> dict[str, PolicyState]:
         """How each admission policy of `deploy/kubernetes` is found."""
+        ...
+
+    def leases_seen(self) -> LeasesSeen:
+        """By which Leases the apiserver's admission judges, asked by one that is written for it; takes seconds where
+        it is not `current`."""
         ...
 
     def clock_ahead_ms(self) -> int:

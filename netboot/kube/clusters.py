@@ -95,5 +95,6 @@ def reach(name: str, cluster: Cluster) -> Connected:
         nodes=KubeNodes(connection),
         preflight=Preflight(name, preconditions, cluster.namespace),
         clock_ahead_ms=preconditions.clock_ahead_ms,
+        server_version=preconditions.server_version,
     )
     return access, partial(check, preconditions, cluster.namespace)

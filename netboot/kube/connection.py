@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import urllib3
 from kubernetes import client
@@ -21,6 +21,7 @@ PAGE = 500
 FEW = 5
 """Objects that are asked for at once: so many, and where those are too much, so few, then twice as many each time, up
 to half of what was too much. So few fit into LONGEST_ANSWER, whatever somebody has made of them."""
+PatchKind = Literal["merge-patch", "strategic-merge-patch"]
 _CHUNK = 65_536
 SILENCE_SECONDS = 75.0
 """A watch that says nothing for so long is begun again where it was. A quiet cluster has nothing to say, not even
@@ -94,15 +95,17 @@ class Connection:
         except StatusError as error:
             raise in_words(error, str(self.path)) from None
 
-    def patch(self, path: str, body: Mapping[str, Any], expected: Collection[int] = ()) -> Any:
-        """A merge patch (RFC 7386); what is there then.
+    def patch(
+        self, path: str, body: Mapping[str, Any], expected: Collection[int] = (), *, kind: PatchKind = "merge-patch"
+    ) -> Any:
+        """A merge patch (RFC 7386), or one of Kubernetes' own, which merges lists by their keys; what is there then.
 
         Raises:
             StatusError: for the statuses that the adapter says it expects.
             ClusterUnavailableError: everything else that is no success, in words.
         """
         self._authorise()
-        headers = {**self._headers(), "Content-Type": "application/merge-patch+json"}
+        headers = {**self._headers(), "Content-Type": f"application/{kind}+json"}
         try:
             return self.transport.exchange("PATCH", self.server + path, headers, body).body
         except StatusError as error:

@@ -1,4 +1,5 @@
-"""The files of `deploy/kubernetes`, which travel with the package: accounts, rights and admission policies."""
+"""The files of `deploy/kubernetes`, which travel with the package: accounts, rights and admission policies; and
+the rule of `deploy/node-readiness`."""
 
 import re
 from importlib import resources
@@ -19,6 +20,11 @@ def manifest_text(namespace: str = DEFAULT_NAMESPACE) -> str:
     text = re.sub(r"(?m)^( *namespace: )netboot$", rf"\g<1>{namespace}", text)
     text = re.sub(r"(?m)^(kind: Namespace\nmetadata:\n  name: )netboot$", rf"\g<1>{namespace}", text)
     return text.replace("system:serviceaccount:netboot:", f"system:serviceaccount:{namespace}:")
+
+
+def readiness_rule() -> str:
+    """The rule for the Node Readiness Controller, for `kubectl apply -f -` where its kind is known."""
+    return (resources.files("netboot.kube") / "readiness" / "rule.yaml").read_text(encoding="utf-8")
 
 
 def manifests(namespace: str = DEFAULT_NAMESPACE) -> list[dict[str, Any]]:

@@ -4,13 +4,14 @@ import logging
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Any
 
 from kubernetes import client
 
 from netboot.join.certificates import fingerprint
 from netboot.join.errors import ConflictError, InvalidError, NodeKeptError
-from netboot.join.node_said import BY_HAND, WRITTEN, HealthSaid, holder
+from netboot.join.node_said import BY_HAND, GATE, WRITTEN, GateSaid, HealthSaid, holder
 from netboot.join.ports import MARK, NodeView
 from netboot.kube.connection import Connection, milliseconds
 from netboot.kube.errors import StatusError
@@ -79,9 +80,32 @@ class KubeNodes:
         try:
             return _view(self._connection.patch(f"/api/v1/nodes/{node.name}", body, expected=(404, 409, 422)))
         except StatusError as error:
-            if error.status == 422:
-                raise InvalidError(error.message) from None
-            raise ConflictError(f"the Node {node.name} was changed by somebody else since") from None
+            raise _refusal(node, error) from None
+
+    def tell_gate(self, node: NodeView, said: GateSaid, at_ms: int) -> None:
+        at = datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        condition = {"type": GATE, **said._asdict(), "lastHeartbeatTime": at}
+        if node.gate is None or node.gate.status != said.status:
+            condition["lastTransitionTime"] = at
+        # Conditions of others are merged by their types, and stay.
+        metadata = {"uid": node.uid, "resourceVersion": node.version}
+        body = {"metadata": metadata, "status": {"conditions": [condition]}}
+        path = f"/api/v1/nodes/{node.name}/status"
+        try:
+            self._connection.patch(path, body, expected=(404, 409, 422), kind="strategic-merge-patch")
+        except StatusError as error:
+            raise _refusal(node, error) from None
+
+
+def _refusal(node: NodeView, error: StatusError) -> ConflictError | InvalidError:
+    if error.status == 422:
+        return InvalidError(error.message)
+    return ConflictError(f"the Node {node.name} was changed by somebody else since")
+
+
+def _gate(conditions: Mapping[str, Mapping[str, Any]]) -> GateSaid | None:
+    said = conditions.get(GATE)
+    return GateSaid(*(str(said.get(name) or "") for name in GateSaid._fields)) if said is not None else None
 
 
 def _health(node: dict[str, Any]) -> HealthSaid | None:
@@ -146,4 +170,5 @@ def _view(node: dict[str, Any]) -> NodeView:
         written=tuple(filter(None, str(annotations.get(WRITTEN, "")).split(","))),
         cordoned_by=_cordoned_by(metadata) if cordoned else "",
         holder=holder(labels, annotations, cordoned=cordoned),
+        gate=_gate(conditions),
     )

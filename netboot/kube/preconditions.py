@@ -1,5 +1,6 @@
 """`netboot.join.ports.Preconditions`."""
 
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -9,9 +10,11 @@ from typing import Any
 from kubernetes import client
 
 from netboot.join.errors import ClusterUnavailableError
+from netboot.join.leases_seen import LeasesSeen
 from netboot.join.rights import POLICIES
 from netboot.join.self_check import PolicyState
 from netboot.join.signing import Signing
+from netboot.kube.admission import KubeLeasesSeen
 from netboot.kube.certificates import KubeIssuedCertificates
 from netboot.kube.connection import Connection
 from netboot.kube.errors import StatusError
@@ -19,18 +22,23 @@ from netboot.kube.manifests import manifests
 
 
 class KubePreconditions:
-    """What the self-check asks one apiserver. `now_ms`: the clock that is compared with the apiserver's."""
+    """What the self-check asks one apiserver.
+
+    `now_ms`: the clock that is compared with the apiserver's; `pause`: how so many seconds are waited.
+    """
 
     def __init__(
         self,
         connection: Connection,
         namespace: str,
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        pause: Callable[[float], object] = lambda seconds: threading.Event().wait(seconds),
     ) -> None:
         self._connection, self._namespace, self._now_ms = connection, namespace, now_ms
         self._access = client.AuthorizationV1Api(connection.api)
         self._rbac = client.RbacAuthorizationV1Api(connection.api)
         self._admission = client.AdmissionregistrationV1Api(connection.api)
+        self._leases_seen = KubeLeasesSeen(connection, namespace, now_ms, pause)
 
     def server_version(self) -> str:
         return str(self._connection.get("/version").body.get("gitVersion", ""))
@@ -78,6 +86,9 @@ class KubePreconditions:
             if field is not None:
                 return PolicyState("different", f"{field} of the {kind} {name}")
         return PolicyState("as shipped")
+
+    def leases_seen(self) -> LeasesSeen:
+        return self._leases_seen()
 
     def clock_ahead_ms(self) -> int:
         """The `Date` of an answer has whole seconds: their middle is taken."""

@@ -1,14 +1,18 @@
-"""Boot ids: any worker can tell, without a look-up, whether a boot belongs to a machine.
+"""Boot ids: any worker of any host with the key can tell, without a look-up, whether a boot belongs to a machine, and
+which image its script named.
 
-UUIDv8-shaped, 16 bytes: 48-bit milliseconds since 1970, 4 random bytes that also hold version and variant, and
-6 bytes of HMAC-SHA256(key, first 10 bytes ‖ machine name). An id opens nothing; it only cannot be made up.
+UUIDv8-shaped, 16 bytes: 48-bit milliseconds since 1970; 4 bytes that hold version, variant, the first 20 bits of the
+image's digest and a number of 6 bits; and 6 bytes of HMAC-SHA256(key, first 10 bytes ‖ machine name). As text,
+`mmmmmmmm-mmmm-8iii-vnii-tttttttttttt`, the digits `i` are the first five of the digest. An id opens nothing; it only
+cannot be made up. Ids that netboot minted before they named images have chance in place of `i` and of the number.
 """
 
 import hashlib
 import hmac
-import os
 import re
+import secrets
 from collections.abc import Iterator
+from itertools import count
 
 from netboot.machines.match import Index
 from netboot.machines.values import Machine
@@ -16,6 +20,8 @@ from netboot.machines.values import Machine
 _SHAPE = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 _HEAD = 10
 _TAIL = 6
+NO_IMAGE = "0" * 64
+"""Of a boot that no script began."""
 
 
 class Minter:
@@ -29,27 +35,32 @@ class Minter:
         self._inner = hashlib.sha256(bytes(byte ^ 0x36 for byte in block))
         self._outer = hashlib.sha256(bytes(byte ^ 0x5C for byte in block))
 
-    def mint(self, machine: str, now_ms: int, random4: bytes) -> str:
+    def mint(self, machine: str, image: str, now_ms: int, number: int) -> str:
         """A new boot id, as `mint` makes it."""
-        head = _head(now_ms, random4)
+        head = _head(image, now_ms, number)
         inner, outer = self._inner.copy(), self._outer.copy()
         inner.update(head + machine.encode())
         outer.update(inner.digest())
         return _text(head + outer.digest()[:_TAIL])
 
 
-def random4s() -> Iterator[bytes]:
-    """Four bytes each that nobody can foresee, from a stock: asking the kernel gives up the interpreter's lock, and for
-    four bytes that is dear."""
-    while True:
-        stock = os.urandom(4096)
-        yield from (stock[at : at + 4] for at in range(0, len(stock), 4))
+def numbers() -> Iterator[int]:
+    """One for each boot id that a process mints: from a start that workers seldom share, each once in 64."""
+    return count(secrets.randbelow(64))
 
 
-def mint(key: bytes, machine: str, now_ms: int, random4: bytes) -> str:
-    """A new boot id for `machine`; `random4` is four bytes nobody can foresee."""
-    head = _head(now_ms, random4)
+def mint(key: bytes, machine: str, image: str, now_ms: int, number: int) -> str:
+    """A new boot id for `machine`, whose script names the image of digest `image`. `number`: its last six bits tell
+    boots of one machine and millisecond apart."""
+    head = _head(image, now_ms, number)
     return _text(head + _tail(key, head, machine))
+
+
+def is_of(boot_id: str, image: str, on_record: str | None) -> bool:
+    """Whether the script of a boot, whose id `belongs`, named `image`. `on_record`: which it is known to have named;
+    None: that is not known here (this host forgot it, or another served it), and the first digits in the id say it,
+    which other images share with a chance of one in 2^20. All are digests."""
+    return image == on_record if on_record is not None else boot_id[15:18] + boot_id[21:23] == image[:5]
 
 
 def belongs(key: bytes, boot_id: str, machine: str) -> bool:
@@ -79,9 +90,10 @@ def minted_ms(boot_id: str) -> int:
     return int(boot_id[:8] + boot_id[9:13], 16)
 
 
-def _head(now_ms: int, random4: bytes) -> bytes:
-    version_variant = bytes((0x80 | random4[0] & 0x0F, random4[1], 0x80 | random4[2] & 0x3F, random4[3]))
-    return now_ms.to_bytes(6, "big") + version_variant
+def _head(image: str, now_ms: int, number: int) -> bytes:
+    named = int(image[:5], 16)
+    rest = bytes((0x80 | named >> 16, named >> 8 & 0xFF, 0x80 | number & 0x3F, named & 0xFF))
+    return now_ms.to_bytes(6, "big") + rest
 
 
 def _text(raw: bytes) -> str:

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
+from images.values.faults import first_few
 from netboot.lifecycle.conditions import Judged
 from netboot.lifecycle.drains import Drain
 from netboot.lifecycle.intents import Intent
@@ -18,7 +19,6 @@ from netboot.lifecycle.transitions import Mark
 
 BY_ITSELF = "by itself"
 """Nobody's word keeps it out: it is not Ready, or on its way."""
-NAMED = 3
 
 
 class Out(NamedTuple):
@@ -42,7 +42,8 @@ class Refusal(NamedTuple):
 
 class Places:
     """Those that may be out of service at once, and who is. `most`: of those counted in `out`; `per_rack`: of one rack,
-    None: as many; `near`: others that are out, which count in their racks alone; `said_by`: whose limits they are."""
+    None: as many; `near`: others that are out, which count in their racks alone; `said_by`: whose limits they are;
+    `alone`: whoever goes, nobody of `out` may be out then."""
 
     def __init__(
         self,
@@ -51,40 +52,58 @@ class Places:
         out: Mapping[str, Out],
         near: Mapping[str, Out] | None = None,
         said_by: str = "",
+        *,
+        alone: bool = False,
     ) -> None:
-        self._most, self._per_rack, self._said_by = most, per_rack, said_by
+        self._most, self._per_rack, self._said_by, self._alone = most, per_rack, said_by, alone
         self._out, self._near = dict(out), {name: each for name, each in (near or {}).items() if name not in out}
         self._racks = Counter(each.rack for each in (*self._out.values(), *self._near.values()))
 
-    def fits(self, rack: str) -> bool:
-        """Whether one more may go, of this rack."""
-        return len(self._out) < self._most and (self._per_rack is None or self._racks[rack] < self._per_rack)
+    def fits(self, *racks: str) -> bool:
+        """Whether one more of each of these racks may go, together."""
+        if len(self._out) + len(racks) > self._most or (self._alone and self._out):
+            return False
+        return self._full(racks) is None
+
+    def _full(self, racks: Collection[str]) -> str | None:
+        """The first of these racks that has no room for its part."""
+        if self._per_rack is None:
+            return None
+        wanted = Counter(racks).items()
+        return next((rack for rack, count in wanted if self._racks[rack] + count > self._per_rack), None)
 
     def take(self, machine: str, out: Out) -> None:
         """It goes."""
         self._out[machine] = out
         self._racks[out.rack] += 1
 
-    def refusal(self, rack: str) -> Refusal | None:
-        """Why none of this rack may; None: one may."""
-        if self.fits(rack):
+    def refusal(self, *racks: str) -> Refusal | None:
+        """Why these may not; None: they may."""
+        if self.fits(*racks):
             return None
-        if len(self._out) >= self._most:
-            return _refusal(self._most, "", self._said_by, self._out)
+        if len(self._out) + len(racks) > self._most:
+            return _refusal(_limit(self._most, "", self._said_by), self._out)
+        if self._alone and self._out:
+            return _refusal("no machine may go while another one is out of service", self._out)
+        rack = self._full(racks)
         here = {name: each for name, each in (self._out | self._near).items() if each.rack == rack}
-        assert self._per_rack is not None  # or it fits
-        return _refusal(self._per_rack, f" of rack {rack}" if rack else " without a rack", self._said_by, here)
+        assert self._per_rack is not None  # or they fit
+        where = f" of rack {rack}" if rack else " without a rack"
+        return _refusal(_limit(self._per_rack, where, self._said_by), here)
 
 
-def _refusal(most: int, where: str, said_by: str, out: Mapping[str, Out]) -> Refusal:
-    limit = f"no more than {most} machine{'' if most == 1 else 's'}{where} may be out of service{said_by}"
-    return Refusal(limit, f", and {len(out)} {'is' if len(out) == 1 else 'are'}: {named(out)}", out.keys())
+def _limit(most: int, where: str, said_by: str) -> str:
+    return f"no more than {most} machine{'' if most == 1 else 's'}{where} may be out of service{said_by}"
+
+
+def _refusal(limit: str, out: Mapping[str, Out]) -> Refusal:
+    said = f", and {len(out)} {'is' if len(out) == 1 else 'are'}: {named(out)}" if out else ""
+    return Refusal(limit, said, out.keys())
 
 
 def named(out: Mapping[str, Out]) -> str:
     """The first few of them, each with by whose word."""
-    first = [f"{name} ({out[name].by})" for name in sorted(out)[:NAMED]]
-    return ", ".join(first) + (f" and {len(out) - NAMED} more" if len(out) > NAMED else "")
+    return first_few([f"{name} ({out[name].by})" for name in sorted(out)])
 
 
 def by_whom(drains: Iterable[Drain], intents: Iterable[Intent]) -> dict[str, str]:

@@ -1,14 +1,16 @@
 """Channels, as operators see and move them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 from images.artifact.manifest import Manifest
 from images.errors import CorruptError, NotFoundError
 from images.values.strict import Strict
+from netboot.lifecycle.conditions import Judged
 from netboot.lifecycle.errors import ChannelPinnedError, NoSuchChannelError, NoSuchImageError, UnfitImageError
 from netboot.lifecycle.image_repository import ImageRepository, ImageRepositoryWriter, ListedImage
 from netboot.lifecycle.revocation import refuse
+from netboot.lifecycle.rollout_facts import why_gone
 from netboot.lifecycle.snapshot import Snapshot
 from netboot.machines.fit import Candidate, misfits
 from netboot.machines.values import Channel
@@ -28,18 +30,19 @@ class ChannelState(Strict):
     in_force: str | None = None
     unusable: str | None = None
     machines: int = 0
-    """How many machines of the inventory use it."""
+    """How many machines boot it: those that use it, and are neither disabled nor retired."""
     source: Literal["inventory", "store"] = "store"
 
 
-def channel_states(snapshot: Snapshot, repository: ImageRepository) -> list[ChannelState]:
-    """Every declared channel, in the order of the inventory."""
+def channel_states(snapshot: Snapshot, repository: ImageRepository, judged: Mapping[str, Judged]) -> list[ChannelState]:
+    """Every declared channel, in the order of the inventory. `judged`: what was found of its machines."""
     names = {image.digest: image.name for image in repository.images()}
     of_profile = {profile.name: profile.channel for profile in snapshot.inventory.profiles}
     users: dict[str, int] = {}
     for machine in snapshot.inventory.machines:
-        channel = of_profile.get(machine.profile, "")
-        users[channel] = users.get(channel, 0) + 1
+        channel = of_profile[machine.profile]
+        if not why_gone(machine, channel, of_profile, judged.get(machine.name)):
+            users[channel] = users.get(channel, 0) + 1
     return [
         _state(channel, snapshot, _where(channel, repository), names, users) for channel in snapshot.inventory.channels
     ]
@@ -102,16 +105,18 @@ def resolve(images: Sequence[ListedImage], reference: str) -> ListedImage:
 def move(
     snapshot: Snapshot,
     repository: ImageRepository,
-    publisher: ImageRepositoryWriter,
+    publisher: ImageRepositoryWriter | None,
     name: str,
     reference: str,
     pinned_at: str,
+    judged: Mapping[str, Judged],
     *,
     force: bool = False,
     first: Callable[[], None] = lambda: None,
 ) -> ChannelState:
     """Let a channel point to an image that machines may boot. `pinned_at`: where the inventory declares the channel.
     `force`: whatever the architecture of its machines is. `first()`: called once it is sure that it may, before it is.
+    `publisher`: None: nothing is written, and the channel is given as it would be.
 
     Raises:
         NoSuchChannelError, NoSuchImageError, ChannelPinnedError: see there.
@@ -130,9 +135,10 @@ def move(
     if not force:
         _fits(snapshot, name, manifest)
     first()
-    publisher.point(name, image.digest)
-    states = {state.name: state for state in channel_states(snapshot, repository)}
-    return states[name]
+    if publisher is not None:
+        publisher.point(name, image.digest)
+    states = {state.name: state for state in channel_states(snapshot, repository, judged)}
+    return states[name].model_copy(update={"image": image.digest, "image_name": image.name})
 
 
 def _fits(snapshot: Snapshot, channel: str, manifest: Manifest) -> None:

@@ -32,7 +32,12 @@ class LifecycleError(Exception):
 
 
 class BadClaimError(LifecycleError):
-    """What was sent does not pass the allow-list."""
+    """What was sent does not pass the allow-list. `field`: the value that does not, by its name there; "": none does,
+    or none alone."""
+
+    def __init__(self, message: str = "", *, field: str = "") -> None:
+        super().__init__(f"{field}: {message}" if field else message)
+        self.field = field
 
 
 class NoSuchBootError(LifecycleError):

@@ -39,6 +39,14 @@ class ImageRepository(Protocol):
         """
         ...
 
+    def kubelet(self, digest: str) -> str:
+        """The version of an image's kubelet, as its package has it; "": none of its packages is one.
+
+        Raises:
+            images.errors.ImageError: NotFoundError or CorruptError, in words.
+        """
+        ...
+
     def bundle(self) -> SiteBundle | None:
         """The site bundle; None: there is none yet.
 

@@ -10,6 +10,7 @@ from netboot.lifecycle.snapshot import ImageFacts, Snapshot
 from netboot.machines.classes import Class
 from netboot.machines.deadlines import Deadline
 from netboot.machines.match import Index
+from netboot.machines.topology import NOWHERE, Topology
 from netboot.machines.values import Machine, Profile, Rack, deadlines_of
 
 
@@ -40,6 +41,11 @@ class View:
         """How long its boots may stay at each phase."""
         hardware = self.classes[machine.class_name] if machine.class_name is not None else None
         return deadlines_of(self.profiles[machine.profile], hardware)
+
+    def stands(self, machine: Machine) -> Topology:
+        """Where it stands: as itself says, and what it leaves out as its rack has it."""
+        rack = self.racks[machine.rack].topology if machine.rack is not None else NOWHERE
+        return (machine.topology or NOWHERE).over(rack)
 
     def near(self, machine: Machine) -> dict[str, tuple[str, ...]]:
         """Origins of its rack, then of its class, by the words for who declares them; the service itself is none."""

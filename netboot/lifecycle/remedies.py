@@ -61,6 +61,10 @@ class Pause(Strict):
     reason: str
     since_ms: int
 
+    def changes(self, before: "Pause | None") -> bool:
+        """Whether it is not so already."""
+        return self.stands != (before is not None and before.stands)
+
 
 class Case(NamedTuple):
     """A machine that is not well. `ready`: its Node is Ready; `waited_ms`: for how long it has been so, or since the

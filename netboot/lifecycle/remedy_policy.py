@@ -9,10 +9,11 @@ from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Literal, NamedTuple
 
+from images.values.faults import first_few
 from netboot.lifecycle.budget import BY_ITSELF, Out, Places, Refusal, by_whom
 from netboot.lifecycle.intents import Exemption
 from netboot.lifecycle.reasons import Reason
-from netboot.lifecycle.remedies import DAY_MS, Books, Case, End, Fleet, Pause, Remedy, Standing
+from netboot.lifecycle.remedies import DAY_MS, WHO, Books, Case, End, Fleet, Pause, Remedy, Standing
 from netboot.machines.remedies import Action, Rules
 
 TOGETHER, TOGETHER_MS = 3, 600_000
@@ -112,6 +113,11 @@ def paused(pause: Pause) -> str:
     return f"remedies are paused by {pause.who}: {pause.reason}"
 
 
+def fleet_wide(pause: Pause | None) -> str:
+    """The cause for which netboot paused them itself; "": it did not, or somebody resumed."""
+    return paused(pause) if pause is not None and pause.stands and pause.who == WHO else ""
+
+
 def common_cause(cases: Collection[Case], books: Books) -> str:
     """Why machines that are not well are a matter of the fleet and not theirs; "": they are not, or nothing would be
     done about any of them. Those that somebody has taken in hand say nothing, nor does what was found before somebody
@@ -164,8 +170,7 @@ def end_of(remedy: Remedy, books: Books, *, back: bool, gone: bool) -> End | Non
 
 
 def _named(cases: Sequence[Case]) -> str:
-    names = ", ".join(case.machine for case in cases[:NAMED])
-    return f"{names} and {len(cases) - NAMED} more" if len(cases) > NAMED else names
+    return first_few([case.machine for case in cases], NAMED)
 
 
 def _said_by(rules: Rules) -> str:

@@ -10,8 +10,11 @@ from images.artifact.bundle import SiteBundle
 from images.errors import ImageError
 from images.values.strict import Strict
 from images.values.types import Sha256
+from netboot.lifecycle.bootid import is_of
+from netboot.lifecycle.conditions import Judged
 from netboot.lifecycle.errors import RevokedImageError
 from netboot.lifecycle.image_repository import ImageRepository
+from netboot.lifecycle.rollout_facts import why_gone
 from netboot.lifecycle.snapshot import Revocations, Snapshot
 from netboot.lifecycle.state import MachineState
 from netboot.machines.values import Channel
@@ -56,7 +59,8 @@ class UsedChannel(Strict):
 
 
 class Uses(Strict):
-    """Who has to do with an image. `boots`: machines that boot it next; `runs`: those that boot or run it now."""
+    """Who has to do with an image. `boots`: machines that boot it next, and are neither disabled nor retired; `runs`:
+    those that boot or run it now."""
 
     image: Sha256
     channels: tuple[UsedChannel, ...]
@@ -64,8 +68,14 @@ class Uses(Strict):
     runs: tuple[str, ...]
 
 
-def uses(digest: str, snapshot: Snapshot, repository: ImageRepository, states: Mapping[str, MachineState]) -> Uses:
-    """By what is set and assigned, whether it can be used or not."""
+def uses(
+    digest: str,
+    snapshot: Snapshot,
+    repository: ImageRepository,
+    states: Mapping[str, MachineState],
+    judged: Mapping[str, Judged],
+) -> Uses:
+    """By what is set and assigned, whether it can be used or not. `judged`: what was found of machines."""
     pointed = {each.name: _pointed(each, repository) for each in snapshot.inventory.channels}
     profiles = {profile.name: profile.channel for profile in snapshot.inventory.profiles}
     boots, assigned = list[str](), dict[str, int]()
@@ -73,7 +83,8 @@ def uses(digest: str, snapshot: Snapshot, repository: ImageRepository, states: M
         channel, said = profiles[machine.profile], snapshot.assigned.get(machine.name)
         if (said.image if said is not None else pointed[channel]) != digest:
             continue
-        boots.append(machine.name)
+        if not why_gone(machine, channel, profiles, judged.get(machine.name)):
+            boots.append(machine.name)
         if said is not None:
             assigned[channel] = assigned.get(channel, 0) + 1
     channels = [
@@ -90,7 +101,7 @@ def uses(digest: str, snapshot: Snapshot, repository: ImageRepository, states: M
         name
         for name, state in sorted(states.items())
         for boot in (state.current, state.pending)
-        if boot is not None and boot.script is not None and boot.script.image == digest
+        if boot is not None and is_of(boot.boot, digest, boot.script.image if boot.script is not None else None)
     ]
     return Uses(image=digest, channels=tuple(channels), boots=tuple(boots), runs=tuple(dict.fromkeys(runs)))
 

@@ -3,7 +3,10 @@ of them is in `rollout_engine` (facts) and `rollout_orders` (operators)."""
 
 from collections.abc import Mapping
 from enum import StrEnum
+from operator import not_
 from typing import NamedTuple
+
+from pydantic import Field
 
 from images.values.strict import Strict
 from images.values.types import Name, Sha256
@@ -40,13 +43,17 @@ class MemberState(StrEnum):
     SKIPPED = "skipped"
     """It was not drained or not rebooted, is held, or left service long after it had come into it with the image: that
     says nothing of the image."""
+    KEPT = "kept"
+    """A machine of a control plane that nobody named: it keeps what it had, also when the rollout is complete."""
     LEFT = "left"
     """It uses another channel now, was retired or disabled, or is no longer in the inventory."""
 
 
 MOVING = frozenset({MemberState.ASSIGNED, MemberState.OUT})
 """Those that fill a place of the budget, however they are."""
-SETTLED = frozenset({MemberState.DONE, MemberState.FAILED, MemberState.SKIPPED, MemberState.LEFT})
+APART = frozenset({MemberState.KEPT, MemberState.LEFT})
+"""Those that it brings nowhere, and that fill no place of it."""
+SETTLED = frozenset({MemberState.DONE, MemberState.FAILED, MemberState.SKIPPED}) | APART
 
 
 class Member(Strict):
@@ -56,7 +63,13 @@ class Member(Strict):
 
     machine: Name
     rack: str = ""
+    domain: str = Field("", exclude_if=not_)
+    """Of the machines whose turn comes together, an accelerator's domain; "": it goes by itself. Not written then:
+    versions before it read that."""
     class_name: str = ""
+    named: bool = Field(False, exclude_if=not_)
+    """Of a control plane, and named by the operator: its turn comes behind all others', and no other such machine's
+    beside it. Not written otherwise: versions before it read that."""
     previous: Sha256
     state: MemberState = MemberState.WAITING
     canary: bool = False
@@ -73,7 +86,8 @@ class Member(Strict):
     undone: bool = False
     """Its order to reboot came to nothing."""
     accepted: bool = False
-    """It failed, or its order came to nothing, before an operator said that the rollout is to go on."""
+    """It failed, or its order came to nothing, before an operator said that the rollout is to go on; or it was away
+    when that began to be undone."""
 
 
 ANEW: Mapping[str, object] = {"served": "", "again": 0, "proved": False, "undone": False}
@@ -101,6 +115,8 @@ class Rollout(Strict):
     blocked: int | None = None
     operator: str
     reason: str = ""
+    verdict: str = Field("", exclude_if=not_)
+    """Why it was undone by itself; "": it was not. Not written then: versions before it read that."""
     started_ms: int
     ended_ms: int | None = None
 

@@ -5,23 +5,25 @@ late, and wherever the program ended before. Deadlines are measured by the rollo
 machines cannot be seen.
 """
 
-from collections.abc import Collection, Container, Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 
+from images.values.faults import first_few
 from netboot.lifecycle.budget import Out
-from netboot.lifecycle.rollout import MOVING, SETTLED, Fact, Member, MemberState, Rollout, RolloutState, Stage
-from netboot.lifecycle.rollout_batch import Batch, racks_of, waiting
+from netboot.lifecycle.rollout import APART, MOVING, SETTLED, Fact, Member, MemberState, Rollout, RolloutState, Stage
+from netboot.lifecycle.rollout_batch import Batch, racks_of, unnamed, waiting
 from netboot.lifecycle.rollout_member import Moment, after
-
-TWO = 2
-"""Machines, and racks, that a verdict on an image needs."""
+from netboot.lifecycle.rollout_undo import brought_back
+from netboot.lifecycle.rollout_verdict import TWO, Stop, outnumbered, stop
 
 
 @dataclass(frozen=True, slots=True)
 class World:
     """`seeing`: whether facts are fresh; else nobody is late and nobody's turn comes, and `unseen` says why.
     `obstacle`: why the rollout cannot go on, in words. `refused`: machine → why it will not be rebooted.
-    `withheld`: why nobody's turn may come now, though nothing is wrong; `by`, `near`: as `Batch` has them."""
+    `withheld`: why nobody's turn may come now, though nothing is wrong; `by`, `near`: as `Batch` has them; `kept`: why
+    it may not be undone by itself. `control`: of its machines each that is of a control plane, and why it may not go
+    out of service now; "": it may."""
 
     facts: Mapping[str, Fact]
     seeing: bool = True
@@ -31,6 +33,8 @@ class World:
     unseen: str = ""
     by: Mapping[str, str] = field(default_factory=dict)
     near: Mapping[str, Out] = field(default_factory=dict)
+    kept: str = ""
+    control: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -47,7 +51,8 @@ class _Course:
     @property
     def batch(self) -> Batch:
         """Of how it is now."""
-        return Batch(self.rollout, self.members, self.world.facts, self.world.by, self.world.near)
+        world = self.world
+        return Batch(self.rollout, self.members, world.facts, world.by, world.near, world.control)
 
 
 def step(rollout: Rollout, members: Mapping[str, Member], world: World) -> tuple[Rollout, dict[str, Member]]:
@@ -62,7 +67,10 @@ def step(rollout: Rollout, members: Mapping[str, Member], world: World) -> tuple
         },
         world,
     )
+    course.members |= unnamed(course.members, world.control)
     _note_racks(course)
+    if rollout.state is RolloutState.RUNNING:  # seen or not: nobody is told to reboot whose control plane may need it
+        course.members |= course.batch.endangering()
     if rollout.state is RolloutState.RUNNING and world.seeing:
         _go_on(course)
     elif rollout.state is RolloutState.RUNNING:
@@ -79,18 +87,17 @@ def _say(course: _Course, why: str) -> None:
 def _note_racks(course: _Course) -> None:
     """Machines may leave, and with them the second rack, before the canaries have proved the image."""
     rollout = course.rollout
-    there = [each for each in course.members.values() if each.state is not MemberState.LEFT]
+    there = [each for each in course.members.values() if each.state not in APART]
     if not (rollout.rolling or rollout.undoing or rollout.unproven) and len(racks_of(there)) < TWO:
         course.rollout = rollout.model_copy(update={"unproven": True})
 
 
 def _go_on(course: _Course) -> None:
-    if stop := _stop(course):
-        _pause(course, stop)
-        return
-    ended, failed, done = _ended(course), course.of(MemberState.FAILED), course.of(MemberState.DONE)
-    if ended is RolloutState.COMPLETE and len(failed) > len(done):
-        _pause(course, f"{len(failed)} machines failed, and {len(done)} are in service with it: undo it")
+    ended = _ended(course)
+    through = ended is RolloutState.COMPLETE
+    found = stop(course.batch, course.world.obstacle) or (outnumbered(course.batch) if through else None)
+    if found is not None:
+        _halt(course, found)
         return
     if ended:
         course.rollout = course.rollout.model_copy(update={"state": ended, "blocked": None, "why": _summary(course)})
@@ -110,6 +117,17 @@ def _go_on(course: _Course) -> None:
     _note_standstill(course, moving=bool(begun) or bool(course.of(*MOVING)))
 
 
+def _halt(course: _Course, found: Stop) -> None:
+    """It is undone, where that was asked for and the image is why; else it is paused, and waits for somebody."""
+    if not (course.rollout.strategy.auto_undo and found.failed):
+        _pause(course, found.why + found.advice)
+        return
+    if kept := found.no_verdict or course.world.kept:
+        _pause(course, f"{found.why}; it does not undo itself: {kept}")
+    else:
+        course.rollout, course.members = brought_back(course.rollout, course.members, found.why)
+
+
 def _pause(course: _Course, why: str) -> None:
     """Nobody's turn comes any more; who was not rebooted yet boots what it had."""
     course.rollout = course.rollout.model_copy(update={"state": RolloutState.PAUSED, "why": why, "blocked": None})
@@ -125,43 +143,6 @@ def withdrawn(rollout: Rollout, members: Mapping[str, Member], going: Container[
     }
 
 
-def _stop(course: _Course) -> str:
-    """Why it has to stop, in words; empty: it has not."""
-    rollout = course.rollout
-    failed = [each for each in course.of(MemberState.FAILED) if not each.accepted]
-    if why := course.world.obstacle or _in_vain(course):
-        return why
-    if not failed or rollout.undoing:
-        return ""
-    first = f"{failed[0].machine}: {failed[0].why}"
-    if rollout.unproven:
-        return f"one machine failed, and without a second rack one stops it: {first}"
-    canaries = [each for each in failed if each.canary]
-    if not rollout.rolling and len(canaries) >= TWO and len(racks_of(canaries)) >= TWO:
-        where = f"{len(canaries)} canaries in {len(racks_of(canaries))} racks"
-        return f"{where} failed, which is the image's fault; {first}"
-    most = max(TWO, course.batch.most)
-    if len(failed) >= most:
-        return f"{len(failed)} machines failed, and {most} stop it; {first}"
-    later, served = _behind_canaries(failed), _behind_canaries(course.of(MemberState.DONE))
-    if rollout.rolling and len(later) >= max(TWO, len(served)):  # whatever the budget: it may be the whole fleet
-        return f"{len(later)} machines failed after the canaries, and {len(served)} came into service with it; {first}"
-    return ""
-
-
-def _in_vain(course: _Course) -> str:
-    """Whether orders come to nothing: whoever is drained and not rebooted is disturbed for nothing."""
-    vain = [each for each in course.of(MemberState.SKIPPED) if each.undone and not each.accepted]
-    most = course.batch.most if course.rollout.rolling else TWO
-    if len(vain) < max(TWO, most):
-        return ""
-    return f"{len(vain)} machines were not rebooted, and {max(TWO, most)} stop it; {vain[0].machine}: {vain[0].why}"
-
-
-def _behind_canaries(members: list[Member]) -> list[Member]:
-    return [each for each in members if not each.canary]
-
-
 def _ended(course: _Course) -> RolloutState | None:
     """Whether every machine is where it can be brought: those that are out of service for reasons of their own boot
     what the channel points to then, when they come."""
@@ -171,8 +152,8 @@ def _ended(course: _Course) -> RolloutState | None:
         return None
     if course.rollout.undoing:
         return RolloutState.UNDONE
-    if len(course.of(MemberState.LEFT)) == len(course.members):
-        return RolloutState.CANCELLED
+    if len(course.of(*APART)) == len(course.members):  # who keeps what it had keeps it, which a cancelled one forgets
+        return RolloutState.UNDONE if course.of(MemberState.KEPT) else RolloutState.CANCELLED
     baked = course.rollout.rolling or _proved(course)
     return RolloutState.COMPLETE if baked and course.of(MemberState.DONE) else None
 
@@ -223,16 +204,10 @@ def _blocked(course: _Course) -> str:
     if not course.of(MemberState.DONE, MemberState.WAITING):
         return "no machine came into service with it"
     if why := course.batch.waits():
-        there = [each.machine for each in course.members.values() if each.state is not MemberState.LEFT]
+        there = [each.machine for each in course.members.values() if each.state not in APART]
         unknown = [name for name in there if name not in course.world.facts]
-        return f"{why}; of these no boot is known: {named(unknown)}" if unknown else why
+        return f"{why}; of these no boot is known: {first_few(sorted(unknown))}" if unknown else why
     return "no machine of a second rack is in service, to try the image on"
-
-
-def named(machines: Collection[str], most: int = 3) -> str:
-    """The first few of them."""
-    first = sorted(machines)[:most]
-    return ", ".join(first) + (f" and {len(machines) - most} more" if len(machines) > most else "")
 
 
 def _summary(course: _Course) -> str:

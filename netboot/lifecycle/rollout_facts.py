@@ -6,7 +6,7 @@ from netboot.lifecycle.budget import BY_ITSELF, Out, in_service
 from netboot.lifecycle.conditions import Judged
 from netboot.lifecycle.drains import Reserved
 from netboot.lifecycle.reasons import ConditionType, Reason
-from netboot.lifecycle.rollout import Fact, Member, MemberState, Stage
+from netboot.lifecycle.rollout import APART, Fact, Member, Stage
 from netboot.lifecycle.snapshot import Snapshot
 from netboot.machines.values import Machine
 
@@ -29,7 +29,7 @@ def facts_of(
     found = {}
     for name in names:
         machine, judgement = machines.get(name), judged.get(name)
-        gone = _gone(machine, channel, channels, judgement)
+        gone = why_gone(machine, channel, channels, judgement)
         if gone:
             found[name] = Fact(up=False, image="", boot="", gone=gone)
         elif judgement is not None and judgement.boot:
@@ -62,7 +62,7 @@ def near(
 ) -> dict[str, Out]:
     """Machines of the members' racks that are out of service and no members. `out`: those that are, by conditions;
     `by`: by whose word. Those without a rack are near nobody."""
-    there = {name for name, each in members.items() if each.state is not MemberState.LEFT}
+    there = {name for name, each in members.items() if each.state not in APART}
     racks = {members[name].rack for name in there}
     return {
         machine.name: Out(machine.rack, by.get(machine.name, BY_ITSELF))
@@ -79,7 +79,8 @@ def places_of(snapshot: Snapshot, names: Iterable[str]) -> set[str]:
     return {"reports"} | {f"nodes/{machine.cluster}/{machine.class_name or ''}" for machine in machines}
 
 
-def _gone(machine: Machine | None, channel: str, channels: Mapping[str, str], judged: Judged | None) -> str:
+def why_gone(machine: Machine | None, channel: str, channels: Mapping[str, str], judged: Judged | None) -> str:
+    """Why a machine boots no image of the channel, in words; "": it does. `channels`: by profile."""
     if machine is None:
         return "the inventory no longer has it"
     if channels[machine.profile] != channel:

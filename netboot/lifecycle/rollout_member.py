@@ -45,6 +45,8 @@ def after(member: Member, fact: Fact | None, moment: Moment, refused: str = "") 
         return _to(member, MemberState.SKIPPED, moment, "no boot of it is known any more") if lost else member
     if fact.gone:
         return _to(member, MemberState.LEFT, moment, fact.gone)
+    if member.state is MemberState.KEPT:
+        return member
     if fact.up and fact.image == moment.goal(member):
         return _in_service(member, fact, moment)
     match member.state:

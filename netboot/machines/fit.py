@@ -65,7 +65,7 @@ def misfits(inventory: Inventory, channel: str, image: Candidate) -> list[Misfit
         elif name is not None:
             judged = list(_of_class(classes[name], image))
         found += [
-            Misfit(outcome, channel, len(names), name, first_few(names, 3), cause, remedy)
+            Misfit(outcome, channel, len(names), name, first_few(names), cause, remedy)
             for outcome, cause, remedy in judged
         ]
     return found

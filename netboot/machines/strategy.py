@@ -1,5 +1,6 @@
 """How machines of a channel are brought to another image: its `strategy:`, and what an operator says over that."""
 
+from operator import not_
 from typing import Annotated
 
 from pydantic import BeforeValidator, Field
@@ -37,7 +38,10 @@ class Strategy(Strict):
     """`canary`: how many machines try the image first; `bake`: seconds for which all of them have to be in service with
     it; `max_unavailable`, `per_rack`: how many may be out of service at once, in all and of one rack (None: as many);
     `deadline`: seconds for which one may be drained, and from when it leaves service until it is back; `allow_bare`,
-    `allow_local_data`: Pods without a controller, and those with an emptyDir, may be evicted, and are lost."""
+    `allow_local_data`: Pods without a controller, and those with an emptyDir, may be evicted, and are lost;
+    `split_domains`: machines of one accelerator domain need not go together; `auto_undo`: where too many fail with the
+    image, in two racks at least, everybody is brought back to what it had, and nobody is waited for (as Nomad's
+    `auto_revert`: https://developer.hashicorp.com/nomad/docs/job-specification/update)."""
 
     canary: Annotated[int, Field(ge=2, le=1000, strict=True)] = 2
     max_unavailable: Share = "5%"
@@ -46,6 +50,8 @@ class Strategy(Strict):
     deadline: Annotated[Seconds, Field(ge=60)] = 1800
     allow_bare: Annotated[bool, Field(strict=True)] = False
     allow_local_data: Annotated[bool, Field(strict=True)] = False
+    split_domains: Annotated[bool, Field(strict=True, exclude_if=not_)] = False
+    auto_undo: Annotated[bool, Field(strict=True, exclude_if=not_)] = False
 
     def budget(self, machines: int) -> int:
         """How many of so many machines may be out of service at once."""

@@ -31,9 +31,11 @@ from netboot.controllers.renewals import OrderedRenewals
 from netboot.controllers.rollouts import RolloutController
 from netboot.controllers.sight import LARGEST, Eyes
 from netboot.controllers.snapshot_publisher import SnapshotPublisher
+from netboot.lifecycle.control_planes import names_of
 from netboot.lifecycle.cordons import Cordon, CordonsStatus
 from netboot.lifecycle.drains import DrainsStatus
 from netboot.lifecycle.errors import CannotTellError, NotReadyError
+from netboot.lifecycle.publish import fault_of
 from netboot.lifecycle.rollout_facts import left
 from netboot.lifecycle.rollout_store import in_hand
 from netboot.lifecycle.snapshot import BootWindow
@@ -45,6 +47,7 @@ from netboot.status.controllers import LifecycleStatus
 from netboot.status.fetcher import FetcherStatus
 from netboot.stores import proofkey
 from netboot.stores.conditions import JudgedFile, SqliteConditions
+from netboot.stores.control_planes import SaidControlPlanes
 from netboot.stores.drains import SqliteDrains
 from netboot.stores.enrolment import SqliteEnrolments
 from netboot.stores.freezes import SqliteFreezes
@@ -124,6 +127,14 @@ def run(spec: ProcessSpec) -> None:
         published = publisher.published
         return left(published, config.clusters, machines, judged(machines)) if published is not None else {}
 
+    unusable = partial(
+        fault_of,
+        repository=repository,
+        minimum_epoch=config.minimum_epoch,
+        revoked=lambda: publisher.published.revocations.images if publisher.published is not None else (),
+        fetched=config.upstream is not None,
+    )
+    control = SaidControlPlanes(status, clock.now_ms)
     rollouts = RolloutController(
         store,
         judged,
@@ -137,6 +148,9 @@ def run(spec: ProcessSpec) -> None:
         up_ms,
         OrderedRenewals(drains, intents, partial(_drained, config, status), states.machines, joins, clock),
         lifecycle.out,
+        unusable,
+        lambda: remedies.cause(),
+        control,
     )
     remedies = RemedyController(
         SqliteRemedies(config.data / "intents.db"),
@@ -149,6 +163,7 @@ def run(spec: ProcessSpec) -> None:
             partial(_windows, publisher),
             Evidence(states, judged).of,
             lifecycle.out,
+            lambda: names_of(publisher.published, control),
         ),
         SqliteFreezes(config.data / "intents.db"),
         SaidSignal(config, up_ms),

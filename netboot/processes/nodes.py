@@ -11,6 +11,7 @@ from netboot.controllers.approver.knowledge import Machines
 from netboot.controllers.nodes.accepted import AcceptedNow
 from netboot.controllers.nodes.caught_up import joins_read_up_ms
 from netboot.controllers.nodes.collector import Collector
+from netboot.controllers.nodes.control_plane import ControlPlaneLook
 from netboot.controllers.nodes.cordoned import CordonsSaid, file_of
 from netboot.controllers.nodes.drainer import Drainer, ProvenBoots
 from netboot.controllers.nodes.gating import GateController
@@ -25,6 +26,7 @@ from netboot.join.node_events import NodeEvents
 from netboot.join.ports import Nodes
 from netboot.join.preconditions import rights
 from netboot.kube.connection import connect
+from netboot.kube.control_plane import KubeControlPlane
 from netboot.kube.drains import KubeDrains
 from netboot.kube.events import KubeNodeEvents
 from netboot.kube.nodes import KubeNodes
@@ -36,6 +38,7 @@ from netboot.process import ProcessSpec
 from netboot.status import up_ms
 from netboot.status.nodes import NodesStatus
 from netboot.status.reporting import Reporting
+from netboot.stores import control_planes
 from netboot.stores.conditions import SqliteConditions
 from netboot.stores.drains import SqliteDrains
 from netboot.stores.facts import Facts
@@ -81,7 +84,8 @@ def run(spec: ProcessSpec) -> None:
     now_ms, wanted = SystemClock().now_ms, config.data / "intents.db"
     accepted = AcceptedNow(wanted, SqliteIntents(wanted), now_ms).machines
     held = JudgedHolds(judged().found)
-    gate = GateController(nodes, machines.all, classes, states, held, labels, accepted, up_ms)
+    told_ms = now_ms if config.clusters[cluster].gate_condition else None
+    gate = GateController(nodes, machines.all, classes, states, held, labels, accepted, up_ms, told_ms=told_ms)
     teller = Teller(events, judged().found, gate.nodes, now_ms, TakenSince(SqliteRemedies(wanted)).news)
     collector = Collector(nodes, machines.all, states, facts, gate, SystemClock(), joins_read)
     drainer = Drainer(
@@ -95,6 +99,12 @@ def run(spec: ProcessSpec) -> None:
         lacks=functools.partial(_lacks, config.clusters[cluster]),
         now_ms=now_ms,
     )
+    control_plane = ControlPlaneLook(
+        connect=lambda: KubeControlPlane(connect(config.clusters[cluster].nodes)),
+        machines=machines.all,
+        say=StatusFile(config.data / "status", control_planes.file_of(cluster)).write,
+        now_ms=now_ms,
+    )
     observed, status = ObservedFile(config.data / "status", cluster), StatusFile(config.data / "status", spec.name)
     cordons = CordonsSaid(gate.cordons, StatusFile(config.data / "status", file_of(cluster)).write, now_ms)
 
@@ -106,6 +116,7 @@ def run(spec: ProcessSpec) -> None:
 
     teller.start()
     drainer.start()
+    control_plane.start()
     runner.run(collector, say, spec.say_ready, spec.heartbeat())
     facts.close()
 

@@ -86,6 +86,8 @@ class RolloutStatus(Strict):
 
 
 class RolloutsStatus(LoopStatus):
-    """The loop that drives rollouts."""
+    """The loop that drives rollouts. `undone`: how many undid themselves, under way when the
+    process was started or since then."""
 
     rollouts: tuple[RolloutStatus, ...]
+    undone: int = 0

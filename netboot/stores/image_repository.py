@@ -1,8 +1,11 @@
 """The artifact store as the service sees it: `netboot.lifecycle.image_repository` on `images.store`."""
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
 
 from images.artifact.bundle import SiteBundle
 from images.artifact.keyring import KeyRing
@@ -47,6 +50,18 @@ class StoreImageRepository:
             raise CorruptError("; ".join(map(str, findings)))
         return manifest
 
+    def kubelet(self, digest: str) -> str:
+        blob = self._store.manifest(digest).artifacts.packages.sha256
+        unreadable = f"the list of packages of image {digest[:12]} cannot be read"
+        try:
+            data = self._store.blob_path(blob).read_bytes()
+            listed = _PACKAGES.validate_json(data)
+        except (OSError, ValidationError) as error:
+            raise CorruptError(unreadable) from error
+        if hashlib.sha256(data).hexdigest() != blob:
+            raise CorruptError(f"{unreadable}: it is not what was signed")
+        return next((version for name, version, _ in listed if name == "kubelet"), "")
+
     def bundle(self) -> SiteBundle | None:
         try:
             data, signature = self._store.bundle()
@@ -66,6 +81,9 @@ class StoreImageRepository:
             known = None
         if known != frozenset(digests):
             self._store.set_references(owner, frozenset(digests))
+
+
+_PACKAGES = TypeAdapter(list[tuple[str, str, str]])
 
 
 def _key_files(ring: KeyRing) -> Iterator[Path]:

@@ -89,8 +89,7 @@ class SqliteRemedies:
     def pause(self, pause: Pause) -> bool:
         with opened(self._path, "rw") as db:
             db.execute("BEGIN IMMEDIATE")
-            before = _pause(db)
-            new = pause.stands != (before is not None and before.stands)
+            new = pause.changes(_pause(db))
             if new:
                 row = (pause.stands, pause.who, pause.reason, pause.since_ms)
                 db.execute("INSERT OR REPLACE INTO remedy_pause VALUES (1, ?, ?, ?, ?)", row)

@@ -24,6 +24,7 @@ from netboot.lifecycle.drains import (
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.views import machine_named
 from netboot.web import inputs, render
+from netboot.web.control_planes import hindrance
 from netboot.web.dependencies import dependencies
 from netboot.web.inputs import parsed
 from netboot.web.intents import MayBeWhy, Why
@@ -154,6 +155,14 @@ def _around(name: str) -> dict[str, Any] | None:
     return {"rack": rack, "of_rack": of_rack, "of_all": len(by.keys() & machines.keys() - {name})}
 
 
+def _control_plane(name: str) -> str | None:
+    """As `hindrance` has it; None also where the inventory cannot be told, as `_around` says."""
+    try:
+        return hindrance(dependencies().live.view(), name)
+    except CannotTellError:
+        return None
+
+
 def _boot(name: str) -> str:
     """The boot of a machine that has a Node, to which an order is bound.
 
@@ -185,6 +194,7 @@ def _answer(name: str, act: str, did: str, drain: Drain | None, *, dry_run: bool
             "did": did,
             "dry_run": dry_run,
             "out": _around(name) if act != "undrain" else None,
+            "control_plane": _control_plane(name) if act != "undrain" else None,
             "drain": _shown(drain, states) if drain is not None else None,
         }
     )

@@ -28,27 +28,31 @@ Reason = Annotated[str, StringConstraints(max_length=500, strip_whitespace=True)
 WindowSeconds = Annotated[int, Field(ge=60, le=86_400)]
 
 
+class Window(Strict):
+    """The body of `enroll`."""
+
+    reason: Reason = ""
+    window_seconds: WindowSeconds = 1800
+
+
 class Plain(Strict):
     """The body of `release` and `retire`."""
 
     reason: Reason = ""
+    dry_run: bool = False
 
 
-class Window(Plain):
-    """The body of `enroll`."""
-
-    window_seconds: WindowSeconds = 1800
-
-
-class Replacement(Window):
+class Replacement(Plain):
     """The body of `replace`."""
 
+    window_seconds: WindowSeconds = 1800
     part: Literal["tpm"]
 
 
-class Approval(Plain):
+class Approval(Strict):
     """The body of `approve`: what the operator was shown."""
 
+    reason: Reason = ""
     ek_sha256: Sha256 | None
     revision: int | None = None
 
@@ -66,8 +70,9 @@ def imported() -> Response:
     request.max_content_length = LARGEST_LIST
     deps, reason = dependencies(), request.args.get("reason", "").strip()
     file = request.args.get("file", "list")
-    if len(reason) > 500 or len(file) > 500:
-        raise BadClaimError("reason and file have at most 500 characters")
+    for field, said in (("reason", reason), ("file", file)):
+        if len(said) > 500:
+            raise BadClaimError("at most 500 characters", field=field)
     try:
         text = request.get_data(cache=False).decode("utf-8")
     except UnicodeDecodeError:
@@ -105,18 +110,21 @@ def approve(name: str) -> Response:
 
 def release(name: str) -> Response:
     """What its Lease says binds nobody any more."""
-    return _do(name, Release(), parsed(Plain).reason)
+    body = parsed(Plain)
+    return _do(name, Release(), body.reason, dry_run=body.dry_run)
 
 
 def replace(name: str) -> Response:
     """Its TPM has left it: that one is refused for ever, and a window opens for the next."""
     body = parsed(Replacement)
-    return _do(name, Replace(new_window(), _until(body.window_seconds)), body.reason)
+    order = Replace(new_window(), _until(body.window_seconds))
+    return _do(name, order, body.reason, dry_run=body.dry_run)
 
 
 def retire(name: str) -> Response:
     """Out of service: no tokens, no renewals."""
-    return _do(name, Retire(), parsed(Plain).reason)
+    body = parsed(Plain)
+    return _do(name, Retire(), body.reason, dry_run=body.dry_run)
 
 
 def new_window() -> str:
@@ -141,7 +149,7 @@ def _until(seconds: int) -> int:
     return dependencies().clock.now_ms() + seconds * 1000
 
 
-def _do(name: str, order: Order, reason: str, *, declared: bool = False) -> Response:
+def _do(name: str, order: Order, reason: str, *, declared: bool = False, dry_run: bool = False) -> Response:
     """`declared`: only for machines of the inventory; else what is left of one that was taken out of it will do."""
     inputs.only(())
     deps = dependencies()
@@ -150,20 +158,25 @@ def _do(name: str, order: Order, reason: str, *, declared: bool = False) -> Resp
     except NoSuchMachineError:
         if declared or deps.register.store.record(name).revision == 0:
             raise
+    now = deps.clock.now_ms()
+    if dry_run:
+        view, did = deps.register.would_be(name, order, now)
+        return _answer(name, view, did=did, dry_run=True)
     try:
-        changes = deps.register.apply([(name, order)], Act(operator().who, reason), deps.clock.now_ms())
+        changes = deps.register.apply([(name, order)], Act(operator().who, reason), now)
     except OrdersRefusedError as error:
         raise error.refusals[0][1] from None
-    view = deps.register.view(name, deps.clock.now_ms())
+    view, did = deps.register.view(name, deps.clock.now_ms()), any(change.act for change in changes)
     facts = {"machine": name, "state": view.state, "ek": view.ek_sha256 or "", "reason": reason}
-    audit(_ACTS[type(order)], **facts, changed=any(change.act for change in changes))
-    return _answer(name, view)
+    audit(_ACTS[type(order)], **facts, changed=did)
+    return _answer(name, view, did=did, dry_run=False)
 
 
 _ACTS = {OpenWindow: "enroll", Approve: "approve", Release: "release", Replace: "replace", Retire: "retire"}
 
 
-def _answer(name: str, view: EnrolmentView | None = None) -> Response:
+def _answer(name: str, view: EnrolmentView | None = None, **acted: bool) -> Response:
+    """`acted`: of an order `did`, whether it changes anything, and `dry_run`, whether it only would."""
     deps = dependencies()
     machine = deps.live.view().index.named(name)
     if machine is None and deps.register.store.record(name).revision == 0:
@@ -176,5 +189,6 @@ def _answer(name: str, view: EnrolmentView | None = None) -> Response:
             "identity": machine.identity if machine is not None else None,
             "pcr_policy": pcr_policy(machine) if machine is not None else "not in the inventory",
             "history": [render.plain(entry) for entry in deps.register.store.history(name, HISTORY_SHOWN)],
+            **acted,
         }
     )

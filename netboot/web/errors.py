@@ -9,6 +9,7 @@ from werkzeug.exceptions import HTTPException
 
 from images.values.strict import Fault
 from netboot.failures import answer_to
+from netboot.lifecycle.errors import BadClaimError
 
 log = logging.getLogger(__name__)
 
@@ -26,9 +27,9 @@ def install(app: Flask, page: str = "docs/http-management.md") -> None:
     app.register_error_handler(Exception, _of_anything)
 
 
-def error(status: int, code: str, message: str, remedy: str) -> Response:
+def error(status: int, code: str, message: str, remedy: str, **more: str) -> Response:
     """A failure in the one form."""
-    response = jsonify({"error": {"code": code, "message": message, "remedy": remedy}})
+    response = jsonify({"error": {"code": code, "message": message, "remedy": remedy, **more}})
     response.status_code = status
     return response
 
@@ -64,7 +65,8 @@ def _of_anything(exception: Exception) -> Response:
             log.error("%s", answer.message, exc_info=exception, extra={"fields": fields})
         else:
             log.log(answer.level, "%s", exception, extra={"fields": fields})
-    response = error(answer.status, answer.code, answer.text(exception), answer.remedy)
+    field = {"field": exception.field} if isinstance(exception, BadClaimError) and exception.field else {}
+    response = error(answer.status, answer.code, answer.text(exception), answer.remedy, **field)
     if answer.retry_after is not None:
         response.headers["Retry-After"] = str(answer.retry_after)
     if answer.status == 401:

@@ -6,6 +6,7 @@ from images.values.types import SHA256
 from netboot.lifecycle.errors import BadClaimError
 from netboot.lifecycle.revocation import uses
 from netboot.web import inputs, render
+from netboot.web.channels import judged
 from netboot.web.dependencies import dependencies
 
 
@@ -19,5 +20,5 @@ def used(digest: str) -> Response:
     if not SHA256.fits(digest):
         raise BadClaimError(f"not an image: {SHA256.message}")
     deps = dependencies()
-    found = uses(digest, deps.live.view().snapshot, deps.repository, deps.states.machines())
+    found = uses(digest, deps.live.view().snapshot, deps.repository, deps.states.machines(), judged())
     return jsonify(render.plain(found))

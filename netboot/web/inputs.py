@@ -22,7 +22,9 @@ def parsed(model: type[M]) -> M:
         return model.model_validate(request.get_json())
     except ValidationError as error:
         fault = first_fault(error)
-        raise BadClaimError(f"{fault.key or 'the body'}: {fault.message}") from None
+        if not fault.key:
+            raise BadClaimError(f"the body: {fault.message}") from None
+        raise BadClaimError(fault.message, field=fault.key) from None
 
 
 def one_line(text: str) -> str:

@@ -65,7 +65,8 @@ class PuttingOn(Strict):
         end = self.until_ms if self.seconds is None else now_ms + self.seconds * 1000
         if end is not None and not now_ms < end <= now_ms + longest_ms:
             name = "until_ms" if self.seconds is None else "seconds"
-            raise BadClaimError(f"{name}: the end must be in the future, and within {longest_ms // 86_400_000} days")
+            days = longest_ms // 86_400_000
+            raise BadClaimError(f"the end must be in the future, and within {days} days", field=name)
         return end
 
 

@@ -139,7 +139,8 @@ def _boot(machine: Machine) -> str:
     current = deps.states.machines([machine.name]).get(machine.name)
     if current is not None and current.current is not None:
         return current.current.boot
-    return bootid.mint(deps.boot_key(), machine.name, deps.clock.now_ms(), secrets.token_bytes(4))
+    number = secrets.randbelow(64)
+    return bootid.mint(deps.boot_key(), machine.name, bootid.NO_IMAGE, deps.clock.now_ms(), number)
 
 
 def _shown(credential: Credential, now_ms: int) -> dict[str, Any]:

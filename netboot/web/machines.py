@@ -54,6 +54,8 @@ def shown(name: str) -> Response:
     return jsonify(
         {
             **render.plain(detail.machine),
+            "rack": detail.machine.rack,
+            "accelerator_domain": view.stands(detail.machine).accelerator_domain,
             "current": render.maybe_trace(detail.current),
             "pending": render.maybe_trace(detail.pending),
             "claims": render.plain(detail.claims),

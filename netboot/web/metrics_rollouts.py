@@ -1,16 +1,16 @@
-"""Metrics of rollouts that are under way."""
+"""Metrics of rollouts."""
 
 from collections.abc import Iterator
 
 from prometheus_client import Metric
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 from netboot.lifecycle.rollout import UNDER_WAY
 from netboot.status.controllers import RolloutsStatus
 
 
 def rollouts(status: RolloutsStatus) -> Iterator[Metric]:
-    """All of them; what has ended is in none."""
+    """All of them; what has ended is in the last alone."""
     text = "Rollouts that are under way, by whether they go on or somebody has to look."
     states = GaugeMetricFamily("netboot_rollouts", text, labels=["state"])
     for state in sorted(UNDER_WAY):
@@ -20,4 +20,5 @@ def rollouts(status: RolloutsStatus) -> Iterator[Metric]:
     for each in status.rollouts:
         for where, count in each.machines.items():
             machines.add_metric([each.channel, str(each.number), where], count)
-    yield from (states, machines)
+    text = "Rollouts that were undone by themselves: under way when the process was started, or since then."
+    yield from (states, machines, CounterMetricFamily("netboot_rollouts_auto_undone", text, value=status.undone))

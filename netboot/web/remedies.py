@@ -27,6 +27,7 @@ class Ordering(Strict):
     """The body of `pause` and `resume`."""
 
     reason: Why
+    dry_run: bool = False
 
 
 def listed() -> Response:
@@ -82,10 +83,17 @@ def _ordered(act: str, *, stands: bool) -> Response:
     inputs.only(())
     body, deps, who = parsed(Ordering), dependencies(), operator().who
     now = deps.clock.now_ms()
-    did = deps.remedies.pause(Pause(stands=stands, who=who, reason=body.reason, since_ms=now))
-    audit(f"remedies-{act}", reason=body.reason, changed=did)
-    found = deps.remedies.books(now).pause
-    return jsonify({"act": act, "did": did, "pause": render.plain(found) if found is not None else None})
+    asked = Pause(stands=stands, who=who, reason=body.reason, since_ms=now)
+    if body.dry_run:
+        before = deps.remedies.books(now).pause
+        did = asked.changes(before)
+        found = asked if did else before
+    else:
+        did = deps.remedies.pause(asked)
+        audit(f"remedies-{act}", reason=body.reason, changed=did)
+        found = deps.remedies.books(now).pause
+    pause = render.plain(found) if found is not None else None
+    return jsonify({"act": act, "did": did, "dry_run": body.dry_run, "pause": pause})
 
 
 def _said() -> tuple[RemediesStatus, str]:

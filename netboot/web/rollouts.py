@@ -20,23 +20,25 @@ from netboot.lifecycle.errors import (
     RolloutRefusedError,
 )
 from netboot.lifecycle.publish import image_facts
-from netboot.lifecycle.published import View
 from netboot.lifecycle.revocation import refuse
 from netboot.lifecycle.rollout import Fact, MemberState, Rollout
-from netboot.lifecycle.rollout_batch import Batch
-from netboot.lifecycle.rollout_engine import named
+from netboot.lifecycle.rollout_batch import Batch, units_of
 from netboot.lifecycle.rollout_facts import facts_of
 from netboot.lifecycle.rollout_member import due
-from netboot.lifecycle.rollout_orders import BY_SOMEBODY, Wish, another, begin, paused, resumed, undone
+from netboot.lifecycle.rollout_orders import Wish, another, begin, partakers, paused, resumed, undone
 from netboot.lifecycle.rollout_store import Change, Members, Note
+from netboot.lifecycle.rollout_undo import no_way_back
 from netboot.lifecycle.snapshot import Assignment, ImageFacts, Snapshot
 from netboot.machines.inventory import declared_at
 from netboot.machines.strategy import Strategy
 from netboot.machines.values import Channel
 from netboot.web import inputs, render
+from netboot.web.control_planes import of_control_planes, require_control_plane
 from netboot.web.dependencies import dependencies
-from netboot.web.drains import hindered, how_far
+from netboot.web.drains import how_far
+from netboot.web.kubelets import require_kubelet
 from netboot.web.operators import audit, operator
+from netboot.web.renewals import require_renewals
 
 SHOWN, MOST = 20, 200
 Reason = Annotated[str, StringConstraints(max_length=500, strip_whitespace=True), AfterValidator(inputs.one_line)]
@@ -44,12 +46,17 @@ Reason = Annotated[str, StringConstraints(max_length=500, strip_whitespace=True)
 
 class Start(Strict):
     """The body of a POST. `image`: as `Move` has it; `strategy`: over the channel's, key by key; `on_next_boot`:
-    machines are assigned the image, and somebody else reboots them, else the service does."""
+    machines are assigned the image, and somebody else reboots them, else the service does; `any_kubelet`: also an image
+    whose kubelet a cluster does not take; `force`: whoever asks passed over what he found himself, which is noted;
+    `control_plane`: machines of one that are to go too."""
 
     channel: Name
     image: Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9.-]{0,63}$")]
     strategy: dict[str, Any] = Field(default_factory=dict)
     on_next_boot: bool = False
+    any_kubelet: bool = False
+    force: bool = False
+    control_plane: Annotated[tuple[Name, ...], Field(max_length=100)] = ()
     dry_run: bool = False
     reason: Reason = ""
 
@@ -58,6 +65,7 @@ class Order(Strict):
     """The body of `pause`, `resume` and `undo`."""
 
     reason: Reason = ""
+    dry_run: bool = False
 
 
 def listed() -> Response:
@@ -97,36 +105,32 @@ def started() -> Response:
     image = _image(body.image, view.snapshot)
     if (fault := deps.unusable(image.digest)) is not None:
         raise RolloutRefusedError(f"image {image.name} {image.digest[:12]} cannot be used: {fault}")
-    wish = Wish(body.channel, image, _strategy(channel, body), body.on_next_boot, operator().who, body.reason)
+    strategy, who, named = _strategy(channel, body), operator().who, body.control_plane
+    wish = Wish(body.channel, image, strategy, body.on_next_boot, who, body.reason, named)
     now, base = deps.clock.now_ms(), deps.repository.channel(body.channel)
     facts = _facts(view.snapshot, body.channel)
-    rollout, members = begin(wish, view, deps.rollouts.assigned(), facts, base, now)
+    rollout, members = begin(wish, view, deps.rollouts.assigned(), facts, base, now, of_control_planes(view))
+    going = partakers(members)
     if not body.on_next_boot:
-        _require_renewals(view, members)
+        require_renewals(view, going)
+    require_control_plane(view, named)
     for there in deps.rollouts.under_way():
         if there.channel == body.channel:
             raise RolloutRefusedError(another(there))
+    if not body.any_kubelet:
+        require_kubelet(view, going, image)
     if body.dry_run:
-        return jsonify(_view(rollout, members) | {"up": sum(name in facts and facts[name].up for name in members)})
-    rollout = deps.rollouts.start(rollout, members, Note(now, wish.operator, "start", body.reason))
+        up = sum(name in facts and facts[name].up for name in going)
+        return jsonify(_view(rollout, members) | {"up": up, "dry_run": True})
+    over = [said for said, meant in (("--any-kubelet", body.any_kubelet), ("--force", body.force)) if meant]
+    words = [each for each in (body.reason, f"with {' and '.join(over)}" if over else "") if each]
+    rollout = deps.rollouts.start(rollout, members, Note(now, wish.operator, "start", "; ".join(words)))
     with suppress(ImageError, CannotTellError):  # the controllers do it too, in a moment
         present = {image.digest for image in deps.repository.images()}
         deps.repository_writer.keep("rollouts", sorted(deps.rollouts.images() & present))
-    audit("rollout-start", rollout=rollout.number, channel=rollout.channel, image=rollout.image, reason=body.reason)
-    return jsonify(_view(rollout, members))
-
-
-def _require_renewals(view: View, members: Members) -> None:
-    """Raises RolloutRefusedError: the service cannot drain and reboot one of these machines."""
-    known = dependencies().issuer
-    clusters = set(known.clusters) if known is not None else set()
-    of = {machine.name: machine.cluster for machine in view.snapshot.inventory.machines if machine.name in members}
-    alone = [name for name, cluster in of.items() if cluster not in clusters]
-    if alone:
-        words = f"{named(alone)}: {'it joins' if len(alone) == 1 else 'they join'} no cluster"
-        raise RolloutRefusedError(f"{words}, and nobody there takes an order to reboot; {BY_SOMEBODY}")
-    if problems := hindered({cluster for cluster in of.values() if cluster is not None}):
-        raise RolloutRefusedError(f"machines cannot be drained now: {problems[0]}; {BY_SOMEBODY}")
+    what = {"rollout": rollout.number, "channel": rollout.channel, "image": rollout.image, "reason": body.reason}
+    audit("rollout-start", **what, over=over, control_plane=sorted(named))
+    return jsonify(_view(rollout, members) | {"dry_run": False})
 
 
 def _orders() -> Mapping[str, dict[str, Any]]:
@@ -154,7 +158,7 @@ def undo(number: int) -> Response:
 
 def _ordered(number: int, act: str) -> Response:
     inputs.only(())
-    deps, body, who = dependencies(), inputs.parsed(Order), operator().who
+    deps, body, who, did = dependencies(), inputs.parsed(Order), operator().who, False
 
     def halted(rollout: Rollout, members: Members) -> tuple[Rollout, Members]:
         return paused(rollout, members, who)
@@ -162,23 +166,27 @@ def _ordered(number: int, act: str) -> Response:
     acts: dict[str, Change] = {"pause": halted, "resume": resumed, "undo": _brought_back}
 
     def note(before: Rollout, after: Rollout) -> Note | None:
-        return Note(deps.clock.now_ms(), who, act, body.reason) if before != after else None
+        nonlocal did
+        did = before != after
+        return Note(deps.clock.now_ms(), who, act, body.reason) if did else None
 
-    rollout = deps.rollouts.change(number, acts[act], note)
-    audit(f"rollout-{act}", rollout=number, channel=rollout.channel, reason=body.reason)
-    return jsonify(_view(rollout, deps.rollouts.members(number)))
+    if body.dry_run:
+        before = deps.rollouts.rollout(number)
+        rollout, members = acts[act](before, deps.rollouts.members(number))
+        note(before, rollout)
+    else:
+        rollout = deps.rollouts.change(number, acts[act], note)
+        audit(f"rollout-{act}", rollout=number, channel=rollout.channel, reason=body.reason)
+        members = deps.rollouts.members(number)
+    return jsonify(_view(rollout, members) | {"act": act, "did": did, "dry_run": body.dry_run})
 
 
 def _brought_back(rollout: Rollout, members: Members) -> tuple[Rollout, Members]:
     """Undone, unless a machine would be given an image that does not boot."""
     deps = dependencies()
     back = undone(rollout, members)
-    for digest in sorted({each.previous for each in members.values() if each.state is not MemberState.LEFT}):
-        if (fault := deps.unusable(digest)) is not None:
-            raise RolloutRefusedError(
-                f"machines would have to go back to image {digest[:12]}, which cannot be used: {fault}; "
-                f"`netboot channel set {rollout.channel} IMAGE --force` gives all of them another one"
-            )
+    if why := no_way_back(rollout, members, deps.unusable):
+        raise RolloutRefusedError(why)
     return back
 
 
@@ -198,7 +206,7 @@ def _strategy(channel: Channel, body: Start) -> Strategy:
         return Strategy.model_validate(by_channel | body.strategy)
     except ValidationError as error:
         fault = first_fault(error)
-        raise BadClaimError(f"strategy.{fault.key}: {fault.message}") from None
+        raise BadClaimError(fault.message, field=f"strategy.{fault.key}") from None
 
 
 def _facts(snapshot: Snapshot, channel: str) -> dict[str, Fact]:
@@ -208,15 +216,23 @@ def _facts(snapshot: Snapshot, channel: str) -> dict[str, Fact]:
 
 
 def _view(rollout: Rollout, members: Members) -> dict[str, Any]:
-    """With what follows from it. `most`: how many may be out of service at once."""
+    """With what follows from it. `most`: how many may be out of service at once; `domains`: accelerator domain → how
+    many machines of it go together; `control_plane`: machines of one that go, and that are kept as they are; `of`, and
+    what is counted by it, are without the latter."""
     counts = dict.fromkeys(map(str, MemberState), 0)
+    there = {name: each for name, each in members.items() if each.state is not MemberState.KEPT}
     for each in members.values():
         counts[each.state] += 1
     return {
         **render.plain(rollout),
         "machines": counts,
-        "of": len(members),
-        "racks": len({each.rack for each in members.values()}),
+        "of": len(there),
+        "racks": len({each.rack for each in there.values()}),
+        "domains": {unit[0].domain: len(unit) for unit in units_of(there.values()) if len(unit) > 1},
+        "control_plane": {
+            "named": sorted(name for name, each in there.items() if each.named),
+            "kept": sorted(members.keys() - there.keys()),
+        },
         "most": Batch(rollout, members, {}).most,
         "to_reboot": due(rollout, members, _published()),
     }

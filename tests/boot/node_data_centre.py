@@ -42,6 +42,8 @@ class NodeDataCentre:
     tap: Tap
     time_server: str
     """Its address, which DHCP names."""
+    declared: str
+    """The inventory."""
 
     @contextlib.contextmanager
     def switched_on(self, clock: str = "") -> Iterator[Machine]:
@@ -49,6 +51,10 @@ class NodeDataCentre:
         hardware = replace(self.hardware, clock=clock)
         with machine(hardware, self.tap, self.folder, self.built.accelerator) as running:
             yield running
+
+    def declare_anew(self, said: str) -> None:
+        """The profile of its machine says this from now on, and of a test under load nothing more."""
+        self.site.declare(self.declared.replace(LOADED, said))
 
     def ready(self, not_boot: str = "") -> str:
         """Wait until the machine's Node is Ready in another boot than `not_boot`; the boot's id."""
@@ -75,10 +81,11 @@ def node_data_centre(folder: Path, built: BuiltImage) -> Iterator[NodeDataCentre
         copy_images(built.site.store, site.store)
         address = net.machine(10)
         declared = inventory(mine, address, ek_sha256(chip_of(mine, folder))) + MISSED
-        site.declare(declared.replace("  pcrs: none\n", f"  pcrs: none\n{LOADED}"))
+        declared = declared.replace("  pcrs: none\n", f"  pcrs: none\n{LOADED}")
+        site.declare(declared)
         running = stack.enter_context(service(site, folder))
         running.set_channel("stable", built.digest)
         clock = stack.enter_context(time_server(net))
         stack.enter_context(dnsmasq(net, f"{site.url}/boot.ipxe", hosts={mine.mac: address}, time_servers=clock))
         kubectl = Kubectl(binaries / "kubectl", control.admin, control.folder)
-        yield NodeDataCentre(folder, built, site, running, control, kubectl, mine, net.tap("tap0"), clock)
+        yield NodeDataCentre(folder, built, site, running, control, kubectl, mine, net.tap("tap0"), clock, declared)

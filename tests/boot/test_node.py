@@ -9,17 +9,24 @@ import pytest
 import requests
 
 from images.build.gates.budget import Image, divided
-from lab.kube.kubectl import POD, UNCHECKED, hear_hello, start_hello
+from lab.kube.kubectl import POD, start_hello
 from lab.machines import Machine
 from tests.boot.data_centre import COMPLETE_TRACE, BuiltImage
 from tests.boot.node_data_centre import READY_SECONDS, NodeDataCentre, node_data_centre
+from tests.boot.node_steps import (
+    HEALTH_SECONDS,
+    hear_hello_once_open,
+    it_is_said_that_its_reports_have_ended_until_they_come_again,
+    let_in,
+    no_pod_of_the_boot_before_started,
+    reports_come_often,
+    uid_of_pod,
+)
 from tests.boot.secrets import TokenWatch, command_lines, lasting_secrets, watching_tokens
 from tests.processes import wait_for
 
 pytestmark = pytest.mark.boot
 GPU_CHECKS = ("gpu-uuid", "gpu-recovery", "gpu-ecc", "gpu-nvlink", "nvlink-errors", "gpu-throttle", "gpu-temperature")
-POD_SECONDS, HEALTH_SECONDS = 240.0, 240.0
-BREAK_GLASS = ("--as=admin", "--as-group=system:masters", "--as-group=netboot:break-glass")
 JOINED = [
     ("Joining", "reported"),
     ("Attested", "observed"),
@@ -44,8 +51,11 @@ def test_a_machine_becomes_a_node_that_works_and_does_so_again_after_its_power_w
             assert before["metadata"]["labels"]["lab.netboot.dev/rack"] == "demo"
             its_memory_is_sold_once(here, before)
             a_pod_waits_until_an_operator_lets_the_node_in(here)
-            nothing_secret_is_where_it_must_not_be(here, tokens)
             its_hardware_was_checked(here, first)
+            reports_come_often(here)
+            nothing_secret_is_where_it_must_not_be(here, tokens)
+            it_is_said_that_its_reports_have_ended_until_they_come_again(here)
+            bound = uid_of_pod(here)
         assert len(tokens.values) == 1
 
         with here.switched_on(clock="1970-01-01T00:00:00") as dead_battery:
@@ -56,22 +66,22 @@ def test_a_machine_becomes_a_node_that_works_and_does_so_again_after_its_power_w
             assert after["metadata"]["uid"] != before["metadata"]["uid"]
             assert taints(after) == taints(before)
             wait_for(lambda: whole_trace(here, again) == sorted(COMPLETE_TRACE + JOINED))
+            no_pod_of_the_boot_before_started(here, bound)
         assert len(tokens.values) == 2
 
 
 def a_pod_waits_until_an_operator_lets_the_node_in(here: NodeDataCentre) -> None:
     """The taint is in force, for its GPUs are missed, until somebody breaks the glass (docs/gate.md); then a Pod runs,
     and is heard through the kubelet's serving certificate."""
-    start_hello(here.kubectl, host_pid=True)
+    start_hello(here.kubectl, of_host=True)
     here.kubectl("wait", f"pod/{POD}", "--for=condition=PodScheduled=false", "--timeout=60s", seconds=90)
     (why,) = [
         one["message"] for one in here.kubectl.get("pod", POD)["status"]["conditions"] if one["type"] == "PodScheduled"
     ]
     assert "1 node(s) had untolerated taint(s)" in why
     wait_for(lambda: "ChecksFailed" in said_of_its_health(here), HEALTH_SECONDS)
-    here.kubectl(*BREAK_GLASS, "annotate", "node", here.hardware.name, "netboot.dev/gate=manual")
-    here.kubectl(*BREAK_GLASS, "taint", "nodes", here.hardware.name, f"{UNCHECKED}-")
-    said = hear_hello(here.kubectl, POD_SECONDS)
+    let_in(here)
+    said = hear_hello_once_open(here)
     assert re.fullmatch(rf"hello from inside Pod \S+ on {here.hardware.name}: Linux 6\.1\.\S+, up [\d.]+ s", said)
 
 

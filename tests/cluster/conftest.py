@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -25,30 +24,7 @@ def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]
 def accounts(control_plane: Cluster, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The manifests are applied; kubeconfigs by role (issuer, approver, nodes)."""
     apply_manifests(control_plane)
-    admin = Admin(control_plane)
-    for document in a_policy_that_never_applies():
-        admin.apply(document)
-    admin.close()
     return kubeconfigs(control_plane, tmp_path_factory.mktemp("kubeconfigs"))
-
-
-def a_policy_that_never_applies() -> tuple[dict[str, Any], ...]:
-    """It has Leases for parameters, as `netboot-taints` does, whose binding a test takes away: an apiserver of which no
-    binding wants them for a second never reads Leases again (kubernetes/kubernetes#130887; flaw 438)."""
-    api, name = "admissionregistration.k8s.io/v1", {"name": "tests-follow-leases"}
-    rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["nodes"], "operations": ["CREATE"]}
-    spec = {
-        "paramKind": {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"},
-        "matchConstraints": {"resourceRules": [rule]},
-        "matchConditions": [{"name": "never", "expression": "false"}],
-        "validations": [{"expression": "true"}],
-    }
-    leases = {"namespace": "netboot", "selector": {}, "parameterNotFoundAction": "Allow"}
-    bound = {"policyName": name["name"], "validationActions": ["Deny"], "paramRef": leases}
-    return (
-        {"apiVersion": api, "kind": "ValidatingAdmissionPolicy", "metadata": name, "spec": spec},
-        {"apiVersion": api, "kind": "ValidatingAdmissionPolicyBinding", "metadata": name, "spec": bound},
-    )
 
 
 @pytest.fixture(scope="package")

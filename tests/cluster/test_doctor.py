@@ -16,6 +16,7 @@ from tests.commands import Run
 from tests.kube_world import RealWorld
 
 pytestmark = pytest.mark.cluster
+DEPLOY = Path(__file__).parents[2] / "deploy"
 
 
 @pytest.fixture
@@ -68,6 +69,8 @@ def test_the_kubeconfigs_are_made_private_and_good(run: Run, site: Path, control
         "admission policy netboot-taints": "ok",
         "admission policy netboot-gate": "ok",
         "admission policy netboot-deletions": "ok",
+        "admission policy netboot-leases": "ok",
+        "Leases in admission": "ok",
         "first certificates": "ok",
         "renewals": "ok",
         "signing duration": "ok",
@@ -237,9 +240,33 @@ def test_a_cluster_that_is_not_configured(run: Run, site: Path, control_plane: C
     )
 
 
+def test_the_rule_is_printed_where_gates_are_told_and_the_doctor_says_that_it_was_not_tried(
+    run: Run, site: Path
+) -> None:
+    done = run("cluster", "readiness-rule")
+    assert (done.status, done.out) == (1, "")
+    assert done.err == (
+        "Error: the cluster 'default' has no `gate_condition: true`, so no Node would have the condition "
+        "netboot.dev/Gate, and the rule would keep work off all of them: set it, start the service again, then ask "
+        "again\n"
+    )
+    assert ("cluster default", "gate_condition") not in doctor(run)[1]
+    configure(site, gate_condition=True)
+    assert run("cluster", "readiness-rule").out == (DEPLOY / "node-readiness" / "rule.yaml").read_text()
+    said = doctor(run)[1]["cluster default", "gate_condition"]
+    assert (said["outcome"], said["remedy"]) == (
+        "warn",
+        "none is needed: netboot's own taint keeps Pods off whatever it does; see docs/gate.md",
+    )
+    assert said["words"] == (
+        "gates are told by the condition netboot.dev/Gate; the Node Readiness Controller, which may act on it, was "
+        "never run by netboot's tests: its rule was checked against its published schema alone"
+    )
+
+
 def test_the_manifests_are_those_of_deploy(run: Run, site: Path) -> None:
     done = run("cluster", "manifests")
-    files = sorted((Path(__file__).parents[2] / "deploy" / "kubernetes").glob("*.yaml"))
+    files = sorted((DEPLOY / "kubernetes").glob("*.yaml"))
     assert done.out == "---\n".join(file.read_text() for file in files)
     configure(site, namespace="machines")
     moved = run("cluster", "manifests", "--name", "default").out

@@ -12,12 +12,13 @@ import pytest
 from lab.kube.accounts import Admin
 from netboot.join.certificates import Issued, recorded
 from netboot.join.errors import InvalidError, RefusedError
+from netboot.join.node_said import GateSaid
 from netboot.kube.connection import Connection, connect
 from netboot.kube.errors import ClusterRefusedError
 from netboot.kube.leases import KubeLeases, lease_name
 from netboot.kube.preconditions import KubePreconditions
 from netboot.kube.secrets import KubeTokens
-from tests.kube_contract import CASES, World, credential, manifest, tainted
+from tests.kube_contract import CASES, World, credential, manifest, tainted, told
 from tests.kube_world import CONFIG_MAPS, LEASES, NODES, RealWorld
 from tests.processes import wait_for
 from tokens.bootstrap import mint
@@ -175,3 +176,16 @@ def test_a_node_that_wrote_a_time_which_nobody_can_read_is_seen_and_hinders_no_o
     refused = contextlib.nullcontext() if takes else pytest.raises(InvalidError)
     with refused:
         tainted(world, "odd", lambda node: [*node.taints, one])
+
+
+def test_since_when_a_gate_is_as_it_is_changes_with_its_status_alone(world: RealWorld, as_admin: Admin) -> None:
+    world.make_node("since", ready=True)
+    for status, reason, at_ms, since in (
+        ("False", "Unchecked", 1_790_000_000_000, "2026-09-21T14:13:20Z"),
+        ("False", "ReportStale", 1_790_000_060_000, "2026-09-21T14:13:20Z"),
+        ("True", "Open", 1_790_000_120_000, "2026-09-21T14:15:20Z"),
+    ):
+        told(world, "since", GateSaid(status, reason, "m"), at_ms)
+        conditions = as_admin("GET", f"{NODES}/since").json()["status"]["conditions"]
+        (found,) = [one for one in conditions if one["type"] == "netboot.dev/Gate"]
+        assert (found["status"], found["reason"], found["lastTransitionTime"]) == (status, reason, since)

@@ -237,12 +237,12 @@ def test_a_node_of_ours_begins_shut_whoever_makes_it(
     assert as_admin("POST", path, sound).status_code == 201
 
 
-def change(ask: Admin, name: str, how: Callable[[dict[str, Any]], object], **who: str) -> Any:
+def change(ask: Admin, name: str, how: Callable[[dict[str, Any]], object], at: str = "", **who: str) -> Any:
     """The Node with what `how` makes of it; again where a controller of the cluster wrote to it meanwhile."""
     for _ in range(20):
         node = ask("GET", f"{NODES}/{name}").json()
         how(node)
-        answer = ask("PUT", f"{NODES}/{name}", node, **who)
+        answer = ask("PUT", f"{NODES}/{name}{at}", node, **who)
         if answer.status_code != 409:
             return answer
     raise AssertionError(answer.text)
@@ -291,6 +291,38 @@ ALONE = "netboot's nodes account changes Nodes with the label netboot.dev/manage
 OTHERS = (
     "netboot's nodes account changes no taint but those under netboot.dev/, cordons nobody and writes no finalizers"
 )
+
+
+STATUS = "netboot's nodes account writes nothing of a Node's status but the condition netboot.dev/Gate"
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        {"conditions": [{"type": "Ready", "status": "True"}]},
+        {"conditions": [{"type": "netboot.dev/Gate", "status": "True"}, {"type": "Ready", "$patch": "delete"}]},
+        {"conditions": [{"type": "netboot.dev/Other", "status": "True"}]},
+        {"addresses": [{"type": "InternalIP", "address": "192.0.2.9"}]},
+        {"allocatable": {"nvidia.com/gpu": "8"}},
+        {"nodeInfo": {"bootID": "another"}},
+        {"capacity": None},
+    ],
+    ids=["Ready", "takes Ready away", "another of ours", "addresses", "room", "which boot", "takes room away"],
+)
+def test_of_a_status_the_nodes_account_writes_that_condition_alone(
+    world: RealWorld, connections: dict[str, Connection], as_admin: Admin, status: dict[str, Any]
+) -> None:
+    world.make_node("vap-7")
+
+    def patch(body: dict[str, Any]) -> None:
+        connections["nodes"].patch(f"{NODES}/vap-7/status?dryRun=All", body, kind="strategic-merge-patch")
+
+    has_room = change(as_admin, "vap-7", lambda node: node["status"].update(capacity={"cpu": "8"}), "/status")
+    assert has_room.status_code == 200, has_room.text
+    patch({"status": {"conditions": [{"type": "netboot.dev/Gate", "status": "True"}]}})
+    with pytest.raises(ClusterRefusedError) as caught:
+        patch({"status": status})
+    assert f"'netboot-gate' denied request: {STATUS}" in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -1,20 +1,23 @@
 """The self-check against a real apiserver: with what kubeadm leaves in a cluster, and without what should be there."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import pytest
 
 from lab.kube.accounts import Admin, apply_manifests, object_path
 from lab.kube.cluster import Cluster
+from netboot.join.leases_seen import LeasesSeen
 from netboot.join.preconditions import NODECLIENT, SELFNODECLIENT, Finding, check, refusals, rights
 from netboot.join.rights import POLICIES, RIGHTS
 from netboot.join.self_check import PolicyState
 from netboot.kube.connection import Connection
 from netboot.kube.manifests import manifests
 from netboot.kube.preconditions import KubePreconditions
-from tests.kube_world import RealWorld
+from tests.kube_world import LEASES, RealWorld
+from tests.processes import wait_for
 
 pytestmark = pytest.mark.cluster
 
@@ -136,6 +139,33 @@ def test_a_policy_that_is_not_in_force_is_refused(world: RealWorld, as_admin: Ad
     finally:
         as_admin.apply(binding)
     assert world.preconditions.policies()[name] == PolicyState("as shipped")
+
+
+def test_an_apiserver_that_has_an_older_lease_or_none_is_found_out(
+    world: RealWorld, as_admin: Admin, connections: dict[str, Connection]
+) -> None:
+    """Another Lease stands for what an apiserver has that no longer hears of them: only a restart would mend that."""
+    seen = KubePreconditions(connections["issuer"], "netboot", pause=lambda _: None).leases_seen
+    since = "2026-01-01T00:00:00.000000Z"
+    lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "netboot-older"}}
+    assert as_admin("POST", LEASES, {**lease, "spec": {"renewTime": since}}).status_code == 201
+    binding = shipped("ValidatingAdmissionPolicyBinding", "netboot-leases")
+    nothing = "failed to configure binding: no params found for policy binding with `Deny` parameterNotFoundAction"
+    cases = {"netboot-older": LeasesSeen("older", since), "netboot-none": LeasesSeen("unknown", nothing)}
+    try:
+        for name, found in cases.items():
+            parameter = binding["spec"]["paramRef"] | {"name": name}
+            as_admin.apply({**binding, "spec": binding["spec"] | {"paramRef": parameter}})
+            wait_for(partial(says, seen, found))
+        with without(as_admin, "ValidatingAdmissionPolicyBinding", "netboot-leases"):
+            wait_for(partial(says, seen, LeasesSeen("unjudged")))
+    finally:
+        as_admin.apply(binding)
+    assert refusals(check(world.preconditions)) == ()
+
+
+def says(seen: Callable[[], LeasesSeen], what: LeasesSeen) -> bool:
+    return seen() == what
 
 
 ALL = {"expression": "true", "message": "x"}

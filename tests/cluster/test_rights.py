@@ -21,7 +21,7 @@ from netboot.kube.manifests import manifests
 from netboot.kube.preconditions import KubePreconditions
 from netboot.lifecycle.reasons import ConditionType, Reason
 from tests import kube_world as at
-from tests.kube_contract import credential, manifest, tainted, until
+from tests.kube_contract import credential, manifest, tainted, told, until
 from tests.kube_world import RealWorld
 from tests.processes import wait_for
 from tokens.bootstrap import mint
@@ -123,6 +123,11 @@ def taint_a_node(world: RealWorld) -> Callable[[], object]:
 POD = Pod("default", "nobody", "u", "ReplicaSet", mirror=False, local=False, over=False, leaving=False)
 
 
+def tell_a_gate(world: RealWorld) -> Callable[[], object]:
+    world.make_node("told")
+    return lambda: told(world, "told")
+
+
 def watch_nodes(world: RealWorld) -> Callable[[], object]:
     return lambda: list(world.collector.watch(0.3))
 
@@ -174,6 +179,7 @@ NEEDED: dict[str, list[tuple[Prepare, Right]]] = {
         (watch_nodes, Right("list", "", "nodes")),
         (watch_nodes, Right("watch", "", "nodes")),
         (taint_a_node, Right("patch", "", "nodes")),
+        (tell_a_gate, Right("patch", "", "nodes", "status")),
         (lambda w: lambda: w.drains.pods("n"), Right("list", "", "pods")),
         (lambda w: lambda: w.drains.evict(POD), Right("create", "", "pods", "eviction")),
         (lambda w: lambda: w.events.create(EVENT), Right("create", "events.k8s.io", "events", namespace="default")),

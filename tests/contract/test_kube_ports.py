@@ -5,9 +5,11 @@ from collections.abc import Callable
 import pytest
 
 from netboot.join.certificates import IssuedCertificates
+from netboot.join.control_plane import ControlPlane
 from netboot.join.errors import ClusterUnavailableError
 from netboot.join.ports import CertificateRequests, Csr, Leases, Nodes, Tokens
 from netboot.join.self_check import Preconditions
+from netboot.lifecycle.control_planes import ControlNode
 from tests.kube_contract import CASES, World, credential
 from tests.kube_fake import FakeCluster
 from tests.kubelets import pem
@@ -27,9 +29,13 @@ class FakeWorld:
         self.requests: CertificateRequests = self.fake.requests
         self.preconditions: Preconditions = self.fake.preconditions
         self.certificates: IssuedCertificates = self.fake.certificates
+        self.control_plane: ControlPlane = self.fake.control_plane
 
     def make_node(self, name: str, *, ready: bool = False, boot_id: str = "") -> None:
         self.fake.make_node(name, ready=ready, boot_id=boot_id)
+
+    def make_control(self, name: str, *, ready: bool, etcd: bool | None) -> None:
+        self.fake.control_plane.there[name] = ControlNode(ready=ready, etcd=etcd)
 
     def keep_node(self, name: str, *, kept: bool) -> None:
         self.fake.kept = {name} if kept else set()
@@ -78,6 +84,8 @@ def test_a_fake_cluster_that_is_down_says_so_to_everybody() -> None:
         lambda: list(fake.nodes.watch(1)),
         lambda: list(fake.requests.watch(1)),
         lambda: fake.preconditions.server_version(),
+        lambda: fake.control_plane.nodes(),
+        lambda: fake.control_plane.etcd("n"),
     ]
     for call in calls:
         with pytest.raises(ClusterUnavailableError, match="the apiserver lab cannot be reached"):

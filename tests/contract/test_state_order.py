@@ -18,7 +18,7 @@ from netboot.lifecycle.state import Batch
 from netboot.lifecycle.trace import apply
 from netboot.stores.state_schema import MIGRATIONS
 from tests.contract.test_states import Both, in_memory, joined, on_disk
-from tests.records import KEY, START, boot_id, checked, event, script, sighted
+from tests.records import IMAGE, KEY, START, boot_id, checked, event, script, sighted
 
 HOUR, YEAR = 3_600_000, 365 * 86_400_000
 JOURNALS = ("boot-0.db", "join-0.db", "join-1.db")
@@ -26,7 +26,7 @@ JOURNALS = ("boot-0.db", "join-0.db", "join-1.db")
 
 def proven(number: int, at_ms: int, machine: str = "gpu-001") -> list[ScriptRecord | EventRecord]:
     """A boot that attested, all of it by a clock that says `at_ms`: its id too."""
-    boot = mint(KEY, machine, at_ms, number.to_bytes(4, "big"))
+    boot = mint(KEY, machine, IMAGE, at_ms, number)
     own = {"boot": boot, "at_ms": at_ms}
     attested = event(machine, number, Phase.ATTESTED).model_copy(update=own)
     return [script(machine, number).model_copy(update=own), attested]

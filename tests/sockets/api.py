@@ -137,6 +137,7 @@ class Api:
             nodes=self.cluster.nodes,
             preflight=lambda: self.preflight(),
             clock_ahead_ms=lambda: 0,
+            server_version=self.cluster.preconditions.server_version,
         )
         return Issuer(
             clusters={"default": cluster},
@@ -206,3 +207,9 @@ class Api:
         if isinstance(body, str):
             return self.client.post(path, data=body.encode(), content_type="text/csv", headers=headers)
         return self.client.post(path, json=body, headers=headers)
+
+
+def of_alice(api: Api) -> Api:
+    """The same, whose operator has a name."""
+    api.config.management.token_file.write_text(f"# alice\n{TOKEN}\n")
+    return api

@@ -92,7 +92,7 @@ class RunningBootServer:
     def boot_of(self, machine: str, number: int = 1) -> str:
         """A boot id as the server mints it."""
         key = (self.config.data / "boot-id.key").read_bytes()
-        return mint(key, machine, 1_700_000_000_000, number.to_bytes(4, "big"))
+        return mint(key, machine, IMAGE, 1_700_000_000_000 + number // 64, number)
 
     def publish(self, **changes: Any) -> None:
         """Publish another snapshot."""

@@ -26,7 +26,7 @@ from netboot.stores.journal_reader import read_after
 from netboot.stores.sealing import NONCES, new_key, write_keys
 from netboot.stores.snapshot import write_snapshot
 from tests import soft_tpm
-from tests.joining import pinned, snapshot_of
+from tests.joining import IMAGE, pinned, snapshot_of
 from tests.processes import environment, wait_for
 from tests.sites import JOINING, free_ports, make_site
 from tokens.sealed import Keyset
@@ -57,7 +57,7 @@ class JoinSite:
     def boot(self, machine: str = "gpu-001", number: int = 1) -> str:
         """A boot of a machine."""
         key = load_or_create(self.config.data / "boot-id.key")
-        return mint(key, machine, time.time_ns() // 1_000_000 + number, number.to_bytes(4, "big"))
+        return mint(key, machine, IMAGE, time.time_ns() // 1_000_000 + number, number)
 
     def publish(self, *machines: Machine) -> None:
         """What the publisher would."""

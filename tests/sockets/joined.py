@@ -91,7 +91,7 @@ def main() -> None:
         fake = Steered()
         fake.folder, fake.stopping = folder, stopping
         target = ClusterAccess(
-            name, cluster.endpoints, AUTHORITIES, fake.leases, fake.tokens, fake.nodes, lambda: None, lambda: 0
+            name, cluster.endpoints, AUTHORITIES, fake.leases, fake.tokens, fake.nodes, lambda: None, lambda: 0, str
         )
 
         def check() -> tuple[Finding, ...]:

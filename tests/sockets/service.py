@@ -103,6 +103,11 @@ class Service:
         headers = {"Authorization": f"Bearer {TOKEN}"}
         return requests.get(f"{self.management}{path}", headers=headers, timeout=60).json()
 
+    def order(self, path: str, **body: Any) -> requests.Response:
+        """Ask for something to be done, as an operator: what a command does, without its start."""
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        return requests.post(f"{self.management}{path}", headers=headers, json=body, timeout=60)
+
     def outcome(self, mac: str) -> str:
         """What a machine would get now, from a worker."""
         answer = self.machines.get(f"{self.provisioning}/v1/boot", params={"mac": mac}, timeout=60)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from netboot.lifecycle.bootid import belongs
+from netboot.lifecycle.bootid import belongs, is_of
 from netboot.lifecycle.decided import arguments_digest
 from netboot.lifecycle.events import DiscoveryRecord, ScriptRecord
 from tests.sockets.boot_server import (
@@ -60,6 +60,7 @@ def test_a_known_machine_gets_its_whole_script_and_the_record_is_durable_first(t
         boot = re.findall(_BOOT_ID, text)[0]
         assert text == boot_script(server.port, boot, int(_SLEEP.findall(text)[0]))
         assert belongs((server.config.data / "boot-id.key").read_bytes(), boot, "gpu-001")
+        assert is_of(boot, IMAGE, None)
         (record,) = server.records()
         assert record == ScriptRecord(
             at_ms=record.at_ms,
@@ -88,7 +89,8 @@ def test_every_script_is_a_boot_of_its_own_also_on_one_connection(tmp_path: Path
         writer.close()
         await writer.wait_closed()
         assert said.count("HTTP/1.1 200 OK") == 4
-        assert len({record.boot for record in server.records()}) == 4
+        numbers = [int(record.boot[19:21], 16) for record in server.records()]
+        assert [(number - numbers[0]) % 64 for number in numbers] == [0, 1, 2, 3], "also in one millisecond"
         assert said.count("Connection: close") == 1
 
     serve(tmp_path, use)

@@ -1,7 +1,6 @@
 """The class of a machine against the API: `machine show`, `explain`, `config diff`."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,6 @@ import pytest
 from tests.commands import Run
 from tests.sites import INVENTORY
 from tests.sockets.api import Api
-from tests.sockets.served import runner, served
 
 SITE = INVENTORY.replace("machines:", "classes:\n- {name: big, memory_gib: 64}\nmachines:").replace(
     "serial: S2}", "serial: S2}, class: big"
@@ -19,12 +17,6 @@ SITE = INVENTORY.replace("machines:", "classes:\n- {name: big, memory_gib: 64}\n
 @pytest.fixture
 def api(tmp_path: Path) -> Api:
     return Api(tmp_path, inventory=SITE)
-
-
-@pytest.fixture
-def run(api: Api, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
-    with served(api) as address:
-        yield runner(address, api, capsys, monkeypatch)
 
 
 def test_the_class_of_a_machine_is_shown(run: Run) -> None:

@@ -4,8 +4,6 @@ import base64
 import io
 import json
 import sys
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +14,6 @@ from netboot.join.enrolment import Act, Details, Release
 from tests.commands import Run
 from tests.sites import INVENTORY
 from tests.sockets.api import NOW, Api
-from tests.sockets.served import runner, served
 from tests.unit.tokens.ek_certificates import der, ek_certificate, maker
 from tokens.ekcert import read_ek_certificate
 
@@ -29,14 +26,6 @@ SITE = INVENTORY.replace("serial: S2}", "serial: S2}, identity: nonce")
 @pytest.fixture
 def api(tmp_path: Path) -> Api:
     return Api(tmp_path, inventory=SITE)
-
-
-@pytest.fixture
-def run(api: Api, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
-    monkeypatch.setenv("TZ", "UTC")
-    time.tzset()
-    with served(api) as address:
-        yield runner(address, api, capsys, monkeypatch)
 
 
 def says(monkeypatch: pytest.MonkeyPatch, text: str) -> None:

@@ -1,6 +1,5 @@
 """What `channel set`, `config check` and `doctor` say of images that do not fit the classes of a channel's machines."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -8,7 +7,6 @@ import pytest
 from tests.commands import Run
 from tests.sites import INVENTORY, add_image
 from tests.sockets.api import Api
-from tests.sockets.served import runner, served
 
 CLASSES = """\
 classes:
@@ -46,12 +44,6 @@ def api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Api:
     add_image(made.config)
     monkeypatch.chdir(tmp_path / "site")
     return made
-
-
-@pytest.fixture
-def run(api: Api, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
-    with served(api) as address:
-        yield runner(address, api, capsys, monkeypatch)
 
 
 def rewrite(api: Api, text: str) -> None:

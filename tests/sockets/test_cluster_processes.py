@@ -8,7 +8,11 @@ from pathlib import Path
 import pytest
 
 from images.store.store import Store
+from netboot.clock import SystemClock
 from netboot.config import load_config
+from netboot.lifecycle.errors import CannotTellError
+from netboot.stores.control_planes import SaidControlPlanes
+from netboot.stores.status import StatusFolder
 from tests.processes import wait_for
 from tests.sites import add_image, free_ports, make_site
 from tests.sockets.service import Service, serving
@@ -44,6 +48,9 @@ def test_a_cluster_that_cannot_be_reached_takes_nothing_down(service: Service) -
     processes = said["details"]["processes"]["processes"]
     assert {"approver-default", "nodes-default"} < set(processes)
     assert "netboot_cluster_unavailable_total" in service.text("/metrics")
+    control = SaidControlPlanes(StatusFolder(service.config.data / "status"), SystemClock().now_ms)
+    with pytest.raises(CannotTellError, match="kubeconfig"):
+        control.seen("default")
     before = processes["approver-default"]["pid"]
     os.kill(before, signal.SIGKILL)
 

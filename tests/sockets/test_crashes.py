@@ -1,8 +1,6 @@
 """What is found of kernels that crashed: taken from machines, shown to operators with both boots that it concerns."""
 
 import json
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,7 +13,6 @@ from tests.commands import Run
 from tests.records import START, boot_id, event, found_crash, script
 from tests.sockets.api import NOW, Api
 from tests.sockets.boot_server import MAC1, MAC2, RunningBootServer, serve
-from tests.sockets.served import runner, served
 
 FIRST, SECOND, _CLAIM, FINDER = (boot_id("gpu-001", number) for number in (1, 2, 3, 4))
 PANIC = "[   41.1] sysrq: Trigger a crash\n[   41.2] Kernel panic - not syncing: sysrq triggered crash\n"
@@ -33,12 +30,9 @@ def api(tmp_path: Path) -> Api:
 
 
 @pytest.fixture
-def run(api: Api, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
-    monkeypatch.setenv("TZ", "UTC")
-    time.tzset()
+def run(run: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.setattr("netboot.cli.times.time", lambda: NOW / 1000)
-    with served(api) as address:
-        yield runner(address, api, capsys, monkeypatch)
+    return run
 
 
 def test_a_crash_is_of_the_last_boot_that_began_before_it_and_with_the_one_that_found_it(api: Api) -> None:

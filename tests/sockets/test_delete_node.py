@@ -1,31 +1,15 @@
 """`netboot machine delete-node` against the API: by uid, never of a machine that works, and a cordon outlives it."""
 
 import logging
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from netboot.lifecycle.transitions import Mark
 from tests.commands import Run
-from tests.sites import TOKEN
 from tests.sockets.api import NOW, Api
-from tests.sockets.served import runner, served
 
 DEAD = ("machine", "delete-node", "gpu-001", "--reason", "its power supply is dead")
-
-
-@pytest.fixture
-def api(tmp_path: Path) -> Api:
-    made = Api(tmp_path)
-    made.config.management.token_file.write_text(f"# alice\n{TOKEN}\n")
-    return made
-
-
-@pytest.fixture
-def run(api: Api, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
-    with served(api) as address:
-        yield runner(address, api, capsys, monkeypatch)
 
 
 def there(api: Api) -> bool:

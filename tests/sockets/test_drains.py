@@ -1,8 +1,6 @@
 """`netboot machine drain|reboot|undrain|drains` against the API: what they print, and their exit status."""
 
 import logging
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,11 +10,11 @@ from netboot.lifecycle.intents import PutOn
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.state import Batch
 from netboot.lifecycle.transitions import Mark
+from tests import commands
 from tests.commands import Run
 from tests.records import boot_id, event, script
-from tests.sites import INVENTORY, TOKEN
-from tests.sockets.api import NOW, Api
-from tests.sockets.served import runner, served
+from tests.sites import INVENTORY
+from tests.sockets.api import NOW, Api, of_alice
 
 BOOT = boot_id("gpu-001", 1)
 RACKED = INVENTORY.replace("profile: compute}", "profile: compute, rack: a}") + "racks:\n  - {name: a}\n"
@@ -25,8 +23,7 @@ RACKED = INVENTORY.replace("profile: compute}", "profile: compute, rack: a}") + 
 @pytest.fixture
 def api(tmp_path: Path) -> Api:
     """gpu-001 has a Node; gpu-002 has none, and is of the same rack."""
-    made = Api(tmp_path, inventory=RACKED)
-    made.config.management.token_file.write_text(f"# alice\n{TOKEN}\n")
+    made = of_alice(Api(tmp_path, inventory=RACKED))
     node = "node gpu-001 uid 1"
     made.states.take(
         Batch(
@@ -44,18 +41,8 @@ def api(tmp_path: Path) -> Api:
     return made
 
 
-@pytest.fixture
-def run(api: Api, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
-    monkeypatch.setenv("TZ", "UTC")
-    time.tzset()
-    with served(api) as address:
-        yield runner(address, api, capsys, monkeypatch)
-
-
 def said(run: Run, *arguments: str) -> str:
-    ran = run("machine", *arguments)
-    assert (ran.status, ran.err) == (0, "")
-    return ran.out
+    return commands.said(run, "machine", *arguments)
 
 
 def test_a_drain_from_its_reason_to_its_end(api: Api, run: Run, caplog: pytest.LogCaptureFixture) -> None:

@@ -2,14 +2,13 @@
 
 import logging
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.commands import Run
-from tests.sites import INVENTORY, TOKEN
-from tests.sockets.api import NOW, Api
+from tests.commands import Run, said
+from tests.sites import INVENTORY
+from tests.sockets.api import NOW, Api, of_alice
 from tests.sockets.served import runner, served
 
 WINDOWS = """\
@@ -17,30 +16,6 @@ maintenance:
   - {name: nights, days: [Mon, Tue], start: "22:00", end: "04:00", time_zone: Europe/Berlin}
   - {name: always-open, start: "00:00", end: "00:00"}
 """
-
-
-@pytest.fixture
-def api(tmp_path: Path) -> Api:
-    return named(Api(tmp_path))
-
-
-def named(api: Api) -> Api:
-    api.config.management.token_file.write_text(f"# alice\n{TOKEN}\n")
-    return api
-
-
-@pytest.fixture
-def run(api: Api, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
-    monkeypatch.setenv("TZ", "UTC")
-    time.tzset()
-    with served(api) as address:
-        yield runner(address, api, capsys, monkeypatch)
-
-
-def said(run: Run, *arguments: str) -> str:
-    ran = run(*arguments)
-    assert (ran.status, ran.err) == (0, "")
-    return ran.out
 
 
 ANY_TIME = (
@@ -94,7 +69,7 @@ def test_usage(api: Api, run: Run) -> None:
 
 
 def test_windows_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    api = named(Api(tmp_path, inventory=INVENTORY + WINDOWS))
+    api = of_alice(Api(tmp_path, inventory=INVENTORY + WINDOWS))
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
     with served(api) as address:

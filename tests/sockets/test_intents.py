@@ -2,8 +2,6 @@
 
 import logging
 import time
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,31 +9,13 @@ import pytest
 from netboot.join.enrolment import Act, Import, Retire
 from netboot.lifecycle.intents import LONGEST_MS, PutOn
 from netboot.lifecycle.transitions import Mark
+from tests import commands
 from tests.commands import Run
-from tests.sites import TOKEN
 from tests.sockets.api import NOW, Api
-from tests.sockets.served import runner, served
-
-
-@pytest.fixture
-def api(tmp_path: Path) -> Api:
-    made = Api(tmp_path)
-    made.config.management.token_file.write_text(f"# alice\n{TOKEN}\n")
-    return made
-
-
-@pytest.fixture
-def run(api: Api, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
-    monkeypatch.setenv("TZ", "UTC")
-    time.tzset()
-    with served(api) as address:
-        yield runner(address, api, capsys, monkeypatch)
 
 
 def said(run: Run, *arguments: str) -> str:
-    ran = run("machine", *arguments)
-    assert (ran.status, ran.err) == (0, "")
-    return ran.out
+    return commands.said(run, "machine", *arguments)
 
 
 def test_a_hold_from_its_reason_to_its_end(api: Api, run: Run) -> None:
@@ -182,9 +162,6 @@ def test_what_cannot_be_is_refused_in_words(api: Api, run: Run) -> None:
             4,
             f"Error: {retired}\nRemedy: do what the message says first\n",
         )
-    assert refusal(run, "hold", "gpu-002", "--reason", "x", "--until", "2023-11-14T22:14:59")[1] == (
-        "Error: until_ms: the end must be in the future, and within 366 days\nRemedy: correct the request\n"
-    )
     assert (
         "Invalid value for '--until': a duration from now like"
         in refusal(run, "hold", "gpu-002", "--reason", "x", "--until", "soon")[1]

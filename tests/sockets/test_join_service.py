@@ -12,7 +12,10 @@ from typing import Any
 import pytest
 
 from netboot.config import load_config
+from netboot.lifecycle.bootid import mint, minted_ms
+from netboot.lifecycle.state import CLAIMS_KEPT
 from netboot.status.supervisor import ProcessStatus, SupervisorStatus
+from netboot.stores import bootkey
 from netboot.stores.status import StatusFolder
 from tests.processes import wait_for
 from tests.sites import add_image, free_ports
@@ -96,23 +99,36 @@ def test_a_boot_that_this_service_did_not_mint_is_refused(service: Service) -> N
 
 
 def test_a_boot_of_an_image_that_was_revoked_since_is_refused(service: Service) -> None:
-    """By what the state says of its script, which a join process reads within its walls."""
-    MACHINE.boot = service.boot("52:54:00:00:00:01")
-    image = service.api("/v1/channels/stable")["image"]
+    """By what the state says of its script, which a join process reads within its walls; where somebody had that
+    forgotten, and of a script that another host of the site served, by the boot's id."""
+    forgotten = service.boot("52:54:00:00:00:01")
+    wait_for(lambda: service.api(f"/v1/boots/{forgotten}").get("machine"))
+    for _ in range(CLAIMS_KEPT):
+        MACHINE.boot = service.boot("52:54:00:00:00:01")
+    wait_for(lambda: "error" in service.api(f"/v1/boots/{forgotten}"))
     wait_for(lambda: service.api(f"/v1/boots/{MACHINE.boot}").get("machine"))
+    image = service.api("/v1/channels/stable")["image"]
+    key = bootkey.load_or_create(bootkey.file_of(service.config))
+    of_revoked, of_another = (mint(key, "gpu-001", each, minted_ms(forgotten), 1) for each in (image, "0" * 64))
     done = service.netboot("image", "revoke", image, "--reason", "CVE-2026-1234", "--force-nothing-boots")
     assert done.returncode == 0, done.stderr
-    # Not by asking for scripts: each is a boot of the machine, of which sixteen are kept (flaw 427).
     wait_for(lambda: service.readyz()["details"]["images"].get("unusable", {}).get("stable"))
-    status, said = ask(service, "POST", "/v1/join/hello", MACHINE.hello())
-    assert (status, said["error"]["code"]) == (403, "refused")
-    assert said["error"]["message"] == "the image that gpu-001 booted is revoked: reboot it"
-    why = f"gpu-001 does not join: its boot {MACHINE.boot} has image {image}, which is revoked"
-    wait_for(lambda: why in service.log)
+    for boot, by in ((MACHINE.boot, "on record"), (forgotten, "by its id"), (of_revoked, "by its id")):
+        status, said = ask(service, "POST", "/v1/join/hello", MACHINE.hello(boot=boot))
+        assert (status, said["error"]["code"]) == (403, "refused"), by
+        assert said["error"]["message"] == "the image that gpu-001 booted is revoked: reboot it"
+        why = f"gpu-001 does not join: its boot {boot} has image {image} ({by}), which is revoked"
+        wait_for_log(service, why)
+    status, said = ask(service, "POST", "/v1/join/hello", MACHINE.hello(boot=of_another))
+    assert (status, said["error"]["code"]) == (503, "cluster-unavailable"), "no rule forbids it"
     assert service.netboot("image", "unrevoke", image).returncode == 0
     wait_for(lambda: service.outcome("52:54:00:00:00:01") == "boot")
     status, said = ask(service, "POST", "/v1/join/hello", MACHINE.hello())
     assert (status, said["error"]["code"]) == (503, "cluster-unavailable")
+
+
+def wait_for_log(service: Service, words: str) -> None:
+    wait_for(lambda: words in service.log)
 
 
 def test_a_join_process_that_dies_is_started_again_and_its_journal_followed(service: Service) -> None:

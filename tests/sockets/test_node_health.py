@@ -1,8 +1,6 @@
 """What a machine reported of its hardware, as operators see it: the API, the command line, metrics."""
 
 import json
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,7 +13,6 @@ from tests.commands import Run
 from tests.records import START, boot_id, checked, event, script
 from tests.sites import INVENTORY
 from tests.sockets.api import NOW, Api
-from tests.sockets.served import runner, served
 
 SITE = INVENTORY.replace("kernel_arguments: [quiet]}", "kernel_arguments: [quiet], health: {gpus: 8, cpus: 64}}")
 BOOT = boot_id("gpu-001", 1)
@@ -27,12 +24,9 @@ def api(tmp_path: Path) -> Api:
 
 
 @pytest.fixture
-def run(api: Api, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
-    monkeypatch.setenv("TZ", "UTC")
-    time.tzset()
+def run(run: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.setattr("netboot.cli.times.time", lambda: NOW / 1000)
-    with served(api) as address:
-        yield runner(address, api, capsys, monkeypatch)
+    return run
 
 
 def report(api: Api, status: str = "fail", after_ms: int = 600) -> None:

@@ -3,8 +3,6 @@ status."""
 
 import json
 import logging
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,14 +10,12 @@ import pytest
 from netboot.lifecycle.known import Node, NodeWord
 from netboot.lifecycle.reasons import Reason
 from netboot.lifecycle.remedies import RemediesStatus, Standing, Taking
-from tests.commands import Run
+from tests.commands import Run, said
 from tests.processes import wait_for
 from tests.records import START
 from tests.remedies import remedy
-from tests.sites import TOKEN
 from tests.sockets.api import NOW, Api
 from tests.sockets.proven import CLASSED, MAC, in_cluster, joined, node, reported
-from tests.sockets.served import runner, served
 
 EVIDENCE = {
     "boot": {"image": "a" * 64, "phases": ["Attested 22:13", "Ready 22:14"], "failures": []},
@@ -27,27 +23,6 @@ EVIDENCE = {
     "health": [{"name": "gpu-count", "status": "fail", "summary": "7 of 8\x1b[31m"}],
     "crash": "Kernel panic\x1b[0m\n",
 }
-
-
-@pytest.fixture
-def api(tmp_path: Path) -> Api:
-    made = Api(tmp_path)
-    made.config.management.token_file.write_text(f"# alice\n{TOKEN}\n")
-    return made
-
-
-@pytest.fixture
-def run(api: Api, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
-    monkeypatch.setenv("TZ", "UTC")
-    time.tzset()
-    with served(api) as address:
-        yield runner(address, api, capsys, monkeypatch)
-
-
-def said(run: Run, *arguments: str) -> str:
-    ran = run(*arguments)
-    assert (ran.status, ran.err) == (0, "")
-    return ran.out
 
 
 def standing(what: str = "reboot", left: int = 61, words: str = "") -> Standing:

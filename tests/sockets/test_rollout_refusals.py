@@ -1,13 +1,14 @@
 """What rollouts, channels and drift say where something cannot be, or cannot be told: against the API."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from netboot.lifecycle.conditions import Judged, MachineCondition
 from netboot.lifecycle.drains import DrainsStatus, State
 from netboot.lifecycle.errors import StateUnavailableError
 from netboot.lifecycle.phases import Phase
+from netboot.lifecycle.reasons import ConditionType, Reason
 from netboot.lifecycle.rollout import Member, MemberState
 from netboot.lifecycle.rollout_store import Note
 from netboot.lifecycle.state import Batch
@@ -15,10 +16,10 @@ from tests.commands import Run
 from tests.drains import drain
 from tests.records import event
 from tests.rollouts import rollout
-from tests.sites import add_image
+from tests.sites import KUBELET, add_image
 from tests.sockets.api import NOW, Api
-from tests.sockets.served import runner, served
 
+_STABLE = "/v1/channels/stable"
 NOTE = Note(1, "alice", "start")
 
 
@@ -27,7 +28,7 @@ class Site(Api):
 
     def __init__(self, root: Path, *, clusters: bool = True) -> None:
         super().__init__(root, clusters=clusters)
-        self.old, self.new = add_image(self.config), add_image(self.config, name="next", salt="2")
+        self.old, self.new = add_image(self.config), add_image(self.config, name="next", salt="2", documents=KUBELET)
         self.store.set_channel("stable", self.old)
         assert self.publisher.step()
 
@@ -35,12 +36,6 @@ class Site(Api):
 @pytest.fixture
 def api(tmp_path: Path) -> Site:
     return Site(tmp_path)
-
-
-@pytest.fixture
-def run(api: Site, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
-    with served(api) as address:
-        yield runner(address, api, capsys, monkeypatch)
 
 
 def begun(api: Site, *, state: MemberState = MemberState.WAITING, previous: str = "") -> None:
@@ -75,6 +70,22 @@ def test_a_file_that_cannot_be_read_for_a_moment_is_enough_for_that(
     monkeypatch.setattr(api.rollouts, unreadable, cannot)
     answer = api.put("/v1/channels/stable", {"image": "next", "force": True})
     assert (answer.status_code, answer.json["assignments_kept"]) == (200, True)
+
+
+def test_who_is_disabled_or_retired_is_not_counted_among_those_that_boot_it(api: Site, run: Run) -> None:
+    def machines() -> list[int]:
+        return [one["machines"] for one in (api.get("/v1/channels").json["channels"][0], api.get(_STABLE).json)]
+
+    assert machines() == [2, 2], "off-001 is disabled"
+    retired = MachineCondition.of(ConditionType.IN_SERVICE, Reason.RETIRED, "it is retired", NOW)
+    api.kept.keep([Judged(machine="gpu-002", conditions=(retired,), timers={})], (), {})
+    assert machines() == [1, 1]
+    counted = "1 machine of channel stable boots it from the next boot on"
+    assert run("channel", "set", "stable", "next").out.splitlines()[-1] == counted
+    api.kept.close()
+    (api.config.data / "conditions.db").unlink()
+    unknown = "2 machines of channel stable boot it from the next boot on"
+    assert run("channel", "set", "stable", "tiny").out.splitlines()[-1] == unknown
 
 
 def test_nothing_is_undone_to_an_image_that_cannot_be_used(api: Site, run: Run) -> None:

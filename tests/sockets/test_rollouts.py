@@ -5,6 +5,7 @@ import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -202,7 +203,7 @@ def revoked_in_the_middle(site: Site) -> None:
     site.netboot("rollout", "start", "stable", "tiny", "--on-next-boot")
     wait_for(lambda: len(site.status()["to_reboot"]) == 2, 60)
     canaries = ", ".join(site.status()["to_reboot"])
-    wait_for(lambda: canaries in site.netboot("image", "revoke", "tiny", "--reason", "CVE", "--dry-run"))
+    wait_for(lambda: canaries in site.service.netboot("image", "revoke", "tiny", "--reason", "CVE", "--dry-run").stdout)
     refused = site.service.netboot("image", "revoke", "tiny", "--reason", "CVE")
     assert refused.returncode == 4
     assert refused.stderr == (
@@ -223,6 +224,48 @@ def revoked_in_the_middle(site: Site) -> None:
     assert why == "it is revoked at this site: `netboot image revocations` says why"
     site.netboot("image", "unrevoke", site.new)
     wait_for(lambda: all(site.service.outcome(mac) == "boot" for mac in MACHINES.values()))
+    undoes_itself(site)
+
+
+def undoes_itself(site: Site) -> None:
+    """Both canaries crash again and again with the third image."""
+    said = site.netboot("rollout", "start", "stable", "third", "--on-next-boot", "--auto-undo", "--bake", "10m")
+    assert "\nit undoes itself where too many machines fail with the image, in two racks\n" in said
+    wait_for(lambda: len(site.status()["to_reboot"]) == 2, 60)
+    assert "auto-undo       it undoes itself where too many" in site.netboot("rollout", "status", "stable")
+    canaries = site.status()["to_reboot"]
+    third = site.status()["image"]
+    wait_for(lambda: all(site.image(name) == third for name in canaries))
+    for boots in range(3):
+        for name in canaries:
+            site.reboot(name)
+        wait_for(partial(crashed, site, canaries, boots), 60)
+    for name in canaries:
+        site.reboot(name)
+    wait_for(lambda: site.status()["undoing"], 60)
+    first = canaries[0]
+    verdict = (
+        f"2 canaries in 2 racks failed, which is the image's fault; {first}: it began 3 more boots since it came into "
+        "service with it"
+    )
+    assert site.status()["verdict"] == verdict
+    assert f"verdict         undone by itself: {verdict}\n" in site.netboot("rollout", "status", "stable")
+    newest = site.status()["history"][0]
+    assert (newest["who"], newest["act"], newest["said"]) == ("netboot", "auto-undo", verdict)
+    wait_for(lambda: "netboot_rollouts_auto_undone_total 1.0\n" in site.service.text("/metrics"))
+    wait_for(lambda: all(site.image(name) == site.new for name in MACHINES))
+    for name in canaries:
+        site.reboot(name)
+    wait_for(lambda: site.status()["state"] == "undone")
+    assert site.netboot("rollout", "history").splitlines()[1].endswith(f"undone by itself: {verdict}; 4 done")
+    followed = site.service.netboot("rollout", "status", "stable", "--follow")
+    assert followed.returncode == 1, "who waits for the image has not got it"
+
+
+def crashed(site: Site, names: list[str], times: int) -> bool:
+    """Whether they began so many boots after the one with which they came into service first."""
+    members = [each for each in site.status()["members"] if each["machine"] in names]
+    return all((each["state"], each["again"]) == ("done", times) for each in members)
 
 
 def test_a_file_of_rollouts_that_cannot_be_read_is_said_and_machines_boot_what_they_were_assigned(site: Site) -> None:

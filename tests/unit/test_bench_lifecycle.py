@@ -10,7 +10,8 @@ import pytest
 
 import bench.__main__ as program
 from bench.counted import Audit, Etcd
-from bench.lifecycle import Lifecycle, Span, described
+from bench.lifecycle import Lifecycle, described
+from bench.spans import Span
 
 
 def event(user: str, verb: str, resource: str, code: int = 200, subresource: str = "") -> dict[str, Any]:
@@ -30,6 +31,7 @@ def test_what_was_written_since_by_whom(tmp_path: Path) -> None:
         event("system:node:n-1", "patch", "nodes", 200, "status"),
         event("system:node:n-2", "patch", "nodes", 200, "status"),
         event("system:node:n-2", "patch", "leases"),
+        event("system:bootstrap:4imqa1", "create", "certificatesigningrequests", 201),
         event("system:node:n-2", "get", "nodes"),
         event(ours, "patch", "nodes"),
         event(ours, "patch", "nodes", 409),
@@ -44,6 +46,7 @@ def test_what_was_written_since_by_whom(tmp_path: Path) -> None:
     assert audit.writes() == {
         "nodes: patch nodes/status": 2,
         "nodes: patch leases": 1,
+        "nodes: create certificatesigningrequests": 1,
         "netboot's nodes: patch nodes": 1,
         "netboot's nodes: create events": 1,
         "Kubernetes: patch nodes": 1,

@@ -91,8 +91,8 @@ def test_durations_have_bounds(run: Run, arguments: list[str], message: str) -> 
 def test_durations_are_seconds_and_bounds_are_inside(text: str, seconds: int) -> None:
     given: list[int] = []
 
-    def note(window: int) -> None:
-        given.append(window)
+    def note(window_seconds: int) -> None:
+        given.append(window_seconds)
 
     click.command()(window_option(note)).main(["--window", text], standalone_mode=False)
     assert given == [seconds]

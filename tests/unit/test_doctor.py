@@ -164,7 +164,7 @@ def test_a_token_of_any_form_raises_nothing(text: str) -> None:
 
 def test_the_package_carries_the_files_of_deploy() -> None:
     files = sorted((Path(__file__).parents[2] / "deploy" / "kubernetes").glob("*.yaml"))
-    assert len(files) == 11
+    assert len(files) == 12
     assert manifest_text() == "---\n".join(file.read_text() for file in files)
 
 
@@ -176,6 +176,8 @@ def test_another_namespace_is_everywhere() -> None:
         one["namespace"] for doc in manifests("machines") for one in doc.get("subjects", ()) if "namespace" in one
     }
     assert subjects == {"machines"}
+    specs = [one.get("spec", {}) for one in manifests("machines")]
+    assert [spec["paramRef"]["namespace"] for spec in specs if "paramRef" in spec] == ["machines"] * 2
     assert "system:serviceaccount:netboot" not in manifest_text("machines")
 
 

@@ -8,8 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netboot.controllers.nodes.budget import Budget
-from netboot.controllers.nodes.gate import CLOSING, Decision, Known, Reason, decide, is_shut, may_close, was_closed
-from netboot.join.node_said import HealthSaid
+from netboot.controllers.nodes.gate import (
+    CLOSING,
+    Decision,
+    Known,
+    Reason,
+    decide,
+    is_shut,
+    may_close,
+    told,
+    was_closed,
+)
+from netboot.join.node_said import GateSaid, HealthSaid
 from netboot.join.ports import NodeView
 from netboot.machines.classes import Gate
 
@@ -268,3 +278,22 @@ def test_a_cluster_has_its_tenth_too_however_many_classes_it_has() -> None:
     assert not Budget(Counter(a=9, b=9), Counter(a=1)).allows("b"), "one of 18 is closed"
     of_twenty = Budget(Counter(a=9, b=11), Counter(a=1))
     assert (of_twenty.allows("a"), of_twenty.allows("b")) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("taints", "says"),
+    [
+        ((), ("True", "Open", "netboot's gate is open")),
+        ((FOREIGN, RETIRED, UNATTESTED), ("True", "Open", "netboot's gate is open")),
+        ((FOREIGN, REGISTERED), ("False", "Unchecked", "netboot's gate has not opened yet")),
+        ((CLOSED,), ("False", "ChecksFailed", "netboot's gate was closed after it had been open")),
+        (
+            ({**CLOSED, "value": "ReportStale"}, RETIRED),
+            ("False", "ReportStale", "netboot's gate was closed after it had been open"),
+        ),
+        (({**CLOSED, "value": "x y"},), ("False", "Unchecked", "netboot's gate has not opened yet")),
+        ((CLOSED, REGISTERED), ("False", "Unchecked", "netboot's gate has not opened yet")),
+    ],
+)
+def test_others_are_told_how_the_taint_is(taints: tuple[dict[str, str], ...], says: tuple[str, str, str]) -> None:
+    assert told(taints) == GateSaid(*says)

@@ -6,6 +6,7 @@ import pytest
 
 from lab.kube import binaries
 from netboot.join.errors import ClusterUnavailableError
+from netboot.join.leases_seen import LeasesSeen
 from netboot.join.preconditions import (
     ADVICE,
     FIXED,
@@ -40,13 +41,15 @@ def test_a_sound_cluster_has_nothing_to_refuse(cluster: FakePreconditions) -> No
     assert [(one.name, one.outcome, one.words, one.remedy) for one in findings] == [
         ("version of Kubernetes", "ok", "v1.34.4", ""),
         ("clock", "ok", "ours and the apiserver's agree", ""),
-        ("rights of the issuer", "ok", "the account has the 22 rights that it needs", ""),
+        ("rights of the issuer", "ok", "the account has the 24 rights that it needs", ""),
         ("least privilege of the issuer", "ok", "the account may not read Secrets", ""),
         ("admission policy netboot-tokens", "ok", "there, bound and as shipped", ""),
         ("admission policy netboot-nodes", "ok", "there, bound and as shipped", ""),
         ("admission policy netboot-taints", "ok", "there, bound and as shipped", ""),
         ("admission policy netboot-gate", "ok", "there, bound and as shipped", ""),
         ("admission policy netboot-deletions", "ok", "there, bound and as shipped", ""),
+        ("admission policy netboot-leases", "ok", "there, bound and as shipped", ""),
+        ("Leases in admission", "ok", "the apiserver judges registrations by the Leases as they are", ""),
         ("first certificates", "ok", "nobody but netboot approves them", ""),
         ("renewals", "ok", "nobody but netboot approves them", ""),
         (
@@ -252,6 +255,45 @@ def test_a_policy_that_somebody_changed_is_refused_with_the_field(cluster: FakeP
     )
 
 
+HEARS_NOTHING = (
+    "the apiserver no longer hears of Leases, so the taints that a machine's new one names are not enforced: it "
+)
+
+
+@pytest.mark.parametrize(
+    ("seen", "words"),
+    [
+        (
+            LeasesSeen("older", "2026-01-01T00:00:00.000000Z"),
+            HEARS_NOTHING + "judges registrations by those of 2026-01-01T00:00:00.000000Z",
+        ),
+        (
+            LeasesSeen("unknown", "no params found"),
+            HEARS_NOTHING + "does not know one that is there (no params found)",
+        ),
+        (
+            LeasesSeen("unjudged"),
+            (
+                "the apiserver does not apply netboot-leases, which is there and bound, so it is not known what it "
+                "denies: its admission plugin ValidatingAdmissionPolicy is off, or it no longer hears of policies"
+            ),
+        ),
+    ],
+)
+def test_an_apiserver_that_judges_by_other_leases_is_refused(
+    cluster: FakePreconditions, seen: LeasesSeen, words: str
+) -> None:
+    cluster.seen = seen
+    remedy = "restart that kube-apiserver; where there are several, each of them"
+    assert refusals(check(cluster)) == (Finding("Leases in admission", "refuse", words, remedy),)
+
+
+def test_without_the_policy_that_tells_of_leases_nothing_is_asked_of_them(cluster: FakePreconditions) -> None:
+    cluster.policy_states["netboot-leases"] = PolicyState("unbound")
+    assert [one.name for one in refusals(check(cluster))] == ["admission policy netboot-leases"]
+    assert "preconditions.leases_seen" not in cluster.cluster.calls
+
+
 def test_missing_rights_are_named_and_nothing_more_is_asked(cluster: FakePreconditions) -> None:
     cluster.missing = {("create", "subjectaccessreviews"), ("delete", "nodes")}
     findings = check(cluster)
@@ -262,7 +304,7 @@ def test_missing_rights_are_named_and_nothing_more_is_asked(cluster: FakePrecond
         "apply deploy/kubernetes: `netboot cluster manifests | kubectl apply -f -`",
     )
     asked = {call.split()[0] for call in cluster.cluster.calls}
-    assert not asked & {"preconditions.may", "preconditions.policies"}
+    assert not asked & {"preconditions.may", "preconditions.policies", "preconditions.leases_seen"}
 
 
 @pytest.mark.parametrize("role", RIGHTS)

@@ -252,12 +252,28 @@ def test_what_has_one_cause_stops_everything_until_a_person_resumes(
     assert world.said.paused == f"remedies are paused by netboot: {cause}"
     assert f"remedies are paused until `netboot remedies resume`: {cause}" in caplog.text
     world.start()
+    assert world.controller.cause() == f"remedies are paused by netboot: {cause}"
     world.run(60)
     assert (world.done(), world.said.withheld) == ([], 4)
     world.store.pause(Pause(stands=False, who="ann", reason="it was the switch", since_ms=world.now_ms()))
     world.run(1)
     assert world.done() == [(name, "reboot") for name in ("m100", "m000", "m008", "m016")]
-    assert world.said.paused == ""
+    assert (world.said.paused, world.controller.cause()) == ("", "")
+
+
+def test_one_cause_is_seen_also_while_a_person_has_paused_them(tmp_path: Path) -> None:
+    """Rollouts that undo themselves ask for it."""
+    world = World(tmp_path)
+    ann = Pause(stands=True, who="ann", reason="power work", since_ms=world.now_ms())
+    world.store.pause(ann)
+    world.ill("m000", "m008", "m016")
+    world.run(1)
+    cause = "m000, m008, m016 in 3 racks are not well for one reason, ChecksFailed, within ten minutes"
+    assert (world.controller.cause(), world.store.books(world.now_ms()).pause) == (cause, ann)
+    for name in ("m000", "m008"):
+        world.well(name)
+    world.run(1)
+    assert world.controller.cause() == ""
 
 
 def test_where_many_wait_a_look_writes_only_so_much(tmp_path: Path) -> None:
@@ -470,6 +486,7 @@ def test_from_a_node_that_falls_to_a_quarantine_whatever_is_reported_meanwhile(t
         tuple,
         Evidence(site.states, dict_of).of,
         site.loop.out,
+        tuple,
     )
     controller = RemedyController(store, seen, Unfrozen(), Outside(), site, lambda: site.up, lambda _: None)
 
@@ -506,3 +523,12 @@ class Unfrozen:
 
     def standing(self, _now_ms: int) -> None:
         return None
+
+
+def test_a_machine_of_a_control_plane_is_left_alone_and_it_says_so(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.control = {"m007"}
+    world.ill("m007")
+    world.run(60)
+    assert world.done() == []
+    assert world.words("m007") == "it is of a control plane, whose machines remedies leave alone"

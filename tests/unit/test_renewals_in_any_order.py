@@ -29,7 +29,7 @@ class Renewals(RuleBasedStateMachine):
     def begin(self) -> None:
         self.folder = TemporaryDirectory()
         self.site = Site(Path(self.folder.name), COUNT)
-        self.site.start(canary=2, max_unavailable=str(MOST), bake=0, deadline=120)
+        self.site.start(canary=2, max_unavailable=str(MOST), bake=0, deadline=120, auto_undo=True)
         self.site.on_reserve = self.counted
 
     def counted(self, drains: list[Drain]) -> None:

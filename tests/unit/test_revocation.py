@@ -10,12 +10,15 @@ from images.artifact.bundle import MOST_REVOKED, SiteBundle, read_bundle
 from images.artifact.manifest import Signed, read_signed
 from images.errors import CorruptError
 from images.values.digests import canonical
+from netboot.lifecycle.conditions import Judged, MachineCondition
+from netboot.lifecycle.phases import Phase
+from netboot.lifecycle.reasons import ConditionType, Reason
 from netboot.lifecycle.revocation import UsedChannel, Uses, in_force, uses
 from netboot.lifecycle.snapshot import Assignment, Revocations, Snapshot
 from netboot.lifecycle.state import MachineState
 from netboot.lifecycle.trace import apply
 from netboot.machines.values import Channel, Inventory, Machine, Profile
-from tests.records import script
+from tests.records import event, script
 
 A, B = "a" * 64, "b" * 64
 
@@ -100,8 +103,18 @@ class Pointed:
 
 def test_who_boots_an_image_goes_by_rollouts_and_who_runs_it_also_by_a_boot_under_way() -> None:
     machines = tuple(
-        Machine.model_validate({"name": name, "match": {"serial": name}, "profile": profile})
-        for name, profile in (("assigned", "p"), ("moved", "q"), ("pointed", "q"), ("stable", "p"))
+        Machine.model_validate(
+            {"name": name, "match": {"serial": name}, "profile": profile, "enabled": name != "disabled"}
+        )
+        for name, profile in (
+            ("assigned", "p"),
+            ("disabled", "q"),
+            ("forgotten", "p"),
+            ("moved", "q"),
+            ("pointed", "q"),
+            ("retired", "q"),
+            ("stable", "p"),
+        )
     )
     inventory = Inventory(
         machines=machines,
@@ -115,14 +128,17 @@ def test_who_boots_an_image_goes_by_rollouts_and_who_runs_it_also_by_a_boot_unde
     states = {
         "moved": MachineState(machine="moved", current=boots["moved"]),
         "stable": MachineState(machine="stable", pending=boots["stable"]),
+        "forgotten": MachineState(machine="forgotten", current=apply(None, event("forgotten", 1, Phase.BOOTED))),
     }
+    retired = MachineCondition.of(ConditionType.IN_SERVICE, Reason.RETIRED, "it is retired", 1)
+    judged = {"retired": Judged(machine="retired", conditions=(retired,), timers={})}
     repository: Any = Pointed()
-    assert uses(A, snapshot, repository, states) == Uses(
+    assert uses(A, snapshot, repository, states, judged) == Uses(
         image=A,
         channels=(
             UsedChannel(name="stable", image=B, pinned=False, assigned=1),
             UsedChannel(name="next", image=A, pinned=False, assigned=0),
         ),
         boots=("assigned", "pointed"),
-        runs=("moved", "stable"),
+        runs=("forgotten", "moved", "stable"),
     )

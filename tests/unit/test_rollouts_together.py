@@ -92,3 +92,20 @@ def test_before_all_machines_were_judged_nobody_s_turn_comes_where_racks_have_a_
     world.tick()
     assert (world.rollout().why, world.wanted) == (UNJUDGED, {})
     world.close()
+
+
+def test_before_all_machines_were_judged_no_rollout_undoes_itself(tmp_path: Path) -> None:
+    world = World(tmp_path, 8, 2, lambda _machine, image: image == OLD, minutes=2)
+    world.start(canary=2, max_unavailable="2", bake="10m", deadline="5m", auto_undo=True)
+    while len(world.back) < 2:
+        world.tick()
+    judged = world.controller._out
+    world.controller._out = lambda: None
+    for _ in range(60):
+        world.tick()
+    assert (world.rollout().why, world.rollout().undoing) == (UNJUDGED, False)
+    world.controller._out = judged
+    for _ in range(60):
+        world.tick()
+    assert (world.rollout().state, bool(world.rollout().verdict)) == (RolloutState.UNDONE, True)
+    world.close()

@@ -1,6 +1,5 @@
 """What gates look at: a finished image's tree and initrd as values, and what its recipe wants of them."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -122,9 +121,3 @@ class Facts:
     """Of the initrd, all regular files that are not empty."""
     early_packages: tuple[Package, ...] = ()
     """Of which dracut made the initrd; ours is made of the root's."""
-
-
-def minor(version: str) -> tuple[int, int] | None:
-    """The first two numbers: `v1.34.4`, `1:1.6.20~ds1-1+deb12u1` → (1, 34), (1, 6); None where there are none."""
-    match = re.match(r"(?:\d+:)?v?(\d+)\.(\d+)", version)
-    return (int(match[1]), int(match[2])) if match else None

@@ -6,9 +6,10 @@ is given twice.
 """
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
+from images.values.faults import first_few
 from netboot.join.node_drains import DRAIN, DRAINED, DRAINING, ORDER, DrainedNode, Pod
 from netboot.join.node_said import by_hand, holder
 from netboot.join.ports import MARK
@@ -19,7 +20,6 @@ ORDER_MS = 600_000
 LATE_MS = 120_000
 """After the end of an order: who took it at the last moment is not Ready any more by then (a Node is found not to be
 within 50 s, node-monitor-grace-period of kube-controller-manager)."""
-NAMED = 3
 Taints = tuple[Mapping[str, str], ...]
 
 
@@ -122,11 +122,11 @@ def after_pods(
         bare = [pod for pod in pods.blocking if not pod.owner]
         allow = "--allow-bare" if bare else "--allow-local-data"
         what = "have no controller that would start them elsewhere" if bare else "have data in an emptyDir"
-        return Step("draining", f"{named(bare or pods.blocking)} {what}: only with {allow}")
+        return Step("draining", f"{first_few(bare or pods.blocking)} {what}: only with {allow}")
     if refused:
-        return Step("draining", f"{named(pods.left)} are left; {_reasons(refused)}")
+        return Step("draining", f"{first_few(pods.left)} are left; {_reasons(refused)}")
     if pods.left:
-        return Step("draining", f"{named(pods.left)} are left")
+        return Step("draining", f"{first_few(pods.left)} are left")
     if not empty_before:
         return Step("draining", "no Pod is left; it is looked at once more")
     if drain.what == "drain":
@@ -166,12 +166,6 @@ def ordered(node: DrainedNode, drain: str) -> int | None:
         return int(order["expires"]) * 1000 if order["slot"] == drain else None
     except (ValueError, KeyError, TypeError):
         return None
-
-
-def named(pods: Sequence[Pod]) -> str:
-    """The first of them, and how many more."""
-    words = ", ".join(str(pod) for pod in pods[:NAMED])
-    return f"{words} and {len(pods) - NAMED} more" if len(pods) > NAMED else words
 
 
 def _told(node: DrainedNode, expires: int, now_ms: int) -> Step:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from netboot.join.node_said import ACCEPTED, HealthSaid
+from netboot.join.node_said import ACCEPTED, GateSaid, HealthSaid
 from netboot.join.ports import NodeView
 from netboot.machines.classes import Gate
 from netboot.machines.values import HELD, UNCHECKED
@@ -116,6 +116,16 @@ def judged(said: HealthSaid | None, known: Known) -> tuple[Reason, str]:
 def is_shut(taints: Sequence[Taint]) -> bool:
     """Whether the gate keeps Pods off."""
     return any(taint["key"] == UNCHECKED for taint in taints)
+
+
+def told(taints: Sequence[Taint]) -> GateSaid:
+    """What others are told of a gate: how its taint is, and nothing that is still to become of it."""
+    if not is_shut(taints):
+        return GateSaid("True", "Open", "netboot's gate is open")
+    if was_closed(taints):
+        why = next(taint["value"] for taint in taints if taint["key"] == UNCHECKED)
+        return GateSaid("False", why, "netboot's gate was closed after it had been open")
+    return GateSaid("False", "Unchecked", "netboot's gate has not opened yet")
 
 
 def was_closed(taints: Sequence[Taint]) -> bool:

@@ -14,7 +14,7 @@ from images.values.backoff import Backoff
 from netboot.controllers.nodes.attribution import registered
 from netboot.controllers.nodes.budget import Budget
 from netboot.controllers.nodes.gate import Known, decide, is_shut, was_closed
-from netboot.controllers.nodes.moves import Moves, opened_often, say
+from netboot.controllers.nodes.moves import MOST_REFUSED, Moves, opened_often, say
 from netboot.controllers.nodes.reports import Entry, Reports
 from netboot.join.labels import differ
 from netboot.join.node_said import ACCEPTED
@@ -35,8 +35,6 @@ SWEEP_SECONDS = 5.0
 """How often every Node is decided about; one of which something came, at once."""
 MOST = 50
 """Nodes whose taints are changed with one step."""
-MOST_REFUSED = 3
-"""Of these, that the API server refuses or does not answer for: then it may be so with all."""
 
 
 class Holds(Protocol):
@@ -58,7 +56,8 @@ class GateStatus(NamedTuple):
 
 
 class GateController:
-    """Of one cluster. `take` and `begin_round` are called by who watches its Nodes, `step` by one other thread."""
+    """Of one cluster. `take` and `begin_round` are called by who watches its Nodes, `step` by one other thread. With
+    `told_ms`, the time of day, others are told of gates by the condition GATE."""
 
     def __init__(
         self,
@@ -71,6 +70,7 @@ class GateController:
         accepted: Callable[[], Collection[str] | None],
         up_ms: Callable[[], int],
         monotonic: Callable[[], float] = time.monotonic,
+        told_ms: Callable[[], int] | None = None,
     ) -> None:
         self._machines, self._classes = machines, classes
         self._states, self._holds, self._up_ms, self._monotonic = states, holds, up_ms, monotonic
@@ -79,7 +79,7 @@ class GateController:
         self._reports, self._round = Reports(), 0
         self._due: set[str] = set()
         self._swept = float("-inf")
-        self._moves = Moves(nodes, self._lock)
+        self._moves = Moves(nodes, self._lock, told_ms)
         self._withheld: frozenset[str] = frozenset()
 
     def begin_round(self, *, well: bool) -> None:
@@ -124,6 +124,7 @@ class GateController:
         self._look_up({name: each for name, each in asked.items() if _speaks(each, accepted)}, up_ms)
         if followed and due:
             self._act(due, machines, accepted, now)
+            self._moves.tell([entry.node for entry in due.values()])
         self._moves.require_none_refused(ours)
 
     def nodes(self) -> dict[str, tuple[str, str]]:

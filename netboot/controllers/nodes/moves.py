@@ -3,13 +3,14 @@
 import logging
 import threading
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from images.values.backoff import Backoff
-from netboot.controllers.nodes.gate import Decision, is_shut
+from netboot.controllers.nodes.gate import Decision, is_shut, told
 from netboot.controllers.nodes.reports import Entry
 from netboot.join.errors import ConflictError, InvalidError
 from netboot.join.labels import differ
+from netboot.join.node_said import GATE
 from netboot.join.ports import Nodes, NodeView
 from netboot.lifecycle.errors import CannotTellError
 
@@ -22,12 +23,22 @@ OPENINGS, OPENINGS_SECONDS = 3, 300.0
 or that writes what it likes, has no more writes of ours."""
 
 
-class Moves:
-    """`lock`: under which entries change. `moved`: how many gates were opened and closed; `refused`: Nodes that cannot
-    be changed, and why."""
+MOST_REFUSED = 3
+"""Nodes, with one step, that the API server refuses or does not answer for: then it may be so with all."""
+MOST_TOLD = 100
+"""Nodes of whose gates others are told with one step."""
 
-    def __init__(self, nodes: Callable[[], Nodes], lock: threading.Lock) -> None:
-        self._nodes, self._lock = nodes, lock
+
+class Moves:
+    """`lock`: under which entries change. `now_ms()`: the time of day; None: nobody is told of gates. `moved`: how many
+    gates were opened and closed; `refused`: Nodes that cannot be changed, and why; `untold`: likewise of gates that
+    others cannot be told of."""
+
+    def __init__(
+        self, nodes: Callable[[], Nodes], lock: threading.Lock, now_ms: Callable[[], int] | None = None
+    ) -> None:
+        self._nodes, self._lock, self._now_ms = nodes, lock, now_ms
+        self.untold: dict[str, str] = {}
         self.moved: Counter[str] = Counter({"opened": 0, "closed": 0})
         self.refused: dict[str, str] = {}
 
@@ -40,6 +51,9 @@ class Moves:
         self.refused = {name: why for name, why in self.refused.items() if name in ours}
         for name, why in sorted(self.refused.items()):
             raise CannotTellError(f"the taints of the Node {name} cannot be changed: {why}")
+        self.untold = {name: why for name, why in self.untold.items() if name in ours}
+        for name, why in sorted(self.untold.items()):
+            raise CannotTellError(f"the condition {GATE} of the Node {name} cannot be written: {why}")
 
     def move(self, entry: Entry, node: NodeView, decision: Decision, labels: Mapping[str, str], now: float) -> bool:
         """Taints and labels with one write, so that no Pod is given to a Node before it says where it stands. Whether
@@ -73,6 +87,26 @@ class Moves:
         elif decision.taints != node.taints:
             say(entry, "its hold is as that of its machine", logging.INFO)
         return True
+
+    def tell(self, nodes: Iterable[NodeView]) -> None:
+        """Others, by the condition GATE, how the gates of these are; those that could not be told come last."""
+        if self._now_ms is None:
+            return
+        tried = refused = 0
+        for node in sorted(nodes, key=lambda node: (node.name in self.untold, node.name)):
+            said = told(node.taints)
+            if not node.marked or node.gate == said:
+                self.untold.pop(node.name, None)
+            elif tried < MOST_TOLD and refused < MOST_REFUSED:
+                tried += 1
+                try:
+                    self._nodes().tell_gate(node, said, self._now_ms())
+                    self.untold.pop(node.name, None)
+                except ConflictError:
+                    pass  # what it is since comes with the watch, and is due then
+                except (CannotTellError, InvalidError) as error:
+                    self.untold[node.name] = str(error)
+                    refused += 1
 
     def _write(self, node: NodeView, decision: Decision, labels: Mapping[str, str]) -> NodeView:
         """A Node that has no room for labels has no way to stay open by that.

@@ -29,5 +29,14 @@ def site(
         Chassis(f"bare-{number}", number, on_record=False, declared={"identity": "nonce"}) for number in range(61, 64)
     ]
     machines += [Chassis("roll-71", 71, declared={"profile": "rolled"})]
+    machines += [
+        Chassis(f"ring-{number}", number, declared={"profile": "ring", "rack": rack})
+        for number, rack in ((72, "r2"), (73, "r3"), (74, "r3"))
+    ]
+    machines += [
+        Chassis("next-75", 75, declared={"rack": "r2"}),
+        Chassis("says-76", 76, declared={"class": "reporting"}),
+    ]
+    machines += [Chassis(f"late-{number}", number, declared={"class": "prompt"}) for number in (77, 78)]
     with start(tmp_path_factory.mktemp("threats") / "site", control_plane, accounts, *machines) as one:
         yield one

@@ -45,8 +45,13 @@ SECRETS = "/api/v1/namespaces/kube-system/secrets"
 NODES = "/api/v1/nodes"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/netboot/leases"
 RECORDS = "/api/v1/namespaces/netboot/configmaps?labelSelector=app.kubernetes.io/managed-by=netboot"
-PROFILES = {"compute": "stable", "rolled": "rolled"}
-"""And their channels; machines of the second are alone in it, for a rollout."""
+PROFILES = {"compute": "stable", "rolled": "rolled", "ring": "ring"}
+"""And their channels; machines of the other two are alone in them, for rollouts."""
+CLASSES: tuple[dict[str, Any], ...] = (
+    {"name": "vetoed", "vetoes": {"namespaces": ["default"], "max_wait": "30s"}},
+    {"name": "reporting", "gate": {"on_failure": "report"}},
+    {"name": "prompt", "deadlines": {"InitrdStarted": "3s", "Booted": "1s"}},
+)
 SERVE = "serve"
 """The name of the service's own listener among the replicas."""
 
@@ -254,11 +259,12 @@ def live_site(root: Path, cluster: Cluster, accounts: dict[str, Path], *machines
         "channels": [{"name": channel} for channel in PROFILES.values()],
     }
     rest["racks"] = [{"name": "r1", "topology": {"zone": "hall-2", "region": "eu-1", "tiers": ["leaf-7", "spine-1"]}}]
-    rest["classes"] = [{"name": "vetoed", "vetoes": {"namespaces": ["default"], "max_wait": "30s"}}]
+    rest["racks"] += [{"name": "r2"}, {"name": "r3"}]
+    rest["classes"] = list(CLASSES)
     make_site(root, workers=1, inventory=yaml.safe_dump(inventory | rest))
     given = {role: str(path) for role, path in accounts.items()}
     default: dict[str, Any] = {"endpoints": [cluster.url], "authority": str(cluster.folder / "ca.crt"), **given}
-    default["labels"] = {"region": "example.com/site"}
+    default["labels"], default["gate_condition"] = {"region": "example.com/site"}, True
     joining = {"listen": f"127.0.0.1:{port}", "url": f"https://127.0.0.1:{port}", "hellos_per_minute": 100_000}
     with (root / "netboot.yaml").open("a") as file:
         file.write(yaml.safe_dump({"join": joining, "clusters": {"default": default}}))

@@ -17,6 +17,7 @@ from images.node.agent import kubelet
 from images.node.status import __main__ as status
 from lab.kube.accounts import Admin
 from netboot.join.ports import MARK
+from tests import soft_tpm
 from tests.cluster.threats.conftest import ROLE
 from tests.cluster.threats.live_site import NODES, LiveSite
 from tests.kubelets import pem, renewal, serving
@@ -51,9 +52,9 @@ class Node:
         self.name = self.chassis.name
         self.boot(taints)
 
-    def boot(self, taints: tuple[dict[str, str], ...] = (REGISTERED,)) -> None:
-        """Power on, join, register with the labels that it is told."""
-        machine = self.site.power_on(self.chassis)
+    def boot(self, taints: tuple[dict[str, str], ...] = (REGISTERED,), machine: soft_tpm.Machine | None = None) -> None:
+        """Power on, unless it is already; join, register with the labels that it is told."""
+        machine = machine or self.site.power_on(self.chassis)
         told, self.session = self.site.join(machine)
         self.credential, self.boot_id, self.labels = credential_of(self.session), machine.boot, told["labels"]
         self.register(taints)
@@ -146,6 +147,53 @@ def test_it_closes_when_a_check_fails_and_opens_when_the_cause_is_gone(site: Liv
     ):
         assert node.say(how).status_code == 200
         node.becomes(*taints)
+
+
+def test_others_are_told_of_the_gate_and_what_they_make_of_it_opens_none(
+    site: LiveSite, admin: requests.Session
+) -> None:
+    """The part of the Node Readiness Controller is played: by the shipped rule it has a taint of its own follow."""
+    node = Node(site)
+    hand = {"key": "readiness.k8s.io/netboot", "effect": "NoSchedule"}
+
+    def told() -> tuple[str, str]:
+        conditions = node.get()["status"].get("conditions", [])
+        return next(
+            ((one["status"], one["reason"]) for one in conditions if one["type"] == "netboot.dev/Gate"), ("", "")
+        )
+
+    def follow(*, on: bool) -> None:
+        """As removeTaint and addTaintBySpec there do: the whole list, as it was read."""
+        for _ in range(20):
+            read = node.get()
+            others = [one for one in read["spec"].get("taints", []) if one["key"] != hand["key"]]
+            metadata = {"resourceVersion": read["metadata"]["resourceVersion"]}
+            body = {"metadata": metadata, "spec": {"taints": [*others, *([hand] if on else [])]}}
+            answer = node.patch(admin, body, "", MERGE)
+            if answer.status_code != 409:
+                break
+        assert answer.status_code == 200, answer.text
+
+    def hands() -> list[Any]:
+        return [one for one in node.get()["spec"].get("taints", []) if one["key"] == hand["key"]]
+
+    wait_for(lambda: told() == ("False", "Unchecked"), 60)
+    follow(on=True)
+    assert node.say().status_code == 200
+    wait_for(lambda: told() == ("True", "Open"), 60)
+    assert (node.taints(), hands()) == ([], [hand])
+    follow(on=False)
+    assert node.say("False").status_code == 200
+    wait_for(lambda: told() == ("False", "ChecksFailed"), 60)
+    assert (node.taints(), hands()) == ([CLOSED], [])
+    follow(on=True)
+    follow(on=False)  # as where the rule is deleted, or is mistaken
+    ordinary = Node(site)
+    assert ordinary.say().status_code == 200
+    ordinary.becomes()
+    assert (node.taints(), told()) == ([CLOSED], ("False", "ChecksFailed")), "the gate has had its time"
+    assert node.say().status_code == 200
+    node.becomes()  # one that is closed leaves no budget to the tests that come
 
 
 def test_an_operator_accepts_a_machine_in_spite_of_its_checks_until_no_more(site: LiveSite) -> None:
@@ -416,12 +464,13 @@ def test_a_node_as_large_as_it_may_be_is_still_written_to(another: Node, admin: 
     """All that the policy goes through, at its longest: it must never be too dear to take a taint."""
     now = "2026-01-01T00:00:00Z"
     times = {"lastHeartbeatTime": now, "lastTransitionTime": now, "status": "False"}
-    conditions = [{"type": f"example.com/{n}", **times} for n in range(63)]
+    conditions = [{"type": f"example.com/{n}", **times} for n in range(62)]  # with Healthy and Gate 64
     taints = [REGISTERED, *({"key": f"example.com/{n}", "effect": "NoSchedule"} for n in range(12))]
     labels = {f"example.com/{n}": "x" * 60 for n in range(400)}
     assert another.patch(admin, {"metadata": {"labels": labels}}, "").status_code == 200
     assert another.patch(admin, {"spec": {"taints": taints}}, "").status_code == 200
-    assert another.patch(another.session, {"status": {"conditions": conditions}}).status_code == 200
+    answer = another.patch(another.session, {"status": {"conditions": conditions}})
+    assert answer.status_code == 200, answer.text
     annotations = {f"example.com/{n}": "x" * 500 for n in range(58)}
     assert another.patch(admin, {"metadata": {"annotations": annotations}}, "").status_code == 200
     started = time.perf_counter()

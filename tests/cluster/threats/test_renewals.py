@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.threats.live_site import LiveSite
+from tests.cluster.threats.live_site import NODES, LiveSite
 from tests.cluster.threats.test_drains import Kubelet, a_pod_of_a_set, chassis_boot, in_service, order
 from tests.processes import wait_for
-from tests.sites import add_image
+from tests.sites import KUBELET, add_image
 
 pytestmark = pytest.mark.cluster
 
@@ -44,9 +44,15 @@ def serves(site: LiveSite, machine: Kubelet) -> None:
 def alone(site: LiveSite) -> None:
     """Machines of other tests, which are off, are retired: where most of a cluster's Nodes are gone it is taken for an
     outage (rule L11 of the lifecycle), in which no rollout begins anything."""
-    seen = json.loads((site.service.config.data / "status" / "observed-default.json").read_text())
-    for name in sorted({name for names in seen.values() for name in names}):
-        order(site, "retire", name, "--reason", "its test is over")
+    for name in nodes_of(site):
+        said = site.service.order(f"/v1/machines/{name}/retire", reason="its test is over")
+        assert said.status_code == 200, said.text
+
+
+def nodes_of(site: LiveSite) -> dict[str, Any]:
+    """The Nodes of its machines that there are, by name."""
+    items = site.admin("GET", NODES).json()["items"]
+    return {one["metadata"]["name"]: one for one in items if one["metadata"]["name"] in site.machines}
 
 
 def test_a_rollout_drains_a_machine_tells_it_to_reboot_and_counts_it_when_it_is_back(
@@ -54,7 +60,7 @@ def test_a_rollout_drains_a_machine_tells_it_to_reboot_and_counts_it_when_it_is_
 ) -> None:
     alone(site)
     chassis = site.fresh("roll")
-    new = add_image(site.service.config, name="next", salt="next")
+    new = add_image(site.service.config, name="next", salt="next", documents=KUBELET)
     machine = Kubelet(site, chassis, tmp_path / "first")
     order(site, "accept", machine.name, "--reason", "no checks here", "--until", "1h")
     with machine.running():

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from images.build.gates.checks import pairs, skew
-from images.build.gates.facts import minor
 from images.build.gates.programs import version_of
+from images.values.skew import minor
 from tests.unit.images.gate_facts import facts, recipe_facts, said
 
 REMEDY = "\n  take the kubelet from the cluster's own minor version, or correct 'kubernetes' in the recipe"

@@ -14,7 +14,7 @@ from netboot.join.state import unseal
 from netboot.lifecycle.errors import BadClaimError, CannotTellError, JournalUnavailableError
 from netboot.lifecycle.events import EventRecord
 from netboot.lifecycle.phases import Phase
-from tests.joining import AUTHORITIES, ENDPOINTS, NOW, PEER, Stage, boot_id, declared, pinned
+from tests.joining import AUTHORITIES, ENDPOINTS, IMAGE, NOW, PEER, Stage, boot_id, declared, pinned
 from tests.soft_tpm import EVENT_LOG, PCRS, Machine, new_key, other_tpm, spki, text
 from tests.unit.tokens.soft import spec_header
 from tokens.binding import binding_group
@@ -54,10 +54,28 @@ def test_a_boot_of_a_revoked_image_does_not_join(
     with pytest.raises(RefusedError) as at_hello:
         stage.hello(machine)
     assert (str(at_attest.value), str(at_hello.value)) == (refused, refused)
-    said = f"gpu-001 does not join: its boot {BOOT} has image {image}, which is revoked"
+    said = f"gpu-001 does not join: its boot {BOOT} has image {image} (on record), which is revoked"
     assert [record.getMessage() for record in caplog.records] == [said, said]
     assert stage.cluster.secrets == {}
-    stage.booted = {}  # another host served its script
+
+
+def test_a_boot_that_is_not_on_record_is_of_the_image_that_its_id_names(
+    stage: Stage, machine: Machine, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Forgotten for others that were asked for in the machine's name, or served by another host of the site."""
+    near = [IMAGE[:at] + "f" + IMAGE[at + 1 :] for at in range(5)]
+    stage.revoked = tuple(near)
+    answer = stage.hello(machine)
+    stage.revoked = (*near, IMAGE)
+    refused = "the image that gpu-001 booted is revoked: reboot it"
+    with pytest.raises(RefusedError) as at_attest:
+        stage.attest(machine, answer)
+    with pytest.raises(RefusedError) as at_hello:
+        stage.hello(machine)
+    assert (str(at_attest.value), str(at_hello.value)) == (refused, refused)
+    said = f"gpu-001 does not join: its boot {BOOT} has image {IMAGE} (by its id), which is revoked"
+    assert [record.getMessage() for record in caplog.records] == [said, said]
+    stage.booted = {BOOT: IMAGE[:5] + "0" * 59}  # another image of the same first digits
     assert stage.join(machine)["node_name"] == "gpu-001"
 
 

@@ -36,7 +36,7 @@ def journey(tmp_path: Path) -> list[str]:
 
     def connect(name: str, _cluster: Cluster) -> Connected:
         access = ClusterAccess(
-            name, ENDPOINTS, AUTHORITIES, fake.leases, fake.tokens, fake.nodes, lambda: None, lambda: 0
+            name, ENDPOINTS, AUTHORITIES, fake.leases, fake.tokens, fake.nodes, lambda: None, lambda: 0, str
         )
         return access, tuple
 

@@ -109,7 +109,7 @@ class Asked:
             raise ClusterUnavailableError(self.unreachable)
         cluster = self.stage.cluster
         return ClusterAccess(
-            "default", (), "", cluster.leases, cluster.tokens, cluster.nodes, lambda: None, lambda: 0
+            "default", (), "", cluster.leases, cluster.tokens, cluster.nodes, lambda: None, lambda: 0, str
         ), self.check
 
     def check(self) -> tuple[Finding, ...]:

@@ -6,9 +6,10 @@ containerd 1.x for 1.36 and put it off to 1.37 and then to 1.38, so 1.36 and 1.3
 
 from dataclasses import dataclass
 
-from images.build.gates.facts import Facts, minor
+from images.build.gates.facts import Facts
 from images.build.gates.gate import Gate
 from images.values.finding import Finding
+from images.values.skew import minor
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,192 @@
+"""`--dry-run` of acts on machines' enrolments, rollouts, remedies and channels: what would happen is said, and nothing
+is changed, nor audited."""
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from netboot.lifecycle.rollout import Member, MemberState, RolloutState
+from netboot.lifecycle.rollout_store import Note
+from tests.commands import Run, said
+from tests.rollouts import rollout
+from tests.sites import add_image
+from tests.sockets.api import Api, of_alice
+
+A = "a1" * 32
+
+
+@pytest.fixture
+def api(tmp_path: Path) -> Api:
+    """Its channel is the older of two images."""
+    api = of_alice(Api(tmp_path))
+    api.store.set_channel("stable", add_image(api.config))
+    add_image(api.config, name="next", salt="2")
+    assert api.publisher.step()
+    return api
+
+
+@pytest.fixture
+def told(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    """What is audited."""
+    caplog.set_level(logging.INFO)
+    return caplog
+
+
+def audited(told: pytest.LogCaptureFixture) -> list[str]:
+    lines = [record for record in told.records if record.name in ("netboot.audit", "netboot.web.channels")]
+    return [getattr(line, "fields", {}).get("act", line.getMessage()) for line in lines]
+
+
+def imported(api: Api) -> None:
+    api.post("/v1/enrolments", f"machine,ek_sha256\ngpu-001,{A}\n")
+
+
+@pytest.mark.parametrize(
+    ("act", "would", "did"),
+    [
+        (
+            ("release",),
+            "gpu-001 would be released (generation 1)\n",
+            "gpu-001 is released (generation 1)\n",
+        ),
+        (
+            ("replace", "--part", "tpm", "--window", "90s"),
+            "the old TPM would be refused; gpu-001 could enrol another until 2023-11-14 22:16:30\n",
+            "the old TPM is refused; gpu-001 may enrol another until 2023-11-14 22:16:30\n",
+        ),
+        (
+            ("retire",),
+            "gpu-001 would be retired: no new tokens, no renewals\n",
+            "gpu-001 is retired: no new tokens, no renewals\n",
+        ),
+    ],
+)
+def test_enrolments(
+    api: Api, run: Run, told: pytest.LogCaptureFixture, act: tuple[str, ...], would: str, did: str
+) -> None:
+    imported(api)
+    before, history = api.enrolments.record("gpu-001"), api.enrolments.history("gpu-001", 10)
+    told.clear()
+    name, *options = act
+    order = ("machine", name, "gpu-001", *options)
+    assert said(run, *order, "--dry-run") == would
+    assert (api.enrolments.record("gpu-001"), api.enrolments.history("gpu-001", 10)) == (before, history)
+    assert audited(told) == []
+    assert said(run, *order) == did
+    assert audited(told) == [name]
+    assert api.enrolments.record("gpu-001") != before
+
+
+def test_what_is_so_already_and_what_is_refused_are_as_without(api: Api, run: Run) -> None:
+    imported(api)
+    said(run, "machine", "retire", "gpu-001")
+    already = "gpu-001 is retired already: no new tokens, no renewals\n"
+    assert said(run, "machine", "retire", "gpu-001", "--dry-run") == already
+    assert said(run, "machine", "retire", "gpu-001") == already
+    for options in ((), ("--dry-run",)):
+        ran = run("machine", "replace", "gpu-001", "--part", "tpm", *options)
+        assert (ran.status, ran.err.splitlines()[0]) == (
+            4,
+            "Error: gpu-001 is retired; `netboot machine approve gpu-001` brings it back first",
+        )
+        assert run("machine", "retire", "nobody", *options).status == 3
+    answer = api.post("/v1/machines/gpu-001/retire", {"dry_run": True}).json
+    assert (answer["did"], answer["dry_run"], answer["enrolment"]["state"]) == (False, True, "retired")
+
+
+def begun(api: Api) -> None:
+    base, image = (api.store.channel("stable").image, "b" * 64)  # type: ignore[union-attr]
+    members = {"gpu-001": Member(machine="gpu-001", previous=base)}
+    api.rollouts.start(rollout().model_copy(update={"image": image, "base": base}), members, Note(1, "alice", "start"))
+
+
+def test_rollouts(api: Api, run: Run, told: pytest.LogCaptureFixture) -> None:
+    begun(api)
+    which = "rollout 1 of channel stable"
+    of = (("rollout", act, "stable") for act in ("pause", "resume", "undo"))
+    pause, resume, undo = of
+    before = (api.rollouts.rollout(1), api.rollouts.members(1), api.rollouts.history(1, 10))
+    waits = "machines that were not rebooted yet boot what they had"
+    assert said(run, *pause, "--dry-run") == f"{which} would be paused: {waits}; nothing was changed\n"
+    assert said(run, *resume, "--dry-run") == f"{which} is running already: it goes on; nothing was changed\n"
+    assert said(run, *undo, "--dry-run") == (
+        f"{which} would be running: every machine boots what it had; nothing was changed\n"
+    )
+    assert (api.rollouts.rollout(1), api.rollouts.members(1), api.rollouts.history(1, 10)) == before
+    assert audited(told) == []
+    assert said(run, *pause) == f"{which} is paused: {waits}\n"
+    assert said(run, *pause) == f"{which} is paused already: {waits}\n"
+    assert said(run, *resume, "--dry-run") == f"{which} would be running: it goes on; nothing was changed\n"
+    assert audited(told) == ["rollout-pause", "rollout-pause"]
+    answer = api.post("/v1/rollouts/1/undo", {"dry_run": True}).json
+    assert (answer["act"], answer["did"], answer["dry_run"], answer["undoing"]) == ("undo", True, True, True)
+    assert not api.rollouts.rollout(1).undoing
+
+
+def test_an_undo_that_would_be_refused_is(api: Api, run: Run) -> None:
+    members = {"gpu-001": Member(machine="gpu-001", previous="d" * 64)}
+    api.rollouts.start(rollout(), members, Note(1, "alice", "start"))
+    ran = run("rollout", "undo", "stable", "--dry-run")
+    assert (ran.status, ran.err.splitlines()[0][:80]) == (
+        4,
+        "Error: machines would have to go back to image dddddddddddd, which cannot be use",
+    )
+
+
+def test_remedies(api: Api, run: Run, told: pytest.LogCaptureFixture) -> None:
+    pause, resume = (("remedies", act, "--reason", "power work") for act in ("pause", "resume"))
+    since = "since 2023-11-14 22:15:00 by alice: power work"
+    assert said(run, *pause, "--dry-run") == f"remedies would be paused: {since}\n"
+    assert said(run, *resume, "--dry-run") == "remedies are not paused\n"
+    assert (api.remedies.books(0).pause, audited(told)) == (None, [])
+    assert said(run, *pause) == f"remedies are paused: {since}\n"
+    assert said(run, *pause, "--dry-run") == f"remedies are paused already: {since}\n"
+    assert said(run, *resume, "--dry-run") == "remedies could begin again\n"
+    found = api.remedies.books(0).pause
+    assert found is not None
+    assert found.stands
+    assert audited(told) == ["remedies-pause"]
+    assert said(run, *resume) == "remedies may begin again\n"
+
+
+def test_a_channel(api: Api, run: Run, told: pytest.LogCaptureFixture) -> None:
+    begun(api)
+    base = api.store.channel("stable").image  # type: ignore[union-attr]
+    new = next(image.digest for image in api.repository.images() if image.name == "next")
+    order = ("channel", "set", "stable", "next", "--dry-run")
+    refused = run(*order)
+    assert (refused.status, "rollout 1 of channel stable is running: let it end or undo it" in refused.err) == (4, True)
+    ran = run(*order, "--force")
+    assert (ran.status, ran.out.splitlines()) == (
+        0,
+        [
+            f"channel stable would be image next {new[:12]}; nothing was changed",
+            "rollout 1 would be cancelled: it assigns nothing any more",
+            "2 machines of channel stable would boot it from the next boot on",
+        ],
+    )
+    assert api.store.channel("stable").image == base  # type: ignore[union-attr]
+    assert (api.rollouts.rollout(1).under_way, audited(told)) == (True, [])
+    shown = run(*order, "--force", "-o", "json").json
+    assert (shown["image"], shown["image_name"], shown["dry_run"], shown["in_force"]) == (new, "next", True, base)
+    assert run("channel", "set", "stable", "nothing", "--dry-run").status == 3
+    assert run("channel", "set", "stable", "next", "--force").out.splitlines()[-2:] == [
+        "rollout 1 is cancelled: it assigns nothing any more",
+        "2 machines of channel stable boot it from the next boot on",
+    ]
+    assert audited(told) == ["channel moved"]
+
+
+def test_what_rollouts_that_ended_assigned_stays(api: Api, run: Run) -> None:
+    base = api.store.channel("stable").image  # type: ignore[union-attr]
+    failed = {"gpu-001": Member(machine="gpu-001", previous=base, state=MemberState.FAILED)}
+    api.rollouts.start(rollout().model_copy(update={"base": base}), failed, Note(1, "alice", "start"))
+    complete = {"state": RolloutState.COMPLETE, "ended_ms": 2}
+    api.rollouts.change(1, lambda was, members: (was.model_copy(update=complete), members), lambda *_: None)
+    assigned = api.rollouts.assigned()
+    assert [(name, each.image) for name, each in assigned.items()] == [("gpu-001", base)]
+    assert run("channel", "set", "stable", "next", "--dry-run").status == 0
+    assert api.rollouts.assigned() == assigned
+    assert run("channel", "set", "stable", "next").status == 0
+    assert api.rollouts.assigned() == {}

@@ -1,0 +1,89 @@
+"""What the service refuses of a value, as the command line says it: by the option's name, and as wrong usage."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.commands import Run
+from tests.sites import add_image
+from tests.sockets.api import Api, of_alice
+
+
+@pytest.fixture
+def api(tmp_path: Path) -> Api:
+    api = of_alice(Api(tmp_path))
+    api.store.set_channel("stable", add_image(api.config))
+    add_image(api.config, name="next", salt="2")
+    assert api.publisher.step()
+    return api
+
+
+_HOLD = ("machine", "hold", "gpu-001", "--reason", "x", "--until")
+_LINE, _LONG = "must be one line of printable text", "String should have at most 500 characters"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((*_HOLD, "2023-11-14T22:14:59"), "'--until': the end must be in the future, and within 366 days"),
+        ((*_HOLD, "30s"), "'--until': Input should be greater than or equal to 60"),
+        (
+            ("machine", "accept", "gpu-001", "--reason", "x", "--until", "721h"),
+            "'--until': the end must be in the future, and within 30 days",
+        ),
+        (("machine", "drain", "gpu-001", "--reason", "two\nlines"), f"'--reason': {_LINE}"),
+        (("machine", "retire", "gpu-001", "--reason", "x" * 501), f"'--reason': {_LONG}"),
+        (
+            ("rollout", "start", "stable", "next", "--max-unavailable", "0"),
+            "'--max-unavailable': must be a number of machines, like 3, or a share of them, like 5%",
+        ),
+        (("remedies", "pause", "--reason", ""), "'--reason': String should have at least 1 character"),
+        (
+            ("channel", "set", "stable", "Next"),
+            "'IMAGE': String should match pattern '^[a-z0-9][a-z0-9.-]{0,63}$'",
+        ),
+        (("freeze", "--reason", "x", "--until", "8785h"), "'--until': Input should be less than or equal to 31622400"),
+    ],
+)
+def test_by_the_name_that_was_typed(run: Run, words: tuple[str, ...], said: str) -> None:
+    ran = run(*words)
+    lines = ran.err.splitlines()
+    assert (ran.status, ran.out, lines[-1]) == (2, "", f"Error: Invalid value for {said}")
+    assert lines[0].startswith(f"Usage: netboot {words[0]} ")
+
+
+def test_a_list_of_keys_whose_reason_is_too_long(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "eks.csv"
+    file.write_text("machine,ek_sha256\n")
+    ran = run("machine", "enroll", "--csv", file, "--reason", "x" * 501)
+    assert (ran.status, ran.err.splitlines()[-1]) == (
+        2,
+        "Error: Invalid value for '--reason': at most 500 characters",
+    )
+
+
+def test_programs_are_told_the_value_by_its_name_in_the_api(api: Api) -> None:
+    answer = api.post("/v1/machines/gpu-001/hold", {"reason": "x", "until_ms": 1})
+    assert (answer.status_code, answer.json["error"]) == (
+        400,
+        {
+            "code": "bad-request",
+            "field": "until_ms",
+            "message": "until_ms: the end must be in the future, and within 366 days",
+            "remedy": "correct the request",
+        },
+    )
+    answer = api.post("/v1/rollouts", {"channel": "stable", "image": "next", "strategy": {"bake": -1}})
+    assert answer.json["error"]["field"] == "strategy.bake"
+    answer = api.post("/v1/machines/gpu-001/hold", {"reason": "x", "until_ms": 1, "seconds": 60})
+    assert "field" not in answer.json["error"]
+
+
+def test_a_value_that_no_option_says_is_named_as_the_service_does(
+    api: Api, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where service and command line are of two versions."""
+    monkeypatch.setattr("netboot.cli.client.SAID_BY", {})
+    ran = run(*_HOLD, "2023-11-14T22:14:59")
+    words = "until_ms: the end must be in the future, and within 366 days"
+    assert (ran.status, ran.err) == (1, f"Error: {words}\nRemedy: correct the request\n")
