@@ -206,16 +206,17 @@ def test_a_service_asks_and_says_so_everywhere(outside: Outside, tmp_path: Path)
         assert told[2].startswith("From outside, ")
         assert told[2].endswith(f" s ago: {where} lets things begin.")
         outside.says(True, "deploy freeze")
+        # metrics and /readyz read another file than whoever acts: it is written a moment later
         wait_for(lambda: reason() == f"{where} says: deploy freeze")
         assert f"What acts by itself may not begin: {where} says: deploy freeze.\n" in (
             service.netboot("freeze", "status").stdout
         )
-        assert 'netboot_pause_signal{says="pause"} 1.0\n' in service.text("/metrics")
+        wait_for(lambda: 'netboot_pause_signal{says="pause"} 1.0\n' in service.text("/metrics"))
         assert service.readyz()["details"]["pause"]["ok"], "a pause that was said is in order"
         outside.end()
         last = f"whether {where} lets anything begin cannot be told: it cannot be reached: Connection refused"
         wait_for(lambda: reason() == last)
-        assert 'netboot_pause_signal{says="unknown"} 1.0\n' in service.text("/metrics")
+        wait_for(lambda: 'netboot_pause_signal{says="unknown"} 1.0\n' in service.text("/metrics"))
         detail = service.readyz()["details"]["pause"]
         assert (detail["ok"], detail["message"]) == (False, last)
         assert service.stop() == 0
