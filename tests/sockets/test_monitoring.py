@@ -30,9 +30,10 @@ MONITORING = Path(__file__).parents[2] / "deploy" / "monitoring"
 
 
 class Watched(NamedTuple):
-    """What the service exposed, and where Prometheus answers that scrapes it, while it runs."""
+    """What the service exposed and logged, and where Prometheus answers that scrapes it, while it runs."""
 
     text: str
+    log: str
     prometheus: str
 
     def ask(self, path: str, **params: str) -> Any:
@@ -64,7 +65,7 @@ def scraping(folder: Path, target: str) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     folder, [nobody, upstream] = tmp_path_factory.mktemp("monitored"), free_ports(2)
-    more = f"upstream: {{place: 'http://127.0.0.1:{upstream}/v1'}}\n"
+    more = f"upstream: {{place: 'http://127.0.0.1:{upstream}/v1'}}\nlog: {{format: json, levels: {{join: debug}}}}\n"
     file = make_whole_site(folder / "site", nobody, inventory=JOINING, workers=1, more=more)
     config = load_config(file)
     Store(config.store).set_channel("stable", add_image(config))
@@ -78,7 +79,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
         node(service, Node.IN_SERVICE)
         wait_for(lambda: 'target="InService"' in service.text("/metrics"), 60)
         wait_for(lambda: "netboot_join_certificate_expiry_timestamp_seconds" in service.text("/metrics"), 60)
-        yield Watched(service.text("/metrics"), prometheus)
+        yield Watched(service.text("/metrics"), service.log, prometheus)
 
 
 @pytest.fixture(scope="module")
@@ -185,3 +186,11 @@ def panels() -> Iterator[tuple[str, str]]:
     """Title of a panel, and each of its queries."""
     for panel in json.loads((MONITORING / "dashboard.json").read_text())["panels"]:
         yield from ((panel["title"], target["expr"]) for target in panel["targets"])
+
+
+def test_each_line_of_the_log_is_json_where_that_is_wanted(watched: Watched) -> None:
+    lines = [json.loads(line) for line in watched.log.splitlines() if line.startswith("{")]
+    others = [line for line in watched.log.splitlines() if not line.startswith("{")]
+    assert all(re.match(r"WARNING: running as root|  +\(?", line) for line in others), others
+    assert {"time", "level", "process", "msg"} <= set.intersection(*(set(line) for line in lines))
+    assert {"supervisor", "boot-0", "controllers"} <= {line["process"] for line in lines}

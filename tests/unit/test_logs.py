@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from netboot import logs
@@ -104,6 +104,7 @@ def test_a_line_of_json() -> None:
 ANY = st.text(st.characters(codec=None)) | st.integers() | st.floats() | st.booleans() | st.none() | st.binary()
 
 
+@example("\ud800 \x7f \x9b", {"a": "\udfff\x7f", "msg": "mine"})
 @given(st.text(st.characters(codec=None)), st.dictionaries(st.sampled_from(["a", "boot", "msg", "level"]), ANY))
 def test_whatever_is_logged_is_one_line_that_a_terminal_shows_and_a_reader_reads(
     message: str, fields: dict[str, object]
