@@ -82,13 +82,8 @@ def value(text: str) -> str:
     text = cut(text)
     if text and all(c.isalnum() or c in "-_.:/@+%[]" for c in text) and text.isascii():
         return text
-    inner = "".join(c if c.isprintable() and c not in '"\\' else _escaped(c) for c in text)
+    inner = "".join(c if c.isprintable() and c not in '"\\' else json.dumps(c)[1:-1] for c in text)
     return f'"{inner}"'
-
-
-def _escaped(character: str) -> str:
-    """As JSON has it, and DEL too, which JSON leaves as it is."""
-    return "\\u007f" if character == "\x7f" else json.dumps(character)[1:-1]
 
 
 def _plain(part: object) -> object:
@@ -105,8 +100,7 @@ def as_logfmt(fields: Mapping[str, object]) -> str:
 
 def as_json(fields: Mapping[str, object]) -> str:
     """One object, in ASCII."""
-    text = json.dumps({key: _plain(part) for key, part in fields.items()}, ensure_ascii=True, allow_nan=False)
-    return text.replace("\x7f", "\\u007f")
+    return json.dumps({key: _plain(part) for key, part in fields.items()}, ensure_ascii=True, allow_nan=False)
 
 
 class Lines(logging.Formatter):
