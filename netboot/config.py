@@ -18,7 +18,8 @@ from images.values.types import Name
 from netboot.addresses import Address, Listen, MachineUrl, TlsUrl, Url
 from netboot.authorities import read_authorities
 from netboot.config_nodes import Journal, NodeLabels, Ssh, told
-from netboot.config_outside import PauseSignal, UpstreamPlace
+from netboot.config_outside import PauseSignal, Traces, UpstreamPlace
+from netboot.logs import Log
 from netboot.watchdog import Watchdog
 
 
@@ -153,8 +154,10 @@ class Config(Strict):
     ssh: Ssh | None = None
     retry: Retry = Retry()
     watchdog: Watchdog = Watchdog()
+    log: Log = Log()
     upstream: UpstreamPlace | None = None
     pause: PauseSignal | None = None
+    traces: Traces | None = None
     join: Join | None = None
     clusters: dict[Name, Cluster] = Field(default_factory=dict)
     """By the name that machines of the inventory give as their `cluster`."""
@@ -182,11 +185,12 @@ class Config(Strict):
         clusters = {name: _under(folder, cluster, *files) for name, cluster in self.clusters.items()}
         upstream = self.upstream and _under(folder, self.upstream, "credentials", "authority")
         pause = self.pause and _under(folder, self.pause, "token_file", "authority")
+        traces = self.traces and _under(folder, self.traces, "headers_file", "authority")
         inner = {"management": _under(folder, self.management, "token_file"), "join": join, "clusters": clusters}
         outer = _under(folder, self, "data", "boot_id_key", "store", "inventory", "keys", "proof_key")
         journal = self.journal and _under(folder, self.journal, "authorities")
         ssh = self.ssh and _under(folder, self.ssh, "authorities")
-        outside = {"journal": journal, "ssh": ssh, "upstream": upstream, "pause": pause}
+        outside = {"journal": journal, "ssh": ssh, "upstream": upstream, "pause": pause, "traces": traces}
         return outer.model_copy(update={**inner, **outside})
 
     def site_bundle(self, issued: int, images_revoked: tuple[str, ...] = ()) -> SiteBundle:

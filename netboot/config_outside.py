@@ -1,15 +1,16 @@
-"""Sections of `netboot.yaml` about whom the service asks outside of its own site: where images come from that it does
-not have, and who says whether anything may begin now."""
+"""Sections of `netboot.yaml` about whom the service speaks to outside of its own site: where images come from that it
+does not have, who says whether anything may begin now, and who is told how boots went."""
 
 from pathlib import Path
 from typing import Annotated, Self
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, model_validator
 
 from images.registry.errors import BadReferenceError
 from images.registry.reference import read_place
 from images.values.strict import Strict
-from netboot.addresses import TlsUrl
+from netboot.addresses import TlsUrl, Url
 
 
 def parse_upstream(value: str) -> str:
@@ -66,3 +67,28 @@ class PauseSignal(Strict):
     def where(self) -> str:
         """Whom we ask, as messages name it."""
         return self.hook or self.prometheus or ""
+
+
+class Traces(Strict):
+    """Where each boot goes as a trace of OpenTelemetry's, over OTLP/HTTP."""
+
+    endpoint: Url
+    """The collector, without `/v1/traces`."""
+    headers_file: Path | None = None
+    """`Name: value` lines, in a file that nobody else may read; only with https, or a collector on this machine."""
+    authority: Path | None = None
+    """PEM that vouches for its certificate; None: those that the system trusts."""
+    deadline_seconds: Annotated[float, Field(gt=0, le=30)] = 10.0
+
+    @model_validator(mode="after")
+    def _kept_secret(self) -> Self:
+        url = urlsplit(self.endpoint)
+        if self.headers_file is not None and url.scheme != "https" and url.hostname not in ("127.0.0.1", "::1"):
+            raise ValueError("headers_file wants an https:// endpoint: everybody on the way would read what is in it")
+        return self
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        url = urlsplit(self.endpoint)
+        return url.port or (443 if url.scheme == "https" else 80)

@@ -24,7 +24,7 @@ def main(arguments: list[str]) -> None:
     """Run it until it is told to stop."""
     name = "approver-default"
     config = Config.model_validate_json(Path(arguments[0]).read_bytes())
-    logs.set_up(name)
+    logs.set_up(name, "approver", logs.Log())
     for option in arguments[2:]:
         if option.startswith("round="):
             approver.ROUND_SECONDS = float(option.removeprefix("round="))

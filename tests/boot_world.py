@@ -105,7 +105,13 @@ class World:
         return {
             (each.target, each.hardware): (sum(each.counts), each.ms, each.unaccounted_ms)
             for each in self.shown.durations()
+            if each.phase is None
         }
+
+    def phases(self) -> dict[tuple[str, str], tuple[int, int]]:
+        """Phase and class → boots, milliseconds."""
+        counted = [each for each in self.shown.durations() if each.phase is not None]
+        return {(each.phase or "", each.hardware): (sum(each.counts), each.ms) for each in counted}
 
 
 def snapshot(*arguments: str) -> Snapshot:

@@ -70,6 +70,10 @@ class MemoryStates:
     def removed(self) -> int:
         return len(self.gone)
 
+    def running(self) -> dict[str, str]:
+        current = {name: one.current for name, one in self.machines().items()}
+        return {name: trace.script.image for name, trace in current.items() if trace and trace.script}
+
     def images(self, latest: int) -> set[str]:
         shown = [trace for one in self.machines().values() for trace in (one.current, one.pending)]
         return {trace.script.image for trace in (*shown, *self.boots(None, latest)) if trace and trace.script}

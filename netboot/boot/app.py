@@ -10,6 +10,7 @@ from typing import NamedTuple
 from aiohttp import web
 
 from images.errors import ImageError
+from netboot import logs
 from netboot.admission import Seat
 from netboot.boot import answers
 from netboot.boot.answers import PreparedResponse
@@ -21,6 +22,7 @@ from netboot.boot.reports import Reports
 from netboot.boot.scripts import Scripts, Written
 from netboot.boot.waiting import Waiting
 from netboot.connections import connection_of
+from netboot.lifecycle.bootid import is_shaped
 from netboot.lifecycle.errors import (
     BadClaimError,
     JournalUnavailableError,
@@ -117,8 +119,9 @@ class App:
         except ConnectionError:
             raise
         except Exception:
-            log.exception("defect: %s was not answered", path if path in _FIRMWARE else "a request")
             response = self._waiting.broken() if path in _FIRMWARE else answers.failure(AssertionError())[0]
+            fields, what = _request(request, path, response), path if path in _FIRMWARE else "a request"
+            log.exception("defect: %s was not answered", what, extra={"fields": fields})
         finally:
             self.in_flight -= 1
         if self._readiness.stopping and not response.prepared:
@@ -179,8 +182,18 @@ class App:
             results["limited" if isinstance(error, TooOftenError) else "refused"] += 1
         # The journal says so itself, once and not for each request.
         level = logging.DEBUG if isinstance(error, JournalUnavailableError) else row.level
-        log.log(level, "%s: %s: %s", connection_of(request).peer, row.code, row.text(error))
+        fields = {**_request(request, path, response), "code": row.code}
+        log.log(level, "%s: %s: %s", connection_of(request).peer, row.code, row.text(error), extra={"fields": fields})
         return response
+
+
+def _request(request: web.BaseRequest, path: str, response: web.StreamResponse) -> dict[str, str]:
+    """What the log has of a request that failed. Its id is answered too; who succeeds, tens of thousands a second, has
+    none."""
+    known = logs.request_id(request.headers.get("X-Request-ID"))
+    response.headers["X-Request-ID"] = known
+    boot = path.split("/")[3] if path.startswith("/v1/boots/") else ""
+    return {"request_id": known, "peer": connection_of(request).peer, **({"boot": boot} if is_shaped(boot) else {})}
 
 
 def _reading(handler: Handler) -> dict[str, Handler]:

@@ -17,7 +17,7 @@ from netboot.cli.bundles import faults_of_bundle
 from netboot.cli.bundles import revoked as revoked_of
 from netboot.config import Config, load_config
 from netboot.config_nodes import told
-from netboot.config_outside import PauseSignal, UpstreamPlace
+from netboot.config_outside import PauseSignal, Traces, UpstreamPlace
 from netboot.lifecycle.errors import CannotTellError, StateUnavailableError
 from netboot.machines.inventory import declared_at, load_inventory
 from netboot.machines.values import Inventory
@@ -58,6 +58,7 @@ def check_site(path: Path) -> Findings:
             *_pinned(findings.inventory, Store(findings.config.store), upstream=findings.config.upstream is not None),
             *_upstream(findings.config.upstream),
             *_pause(findings.config.pause),
+            *_traces(findings.config.traces),
             *_told(findings.config),
             *joining.faults(findings.config, findings.inventory),
         ]
@@ -197,5 +198,21 @@ def _pause(place: PauseSignal | None) -> Iterator[Fault]:
     if authority is not None:
         try:
             read_authorities(authority, "pause.authority")
+        except FaultsError as error:
+            yield from error.faults
+
+
+def _traces(place: Traces | None) -> Iterator[Fault]:
+    headers, authority = (place.headers_file, place.authority) if place is not None else (None, None)
+    if headers is not None:
+        from netboot.stores.otlp import read_headers  # OpenTelemetry is large
+
+        try:
+            read_headers(headers)
+        except CannotTellError as error:
+            yield Fault(str(headers), 0, "", f"{error}; until then no trace is exported")
+    if authority is not None:
+        try:
+            read_authorities(authority, "traces.authority")
         except FaultsError as error:
             yield from error.faults

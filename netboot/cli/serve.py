@@ -7,18 +7,28 @@ from pathlib import Path
 import click
 
 from netboot.cli.paths import config_option
+from netboot.config import Config
 
 
 @click.command()
 @config_option
-def command(config: Path | None) -> None:
+@click.option(
+    "--log-format", type=click.Choice(["logfmt", "json"]), envvar="NETBOOT_LOG_FORMAT", help="Over `log.format`."
+)
+@click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    envvar="NETBOOT_LOG_LEVEL",
+    help="Over `log.level` and `log.levels`, of all processes.",
+)
+def command(config: Path | None, log_format: str | None, log_level: str | None) -> None:
     """Run the service in the foreground: scripts and images for machines, the API for operators.
 
     \b
     SIGTERM, Ctrl-C    stop: no request is cut; again: hurry
     SIGHUP             read inventory, channels and keys again now (changes are noticed by themselves)
 
-    It logs to stderr, one event a line. Under systemd: deploy/netboot.service.
+    It logs to stderr, one event a line: docs/logs.md. Under systemd: deploy/netboot.service.
 
     \b
       netboot serve --config site/netboot.yaml
@@ -30,8 +40,8 @@ def command(config: Path | None) -> None:
     from netboot.processes.supervisor import serve
     from netboot.stores.lock import AlreadyRunningError
 
-    settings = find_config(config)
-    logs.set_up("supervisor")
+    settings = logging_as(find_config(config), log_format, log_level)
+    logs.set_up("supervisor", "supervisor", settings.log)
     if os.geteuid() == 0:
         click.echo(
             "WARNING: running as root. The service needs no privilege: run it as a user of its own\n"
@@ -46,6 +56,13 @@ def command(config: Path | None) -> None:
         raise click.ClickException(
             f"{error.filename or settings.data}: {error.strerror}; see `data` in netboot.yaml"
         ) from None
+
+
+def logging_as(config: Config, form: str | None, level: str | None) -> Config:
+    """The same configuration, with what the command line or the environment says of the log."""
+    given: dict[str, object] = {"format": form, "level": level, "levels": {} if level is not None else None}
+    changed = config.log.model_copy(update={key: said for key, said in given.items() if said is not None})
+    return config.model_copy(update={"log": changed})
 
 
 @click.command(hidden=True)

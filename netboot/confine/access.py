@@ -27,6 +27,8 @@ HANDED: Mapping[str, frozenset[str]] = {
     "upstream.authority": frozenset({"fetcher"}),
     "pause.token_file": frozenset({"pause"}),
     "pause.authority": frozenset({"pause"}),
+    "traces.headers_file": frozenset({"traces"}),
+    "traces.authority": frozenset({"traces"}),
 }
 """Files by key of the configuration, opened for these kinds of process by the supervisor; for all others, never. Some
 are no secret, but lie beside one."""
@@ -42,7 +44,7 @@ FOLDERS: Mapping[str, frozenset[str]] = {
     "inventory": frozenset({"controllers", "management"}),
     "join.tpm_roots": frozenset({"controllers", "join", "management"}),
     "store": frozenset({"boot", "controllers", "fetcher", "management"}),
-    "data": frozenset({"approver", "boot", "controllers", "fetcher", "join", "management", "nodes"}),
+    "data": frozenset({"approver", "boot", "controllers", "fetcher", "join", "management", "nodes", "traces"}),
 }
 """Read by the process itself. Nothing of `data` opens anything."""
 _LINKED = ("inventory", "join.tpm_roots")
@@ -55,9 +57,10 @@ _SHARED = {
 _JOURNALS = frozenset({"approver", "boot", "join", "nodes"})
 _STORES = frozenset({"controllers", "fetcher", "management"})
 _WRITES = {
-    "status": frozenset({"approver", "boot", "fetcher", "join", "nodes", "pause"}),
+    "status": frozenset({"approver", "boot", "fetcher", "join", "nodes", "pause", "traces"}),
     "accepted": frozenset({"management"}),
     "pause": frozenset({"pause"}),
+    "traces": frozenset({"traces"}),
 }
 """Folders of `data`. The controllers write all of it; the others further their own journal and `tmp/<process>`."""
 _CONNECTS = frozenset({"approver", "join", "management", "nodes"})
@@ -114,6 +117,8 @@ def access_of(kind: str, name: str, cluster: str, config: Config) -> Access:
         ports |= _USUAL_PORTS | {urlsplit(url).port or 443 for url in endpoints}
     if kind == "pause" and config.pause is not None:
         ports |= {_NAMES, urlsplit(config.pause.where).port or 443}
+    if kind == "traces" and config.traces is not None:
+        ports |= {_NAMES, config.traces.port}
     return Access(
         name=name,
         handed=frozenset(path for key in _of(kind, HANDED) for path in values(config, key)),

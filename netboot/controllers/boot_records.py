@@ -17,7 +17,7 @@ from netboot.lifecycle.conditions import Judged
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.history import Found, HistoryLostError, HistoryWriter, KnownBoot, ProvenBoots, Seen
 from netboot.lifecycle.judge import Due
-from netboot.lifecycle.objective import measured
+from netboot.lifecycle.objective import measured, measured_phases
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.ports import Clock
 from netboot.lifecycle.reasons import ConditionType, Reason
@@ -225,9 +225,11 @@ class BootRecords:
         hardware = (script.class_name or "") if script and known else self._snapshots.hardware(boot.machine)
         if not boot.ready:
             found.measured += filter(None, [measured(trace, "Ready", hardware, None)])
+            found.measured += measured_phases(trace, hardware)
             found.ready.append(boot.boot)
         if boot.exact:
             found.measured += filter(None, [measured(trace, "InService", hardware, boot.in_service_ms)])
+            found.measured += measured_phases(trace, hardware, boot.in_service_ms)
 
     def _all_told(self, boot: str) -> bool:
         """Whether nothing of a boot waits in a journal; or it has waited for too long."""

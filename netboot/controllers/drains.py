@@ -66,7 +66,8 @@ def settle(drains: DrainStore, said: Sequence[DrainsStatus], now_ms: int) -> lis
                 drain = drains.finish(state.id, state.state, state.words, now_ms)
                 if drain is not None:
                     ended.append(drain)
-                    log.info("%s of %s has ended: %s: %s", drain.what, machine, state.state, state.words)
+                    words = (drain.what, machine, state.state, state.words)
+                    log.info("%s of %s has ended: %s: %s", *words, extra={"fields": _fields(drain)})
     return ended
 
 
@@ -79,7 +80,8 @@ def release(drains: DrainStore, left: Callable[[Sequence[str]], Mapping[str, str
     standing = {one.machine: one for one in drains.standing()}
     for machine, why in left(list(standing)).items() if standing else ():
         drains.finish(standing[machine].id, "undone", why, now_ms)
-        log.info("%s of %s has ended: undone: %s", standing[machine].what, machine, why)
+        drain = standing[machine]
+        log.info("%s of %s has ended: undone: %s", drain.what, machine, why, extra={"fields": _fields(drain)})
 
 
 def withdraw(drains: DrainStore, said: Sequence[DrainsStatus], needless: Needless, now_ms: int) -> None:
@@ -93,4 +95,9 @@ def withdraw(drains: DrainStore, said: Sequence[DrainsStatus], needless: Needles
     orders = {name: drain for name, drain in orders.items() if drain.owner != OPERATORS}
     for machine, why in needless(orders).items() if orders else ():
         if drains.finish(orders[machine].id, "withdrawn", why, now_ms) is not None:
-            log.info("%s of %s has ended: withdrawn: %s", orders[machine].what, machine, why)
+            drain = orders[machine]
+            log.info("%s of %s has ended: withdrawn: %s", drain.what, machine, why, extra={"fields": _fields(drain)})
+
+
+def _fields(drain: Drain) -> dict[str, str]:
+    return {"machine": drain.machine, "boot": drain.boot, "order": drain.id}

@@ -133,7 +133,7 @@ class Fetcher:
     def _try(self, digest: str) -> bool:
         image, begun = self._trying[digest], self._monotonic()
         if image.failed == 0:
-            log.info("image %s is not here: fetching it from %s", digest[:12], self._upstream.where)
+            log.info("image %s is not here: fetching it from %s", digest[:12], self._upstream.where, extra=_of(digest))
         try:
             size = self._upstream.fetch(digest, lambda done, of: self._progress(digest, done, of))
         except ImageError as error:
@@ -142,7 +142,8 @@ class Fetcher:
         finally:
             with self._lock:
                 self._now = None
-        log.info("image %s is here: %d bytes in %.1f s", digest[:12], size, self._monotonic() - begun)
+        seconds = self._monotonic() - begun
+        log.info("image %s is here: %d bytes in %.1f s", digest[:12], size, seconds, extra=_of(digest))
         with self._lock:
             self._trying.pop(digest, None)
             self._fetched, self._bytes = self._fetched + 1, self._bytes + size
@@ -153,7 +154,9 @@ class Fetcher:
         wait = replace(AGAIN, draw=self._draw).seconds(image.failed)
         image.next = self._monotonic() + wait
         if problem != image.problem:
-            log.warning("image %s cannot be fetched: %s; again in %.0f s", digest[:12], problem, wait)
+            log.warning(
+                "image %s cannot be fetched: %s; again in %.0f s", digest[:12], problem, wait, extra=_of(digest)
+            )
         with self._lock:
             image.problem = problem
             self._failed += 1
@@ -163,3 +166,7 @@ class Fetcher:
             raise _StoppingError
         with self._lock:
             self._now = (digest, done, of)
+
+
+def _of(digest: str) -> dict[str, dict[str, str]]:
+    return {"fields": {"image": digest}}

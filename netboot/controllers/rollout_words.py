@@ -29,12 +29,14 @@ def noted(before: Rollout, now: Rollout, now_ms: int) -> Note | None:
 def tell(before: Rollout, now: Rollout, changed: Sequence[Member]) -> None:
     """In the log."""
     about = f"rollout {now.number} of channel {now.channel}"
+    fields = {"rollout": now.number, "channel": now.channel}
     for each in changed:
         if each.state in (MemberState.FAILED, MemberState.SKIPPED):
-            log.warning("%s: %s %s: %s", about, each.machine, each.state, each.why)
+            words, named = (about, each.machine, each.state, each.why), {"machine": each.machine, **fields}
+            log.warning("%s: %s %s: %s", *words, extra={"fields": named})
     if before.state is not now.state:
         level = logging.WARNING if now.state is RolloutState.PAUSED else logging.INFO
-        log.log(level, "%s is %s: %s", about, now.state, now.why)
+        log.log(level, "%s is %s: %s", about, now.state, now.why, extra={"fields": fields})
 
 
 def tell_undone(rollout: Rollout) -> None:

@@ -16,6 +16,7 @@ from netboot.join.issue import Issuer
 from netboot.lifecycle.bootid import is_of, minted_ms
 from netboot.lifecycle.errors import BadClaimError
 from netboot.lifecycle.published import View
+from netboot.logs import learn
 from tokens.errors import MalformedError, TpmError
 from tokens.sealed import Keyset
 
@@ -61,8 +62,10 @@ def settle(exchange: Exchange, known: Identified, boot: str) -> None:
             CannotTellError: not fit to be used.
     """
     name = known.machine.name
+    learn(machine=name)
     if not exchange.belongs(boot, name):
         raise RefusedError(f"{boot} is not a boot of {name}: it booted by another machine's script, or elsewhere")
+    learn(boot=boot)
     days = (exchange.issuer.now_ms() - minted_ms(boot)) // DAY_MS
     if days >= exchange.boot_days:
         most = f"{exchange.boot_days} are the most (join.boot_days)"
@@ -79,7 +82,9 @@ def _not_revoked(exchange: Exchange, machine: str, boot: str) -> None:
     known = exchange.image_of(boot)
     if image := next((each for each in revoked if is_of(boot, each, known)), None):
         by = "by its id" if known is None else "on record"
-        log.warning("%s does not join: its boot %s has image %s (%s), which is revoked", machine, boot, image, by)
+        fields = {"machine": machine, "boot": boot, "image": image}
+        words = "%s does not join: its boot %s has image %s (%s), which is revoked"
+        log.warning(words, machine, boot, image, by, extra={"fields": fields})
         raise RefusedError(f"the image that {machine} booted is revoked: reboot it")
 
 

@@ -63,9 +63,14 @@ def is_of(boot_id: str, image: str, on_record: str | None) -> bool:
     return image == on_record if on_record is not None else boot_id[15:18] + boot_id[21:23] == image[:5]
 
 
+def is_shaped(text: str) -> bool:
+    """Whether it looks like a boot id, anybody's."""
+    return _SHAPE.fullmatch(text) is not None
+
+
 def belongs(key: bytes, boot_id: str, machine: str) -> bool:
     """Whether `boot_id` was minted with `key` for `machine`, in constant time; False for anything malformed."""
-    if not _SHAPE.fullmatch(boot_id):
+    if not is_shaped(boot_id):
         return False
     raw = bytes.fromhex(boot_id.replace("-", ""))
     return hmac.compare_digest(raw[_HEAD:], _tail(key, raw[:_HEAD], machine))

@@ -58,6 +58,11 @@ class States(Protocol):
         """How many machines are known still that the inventory no longer has."""
         ...
 
+    def running(self) -> dict[str, str]:
+        """Machine → digest of the image that its current boot was served; who never reported anything is not in it,
+        nor of whom no script is known."""
+        ...
+
     def images(self, latest: int) -> set[str]:
         """Digests of what was served to every machine's current and pending boot, and to the `latest` boots of all."""
         ...

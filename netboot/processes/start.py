@@ -28,7 +28,7 @@ def start(spec: ProcessSpec) -> None:
         OrphanedError: the supervisor has ended already. OSError: it cannot be confined.
     """
     end_with(spec.supervisor)
-    logs.set_up(spec.name)
+    logs.set_up(spec.name, spec.kind, spec.config.log)
     access = access_of(spec.kind, spec.name, spec.cluster, spec.config)
     _make(spec.config)
     _temporary_files_in(spec.config.data / "tmp" / spec.name)
@@ -46,7 +46,7 @@ def _make(config: Config) -> None:
     needs it."""
     with suppress(OSError, StateUnavailableError):
         modes.folder(config.store, config.store)
-        for folder in ("accepted", "journal", "pause", "status"):
+        for folder in ("accepted", "journal", "pause", "status", "traces"):
             (config.data / folder).mkdir(parents=True, exist_ok=True)
         key_of(config)
 

@@ -75,6 +75,7 @@ def _definitions(config: Config, broker: Broker) -> list[Definition]:
         *_servers(one, "boot", config.provisioning.listen, "provisioning.listen", config.provisioning.workers, 0),
         *([one("fetcher", "fetcher", stage=1)] if config.upstream is not None else []),
         *([one("pause", "pause", stage=1)] if config.pause is not None else []),
+        *([one("traces", "traces", stage=1)] if config.traces is not None else []),
         one("management", "management", stage=1, listener=bind(config.management.listen, "management.listen")),
         *(
             _servers(one, "join", config.join.listen, "join.listen", config.join.workers, 1)

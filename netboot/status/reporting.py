@@ -5,8 +5,9 @@ from netboot.status.fetcher import FetcherStatus
 from netboot.status.join import JoinStatus
 from netboot.status.nodes import NodesStatus
 from netboot.status.pause import PauseStatus
+from netboot.status.traces import TracesStatus
 
-Reporting = FetcherStatus | ApproverStatus | NodesStatus | JoinStatus | PauseStatus
+Reporting = FetcherStatus | ApproverStatus | NodesStatus | JoinStatus | PauseStatus | TracesStatus
 
 _CLASSES: dict[str, type[Reporting]] = {
     "fetcher": FetcherStatus,
@@ -14,6 +15,7 @@ _CLASSES: dict[str, type[Reporting]] = {
     "nodes": NodesStatus,
     "join": JoinStatus,
     "pause": PauseStatus,
+    "traces": TracesStatus,
 }
 
 

@@ -75,8 +75,9 @@ def places(config: Config, file: Path) -> dict[str, Path]:
     for name, cluster in config.clusters.items():
         for key in ("authority", "issuer", "approver", "nodes"):
             paths[f"file/clusters.{name}.{key}"] = getattr(cluster, key)
-    for name, section in (("upstream", config.upstream), ("pause", config.pause)):
-        for key in ("credentials", "token_file", "authority"):
+    sections = (("upstream", config.upstream), ("pause", config.pause), ("traces", config.traces))
+    for name, section in sections:
+        for key in ("credentials", "token_file", "headers_file", "authority"):
             if (path := getattr(section, key, None)) is not None:
                 paths[f"file/{name}.{key}"] = path
     for name, told in (("journal", config.journal), ("ssh", config.ssh)):

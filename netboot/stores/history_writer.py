@@ -22,7 +22,7 @@ from netboot.lifecycle.history import (
     Seen,
     Transition,
 )
-from netboot.lifecycle.objective import MOST_SERIES, Durations, Measured
+from netboot.lifecycle.objective import MOST_SERIES, Durations, Measured, together
 from netboot.lifecycle.proof import SignedProof
 from netboot.stores.conditions import which
 from netboot.stores.history import durations_in, opened
@@ -134,8 +134,8 @@ class HistoryFile:
 
     def count(self, found: Found) -> None:
         with self._transaction() as db:
-            for one in found.measured:
-                _count(db, one)
+            for (target, hardware, image), some in together(found.measured).items():
+                _count(db, Durations(target=target, hardware=hardware, image=image), some)
             db.executemany("UPDATE boots SET ready = 1 WHERE boot = ?", [(boot,) for boot in found.ready])
             db.executemany("UPDATE boots SET counted = 1 WHERE boot = ?", [(boot,) for boot in found.counted])
             if found.measured:
@@ -228,12 +228,14 @@ def _transitions(db: sqlite3.Connection, judged: Judged, at_ms: int) -> bool:
     return bool(changed)
 
 
-def _count(db: sqlite3.Connection, one: Measured) -> None:
-    key = (one.target, one.hardware, one.image)
+def _count(db: sqlite3.Connection, none: Durations, measured: Iterable[Measured]) -> None:
+    """Some of one target, class and image; `none`: what is known where nothing was counted before."""
+    key = (none.target, none.hardware, none.image)
     query = "SELECT body FROM durations WHERE target = ? AND hardware = ? AND image = ?"
     row = db.execute(query, key).fetchone()
-    known = Durations(target=one.target, hardware=one.hardware, image=one.image)
-    durations = ((durations_in(row[0]) if row else None) or known).plus(one)
+    durations = (durations_in(row[0]) if row else None) or none
+    for one in measured:
+        durations = durations.plus(one)
     db.execute(
         "INSERT OR REPLACE INTO durations (target, hardware, image, body, last) "
         "VALUES (?, ?, ?, ?, (SELECT coalesce(max(last), 0) + 1 FROM durations))",

@@ -43,6 +43,7 @@ _SINCE_READY = (
     "WHERE machine = ?1 AND standing = 2 AND state = 'Ready' ORDER BY since DESC LIMIT 1), -1) "
     "ORDER BY since DESC, boot DESC LIMIT ?3"
 )
+_RUNNING = "SELECT machine, digest FROM machines JOIN images ON images.id = machines.image"
 _IMAGES = (
     "SELECT digest FROM images WHERE id IN (SELECT image FROM machines UNION SELECT pending_image FROM machines "
     "UNION SELECT image FROM (SELECT image FROM boots ORDER BY since DESC LIMIT ?))"
@@ -92,6 +93,10 @@ class SqliteStates:
         with self._open() as db:
             count: int = db.execute("SELECT count(*) FROM removed").fetchone()[0]
             return count
+
+    def running(self) -> dict[str, str]:
+        with self._open() as db:
+            return dict(db.execute(_RUNNING))
 
     def images(self, latest: int) -> set[str]:
         with self._open() as db:
@@ -189,5 +194,6 @@ def _checked(boot: str, status: str | None, at_ms: int) -> Checked | None:
     try:
         return Checked.model_validate({"status": status, "at_ms": at_ms})
     except ValueError as error:
-        log.warning("the health report of boot %s cannot be read and is left out: %s", boot, why(error))
+        words = "the health report of boot %s cannot be read and is left out: %s"
+        log.warning(words, boot, why(error), extra={"fields": {"boot": boot}})
         return None

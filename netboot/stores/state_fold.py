@@ -138,7 +138,8 @@ def _doubt(record: TraceRecord) -> None:
     ahead = minted_ms(record.boot) - record.at_ms
     if ahead > _AHEAD_MS:
         words = "the id of boot %s of %s is %d s ahead of the clock: it was set back since, or is wrong now"
-        log.warning(words, record.boot, record.machine, ahead // 1_000)
+        fields = {"machine": record.machine, "boot": record.boot}
+        log.warning(words, record.boot, record.machine, ahead // 1_000, extra={"fields": fields})
 
 
 def _columns(boot: _Boot, trace: Trace, images: Mapping[str, int]) -> tuple[object, ...]:

@@ -25,6 +25,7 @@ from netboot.web import (
     proofs,
     readiness,
     remedies,
+    request_ids,
     rollouts,
     watch,
 )
@@ -109,6 +110,7 @@ def create_app(dependencies: Dependencies) -> Flask:
     app.config["MAX_CONTENT_LENGTH"] = LARGEST_BODY
     app.extensions[EXTENSION] = dependencies
     errors.install(app)
+    request_ids.install(app)
     for method, path, view in ROUTES:
         app.add_url_rule(path, f"{method} {path}", view, methods=[method])
     app.before_request(_let_in)

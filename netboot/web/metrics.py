@@ -24,16 +24,19 @@ from netboot.status.controllers import LifecycleStatus, ProjectionStatus, Publis
 from netboot.status.fetcher import FetcherStatus
 from netboot.status.pause import PauseStatus
 from netboot.status.supervisor import ProcessStatus, SupervisorStatus
+from netboot.status.traces import TracesStatus
 from netboot.stores.live import LiveView
 from netboot.stores.status import StatusFolder
 from netboot.web.dependencies import dependencies
 from netboot.web.metrics_attention import Attention
 from netboot.web.metrics_clusters import clusters
+from netboot.web.metrics_info import build_info, machine_info
 from netboot.web.metrics_lifecycle import lifecycle
 from netboot.web.metrics_objective import objective
 from netboot.web.metrics_pause import pause_signal
 from netboot.web.metrics_remedies import remedies
 from netboot.web.metrics_rollouts import rollouts
+from netboot.web.metrics_traces import traces
 
 S = TypeVar("S", bound=Strict)
 _LABELLED = {
@@ -89,6 +92,7 @@ class Now(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Every metric that can be told now; called by the registry for each scrape."""
+        yield from build_info()
         yield from self._snapshot()
         yield from self._machines()
         with suppress(CannotTellError):
@@ -107,6 +111,8 @@ class Now(Collector):
             yield from _fetcher(fetcher)
         if (pause := self._read("pause", PauseStatus)) is not None:
             yield from pause_signal(pause)
+        if (exported := self._read("traces", TracesStatus)) is not None:
+            yield from traces(exported)
         if (supervisor := self._read("supervisor", SupervisorStatus)) is not None:
             yield from _processes(supervisor.processes)
             yield from self._boot_servers(supervisor.processes)
@@ -129,15 +135,20 @@ class Now(Collector):
             "When the snapshot in force was published, seconds since 1970.",
             snapshot.published_ms / 1000,
         )
+        with suppress(CannotTellError):
+            yield from machine_info(snapshot, self._states)
 
     def _machines(self) -> Iterator[Metric]:
         try:
             counts = self._states.counts()
             health = self._states.health_counts(self._clock.now_ms() - STALE_MS)
             removed = self._states.removed()
+            declared = len(self._live.view().snapshot.inventory.machines)
         except CannotTellError:
             return
-        text = "Machines by the state of their current boot."
+        silent = max(0, declared - sum(counts.values()))
+        counts, health = {**counts, "none": silent}, {**health, "none": health.get("none", 0) + silent}
+        text = "Machines by the state of their current boot; none: no boot of theirs reported anything yet."
         by_state = GaugeMetricFamily("netboot_machines_by_state", text, labels=["state"])
         for state, count in sorted(counts.items()):
             by_state.add_metric([state], count)

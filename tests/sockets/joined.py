@@ -77,7 +77,7 @@ def main() -> None:
     spec: dict[str, Any] = json.loads(sys.stdin.read())
     end_with(spec["supervisor"])
     folder = Path(spec["folder"])
-    logs.set_up(spec["name"])
+    logs.set_up(spec["name"], "join", logs.Log())
     preflight.CHECK_SECONDS = preflight.RECHECK_SECONDS = 0.5  # nobody wants to wait for half a minute here
     if spec["deadlines"] is not None:
         door.HELLO_SECONDS = door.HANDSHAKE_SECONDS = spec["deadlines"]

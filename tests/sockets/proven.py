@@ -30,13 +30,13 @@ CLASSED = INVENTORY.replace("profile: compute}", "profile: compute, class: hgx}"
 
 
 @contextmanager
-def in_cluster(folder: Path, inventory: str = CLASSED) -> Iterator[Service]:
-    """The service, with cluster `default`."""
+def in_cluster(folder: Path, inventory: str = CLASSED, more: str = "") -> Iterator[Service]:
+    """The service, with cluster `default`, and `more` in its configuration."""
     make_site(folder, workers=1, inventory=inventory)
     [port] = free_ports(1)
     file = folder / "netboot.yaml"
     given = f'{{endpoints: ["https://127.0.0.1:{port}"], authority: tls/cluster.crt}}'
-    file.write_text(f"{file.read_text()}clusters:\n  default: {given}\n")
+    file.write_text(f"{file.read_text()}clusters:\n  default: {given}\n{more}")
     config = load_config(file)
     Store(config.store).set_channel("stable", add_image(config))
     with serving(config, file) as service:

@@ -25,7 +25,7 @@ class Seen(Strict):
 
 def supervise(folder: Path, how: str) -> None:
     """Three processes of three stages."""
-    logs.set_up("supervisor")
+    logs.set_up("supervisor", "supervisor", logs.Log())
     pid = os.getpid()
 
     def definition(name: str, stage: int, reload: bool = False) -> Definition:

@@ -18,6 +18,7 @@ from netboot.status.fetcher import FetcherStatus
 from netboot.status.join import JoinStatus
 from netboot.status.nodes import NodesStatus
 from netboot.status.pause import PauseStatus
+from netboot.status.traces import TracesStatus
 from tests.records import event, script
 from tests.sockets.api import NOW, SUPERVISOR, UP, Api
 
@@ -33,7 +34,7 @@ def exposed(tmp_path_factory: pytest.TempPathFactory) -> list[Metric]:
     """All that there is where everything is configured: boot servers, clusters, an upstream, a signal from outside."""
     api = Api(tmp_path_factory.mktemp("metrics"))
     api.states.take(Batch("boot-0.db", 1, 2, [script("gpu-001", 1), event("gpu-001", 1, Phase.BOOTED)]))
-    api.history.count(Found([Measured("Ready", "hgx", "a" * 12, 16_000, 1_000)]))
+    api.history.count(Found([Measured(what, "hgx", "a" * 12, 16_000, 1_000) for what in ("Ready", "phase Switched")]))
     common = {"at_ms": NOW, "ok": True, "message": "in order"}
     api.enrolments.alert("gpu-001", "other-key", "another key in the same boot", NOW)
     processes = dict.fromkeys(("boot-0", "join-0", "approver-default", "nodes-default", "fetcher"), UP)
@@ -42,6 +43,7 @@ def exposed(tmp_path_factory: pytest.TempPathFactory) -> list[Metric]:
         supervisor=SUPERVISOR.model_copy(update={"processes": processes}),
         fetcher=FetcherStatus(**common, images={}, transfer=None, fetched=1, bytes=1, failed=1),
         pause=PauseStatus(**common, may=True, reason="go", age_seconds=1.0, asked=1, failed=0),
+        traces=TracesStatus(**common, waiting=1, open=1, exported=1, dropped=1, failed=1),
         approver_default=ApproverStatus(
             **common, decided=(("approved", "client", 1),), unavailable=1, waiting=0, oldest_seconds=0.0
         ),
@@ -158,3 +160,31 @@ def test_the_rules_find_what_breaks_them(text: str, fault: str | None) -> None:
         assert faults(metric) == []
     else:
         assert fault in " ".join(faults(metric))
+
+
+def test_machines_are_told_one_by_one_also_those_that_never_booted_and_none_that_is_gone(tmp_path: Path) -> None:
+    api = Api(tmp_path)
+    api.states.take(Batch("boot-0.db", 1, 3, [script("gpu-001", 1), event("gpu-001", 1, Phase.BOOTED)]))
+    api.states.take(Batch("boot-0.db", 1, 5, [script("gone-1", 1), event("gone-1", 1, Phase.BOOTED)]))
+    api.states.declare({"gpu-001", "gpu-002", "off-001"}, 1)
+    lines = api.get("/metrics", None).text.splitlines()
+    machines = [line for line in lines if line.startswith("netboot_machine_info{")]
+    known = {re.findall(r'machine="([^"]*)"', line)[0]: re.findall(r'image="([^"]*)"', line)[0] for line in machines}
+    assert known.keys() == {"gpu-001", "gpu-002", "off-001"}
+    assert (len(known["gpu-001"]), known["gpu-002"]) == (12, "")
+    assert {
+        "netboot_machine_info_listed 1.0",
+        'netboot_machines_by_state{state="Booted"} 1.0',
+        'netboot_machines_by_state{state="none"} 2.0',
+        'netboot_machines_by_health{status="none"} 3.0',
+    } <= set(lines)
+
+
+def test_of_a_fleet_that_is_too_large_machines_are_counted_and_not_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("netboot.web.metrics_info.MOST_MACHINES", 1)
+    text = Api(tmp_path).get("/metrics", None).text
+    assert "netboot_machine_info{" not in text
+    assert "netboot_machine_info_listed 0.0" in text
+    assert "netboot_machines 3.0" in text

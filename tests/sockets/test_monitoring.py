@@ -1,12 +1,16 @@
 """Each metric of the alert rules and of the dashboard, names and labels, held against a running service of all kinds of
-processes, one of whose machines is in service."""
+processes, one of whose machines is in service; and asked for by a real Prometheus that scrapes it."""
 
 import json
 import re
+import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
+import requests
 import yaml
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
@@ -25,14 +29,47 @@ from tests.sockets.service import serving
 MONITORING = Path(__file__).parents[2] / "deploy" / "monitoring"
 
 
+class Watched(NamedTuple):
+    """What the service exposed and logged, and where Prometheus answers that scrapes it, while it runs."""
+
+    text: str
+    log: str
+    prometheus: str
+
+    def ask(self, path: str, **params: str) -> Any:
+        """The data of an answer of Prometheus' API."""
+        answer = requests.get(f"{self.prometheus}/api/v1/{path}", params=params, timeout=60).json()
+        assert answer["status"] == "success", answer
+        return answer["data"]
+
+
+@contextmanager
+def scraping(folder: Path, target: str) -> Iterator[str]:
+    """Prometheus, with our rules, on loopback; its data in `folder`."""
+    [port] = free_ports(1)
+    scrape = {"job_name": "netboot", "static_configs": [{"targets": [target]}]}
+    often = {"scrape_interval": "1s", "evaluation_interval": "1s"}
+    rules = [str(MONITORING / "alerts.yaml")]
+    config = folder / "prometheus.yml"
+    config.write_text(json.dumps({"global": often, "rule_files": rules, "scrape_configs": [scrape]}))
+    command = ["prometheus", f"--config.file={config}", f"--storage.tsdb.path={folder / 'data'}"]
+    with (folder / "prometheus.log").open("w") as log:
+        process = subprocess.Popen([*command, f"--web.listen-address=127.0.0.1:{port}"], stdout=log, stderr=log)
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.kill()
+        process.wait(60)
+
+
 @pytest.fixture(scope="module")
-def exposed(tmp_path_factory: pytest.TempPathFactory) -> list[Metric]:
+def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     folder, [nobody, upstream] = tmp_path_factory.mktemp("monitored"), free_ports(2)
-    more = f"upstream: {{place: 'http://127.0.0.1:{upstream}/v1'}}\n"
+    more = f"upstream: {{place: 'http://127.0.0.1:{upstream}/v1'}}\nlog: {{format: json, levels: {{join: debug}}}}\n"
     file = make_whole_site(folder / "site", nobody, inventory=JOINING, workers=1, more=more)
     config = load_config(file)
     Store(config.store).set_channel("stable", add_image(config))
-    with serving(config, file) as service:
+    with serving(config, file) as service, scraping(folder, str(config.management.listen)) as prometheus:
         store = SqliteEnrolments(config.data / "enrolment.db")
         store.apply([("gpu-002", Import("b2" * 32))], Act("alice"), 1)
         store.alert("gpu-002", "other-key", "another key in the same boot", 1_700_000_000_000)
@@ -42,7 +79,12 @@ def exposed(tmp_path_factory: pytest.TempPathFactory) -> list[Metric]:
         node(service, Node.IN_SERVICE)
         wait_for(lambda: 'target="InService"' in service.text("/metrics"), 60)
         wait_for(lambda: "netboot_join_certificate_expiry_timestamp_seconds" in service.text("/metrics"), 60)
-        return list(text_string_to_metric_families(service.text("/metrics")))
+        yield Watched(service.text("/metrics"), service.log, prometheus)
+
+
+@pytest.fixture(scope="module")
+def exposed(watched: Watched) -> list[Metric]:
+    return list(text_string_to_metric_families(watched.text))
 
 
 def expressions() -> Iterator[str]:
@@ -96,3 +138,59 @@ def test_the_dashboard_is_one_that_a_person_can_read_and_change() -> None:
     for expression, legend in legends:
         shown = set(re.findall(r"\{\{(\w+)\}\}", legend))
         assert shown <= grouped(expression) or expression == "netboot_detail_ok == 0", expression
+
+
+def test_prometheus_own_tool_has_nothing_against_the_metrics(watched: Watched) -> None:
+    done = subprocess.run(
+        ["promtool", "check", "metrics"], input=watched.text, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+SPOILT = "# HELP netboot_scripts Scripts.\n# TYPE netboot_scripts counter\nnetboot_scripts 1\n"
+
+
+def test_a_name_that_breaks_the_conventions_is_found() -> None:
+    done = subprocess.run(["promtool", "check", "metrics"], input=SPOILT, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert 'counter metrics should have "_total" suffix' in done.stdout + done.stderr
+
+
+def test_prometheus_scrapes_the_service_and_answers_every_query_of_rules_and_dashboard(watched: Watched) -> None:
+    def scraped_twice() -> bool:
+        found = watched.ask(
+            "query", query='count_over_time(netboot_boot_duration_seconds_count{target="InService"}[1h])'
+        )
+        return any(float(each["value"][1]) >= 2 for each in found["result"])
+
+    def reached() -> bool:
+        try:
+            return requests.get(f"{watched.prometheus}/-/ready", timeout=60).ok
+        except requests.ConnectionError:
+            return False
+
+    wait_for(reached, 60)
+    wait_for(scraped_twice, 60)
+    targets = watched.ask("targets")["activeTargets"]
+    assert [(each["health"], each["lastError"]) for each in targets] == [("up", "")]
+    for expression in expressions():
+        watched.ask("query", query=expression)
+    silent = {panel for panel, expression in panels() if not watched.ask("query", query=expression)["result"]}
+    assert silent <= {"Not in order"}, "each panel shows something; that one what is wrong"
+    rules = [rule for group in watched.ask("rules")["groups"] for rule in group["rules"]]
+    assert {rule.get("lastError", "") for rule in rules} == {""}
+    assert {rule["health"] for rule in rules} <= {"ok", "unknown"}, "unknown: not evaluated yet"
+
+
+def panels() -> Iterator[tuple[str, str]]:
+    """Title of a panel, and each of its queries."""
+    for panel in json.loads((MONITORING / "dashboard.json").read_text())["panels"]:
+        yield from ((panel["title"], target["expr"]) for target in panel["targets"])
+
+
+def test_each_line_of_the_log_is_json_where_that_is_wanted(watched: Watched) -> None:
+    lines = [json.loads(line) for line in watched.log.splitlines() if line.startswith("{")]
+    others = [line for line in watched.log.splitlines() if not line.startswith("{")]
+    assert all(re.match(r"WARNING: running as root|  +\(?", line) for line in others), others
+    assert {"time", "level", "process", "msg"} <= set.intersection(*(set(line) for line in lines))
+    assert {"supervisor", "boot-0", "controllers"} <= {line["process"] for line in lines}

@@ -51,6 +51,7 @@ def test_a_boot_is_counted_as_ready_and_later_as_in_service_and_once_each(world:
         world.take(event("gpu-001", 0, Phase.READY, 20_000))
         world.step(5.0)
     assert (world.counted(), world.history.under_way()) == (both, [])
+    assert world.phases() == {("Kernel", "hgx"): (1, 4_000), ("Ready", "hgx"): (1, 8_000)}
 
 
 def test_a_restart_in_between_counts_nothing_twice_and_forgets_nothing(world: World) -> None:

@@ -63,7 +63,7 @@ def test_a_mutant_that_a_test_sees_is_killed_one_that_none_sees_survives_and_the
 ) -> None:
     copy, file, tests = Copy(tmp_path / "tree"), "netboot/lifecycle/bootid.py", ("tests/unit/test_bootid.py",)
     before = (copy.folder / file).read_text()
-    line = "if not _SHAPE.fullmatch(boot_id):"
+    line = "if not is_shaped(boot_id):"
     assert copy.judge(Mutant(file, line, "if False:", tests)).outcome is Outcome.KILLED
     same = "if _SHAPE.fullmatch(boot_id) is None:"
     assert copy.judge(Mutant(file, line, same, tests)).outcome is Outcome.SURVIVED

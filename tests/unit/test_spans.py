@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netboot.lifecycle.events import EventRecord
-from netboot.lifecycle.objective import BUCKETS, Durations, Measured, measured
+from netboot.lifecycle.objective import BUCKETS, PHASE_BUCKETS, Durations, Measured, measured, measured_phases
 from netboot.lifecycle.phases import REPORTED_PHASES, Phase
 from netboot.lifecycle.spans import KERNEL, STEPS, Span, Took, spans, took
 from netboot.lifecycle.trace import ORDER, Trace, apply
@@ -143,3 +143,24 @@ def test_a_boot_counts_in_each_bucket_that_it_fits_and_once_in_the_sums() -> Non
     assert durations.buckets()[-2:] == [("3600", 2), ("+Inf", 3)]
     assert (durations.ms, durations.unaccounted_ms) == (23_000 + 15_000 + 3_600_001, 11_000)
     assert len(durations.counts) == len(BUCKETS) + 1
+
+
+def test_each_phase_is_counted_from_the_kernel_on_where_the_next_one_was_heard_of() -> None:
+    trace = booted(Phase.BOOTED)
+    assert [(one.target, one.ms) for one in measured_phases(trace, "hgx")] == [
+        ("phase Kernel", 3_000),
+        ("phase InitrdStarted", 3_000),
+        ("phase ImageFetched", 1_000),
+        ("phase ImageVerified", 1_000),
+        ("phase Joining", 1_500),
+        ("phase Attested", 100),
+        ("phase TokenIssued", 1_900),
+        ("phase CSRApproved", 1_000),
+        ("phase NodeRegistered", 5_000),
+    ]
+    last = Measured("phase Ready", "hgx", "a" * 12, 1_000, 0)
+    assert measured_phases(trace, "hgx", START + 27_000) == [last]
+    durations = Durations(target=last.target, hardware="hgx", image="a" * 12).plus(last)
+    assert (durations.phase, durations.buckets()[:3]) == ("Ready", [("0.5", 0), ("1", 1), ("2", 1)])
+    assert len(durations.counts) == len(PHASE_BUCKETS) + 1
+    assert Durations(target="Ready", hardware="", image="").phase is None

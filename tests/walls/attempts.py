@@ -24,6 +24,7 @@ NAMES = {
     "nodes": "nodes-default",
     "fetcher": "fetcher",
     "pause": "pause",
+    "traces": "traces",
 }
 ALLOWED: dict[str, set[str]] = {
     "boot": {"read nonce keys", "write own journal"},
@@ -33,6 +34,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"write snapshot", "replace snapshot", "write state", "write own journal"}
     | {
         "write word from outside",
+        "write position of traces",
         "write other journal",
         "write boot-id key",
         "write channel",
@@ -46,6 +48,7 @@ ALLOWED: dict[str, set[str]] = {
     "fetcher": {"read registry's login", "write channel", "replace channel", "create in store"}
     | {"connect apiserver", "connect other"},
     "pause": {"read pause token", "write word from outside", "connect apiserver"},
+    "traces": {"read collector's headers", "write position of traces", "connect apiserver"},
 }
 """All that is possible, of what `attempts` tries; everything else must be refused. Why: docs/operations.md."""
 ALL = {"large question"}
@@ -62,6 +65,7 @@ SECRETS = {
     "nodes": "secrets/nodes.kubeconfig",
     "registry's login": "secrets/registry.json",
     "pause token": "secrets/pause.token",
+    "collector's headers": "secrets/collector.headers",
 }
 """Of the site that `tests.walls.site` makes, in its folder; the signing key is named by its digest."""
 NOTIFY = "notify"
@@ -90,6 +94,7 @@ def attempts(root: Path, kind: str, pids: Mapping[str, int], apiserver: int, oth
         "history": data / "history.db",
         "rollouts": data / "rollouts.db",
         "word from outside": data / "pause" / "pause.json",
+        "position of traces": data / "traces" / "position.json",
         "boot-id key": data / "boot-id.key",
         "own journal": own if own.exists() else data / "journal" / "boot-0.db",
         "other journal": data / "journal" / f"{neighbour}.db",

@@ -16,9 +16,11 @@ def walled_site(root: Path, apiserver: int) -> Config:
     [nobody] = free_ports(1)
     upstream = f'upstream: {{place: "127.0.0.1:{nobody}/images", credentials: secrets/registry.json}}\n'
     pause = f"pause: {{hook: 'https://127.0.0.1:{apiserver}', token_file: secrets/pause.token}}\n"
-    config = load_config(make_whole_site(root, apiserver, workers=1, more=upstream + pause))
+    traces = f"traces: {{endpoint: 'https://127.0.0.1:{apiserver}', headers_file: secrets/collector.headers}}\n"
+    config = load_config(make_whole_site(root, apiserver, workers=1, more=upstream + pause + traces))
     proofkey.rotate(config.proof_key, proofkey.folder_of(config))
     write_private(root / "secrets" / "registry.json", b"{}")
     write_private(root / "secrets" / "pause.token", b"a-token-of-nobody\n")
+    write_private(root / "secrets" / "collector.headers", b"X-Scope: nobody\n")
     Store(config.store).set_channel("stable", add_image(config))
     return config

@@ -55,7 +55,8 @@ class Approvals:
             self._untold[csr.uid] = CertificateRecord.model_validate(record)
         except ValidationError:
             words = "the Lease of %s names no boot (%r): no report counts under its certificate"
-            log.warning(words, credential.machine, credential.boot)
+            named = {"machine": credential.machine, "boot": credential.boot}
+            log.warning(words, credential.machine, credential.boot, extra={"fields": named})
         with suppress(CannotTellError):
             self.tell_certificate(csr)
 
@@ -79,7 +80,10 @@ class Approvals:
         try:
             record = EventRecord.model_validate({"at_ms": self._clock.now_ms(), "phase": Phase.CSR_APPROVED, **fields})
         except ValidationError:
-            log.warning("the Lease of %s names no boot (%r): nothing to write down", machine, boot)
+            named = {"machine": machine, "boot": boot}
+            log.warning(
+                "the Lease of %s names no boot (%r): nothing to write down", machine, boot, extra={"fields": named}
+            )
         else:
             self._facts.append(record)
         self._told.add(csr.uid)

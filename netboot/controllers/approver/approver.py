@@ -23,6 +23,7 @@ from netboot.join.errors import ConflictError, RefusedError
 from netboot.join.ports import CertificateRequests, Csr, Leases, Tokens
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.ports import Clock
+from netboot.logs import about
 from netboot.status import DEFECT
 from netboot.status.approver import ApproverStatus
 from tokens.errors import TooManyError
@@ -129,6 +130,10 @@ class Approver:
 
     def _see_to(self, task: Task) -> None:
         """Whatever goes wrong with one request, the others go on and this one is tried again."""
+        with about(request=task.csr.name, user=task.csr.username):
+            self._try(task)
+
+    def _try(self, task: Task) -> None:
         try:
             with suppress(ConflictError):  # what it became since comes with the watch
                 self._step(task)
@@ -172,22 +177,22 @@ class Approver:
             decision = decide(csr, self._knowledge.of(csr, api.leases, api.certificates))
         except RefusedError as error:  # a damaged Lease: its words say what to do
             decision = Deny(purpose_of(csr) or "client", "NetbootNotAllowed", str(error))
-        fields = {"request": csr.name, "user": csr.username}
         if isinstance(decision, LeaveAlone):
-            log.debug("left alone: %s", decision.why, extra={"fields": fields})
+            log.debug("left alone: %s", decision.why)
         elif isinstance(decision, Deny):
             if decision.reason == OTHER_BOOT and not last:
                 raise NotOnRecordError(decision.message)
             api.requests.deny(csr, decision.reason, decision.message)
             self._counts.add("denied", decision.reason)
-            log.warning("denied: %s", decision.message, extra={"fields": {**fields, "reason": decision.reason}})
+            log.warning("denied: %s", decision.message, extra={"fields": {"reason": decision.reason}})
             if decision.reason == TOO_MANY:
                 self._alerts.say(csr.name, decision.message)
         else:
             self._signing.check(csr, decision.purpose, api.certificates)
             api.requests.approve(csr, decision.reason, decision.message)
             self._counts.add("approved", decision.purpose)
-            log.info("approved: %s", decision.message, extra={"fields": {**fields, "purpose": decision.purpose}})
+            fields = {"purpose": decision.purpose, "machine": decision.machine, "boot": decision.boot}
+            log.info("approved: %s", decision.message, extra={"fields": fields})
             if decision.purpose == "client":
                 self._approvals.tell_if_possible(csr, decision.machine, decision.boot)
 

@@ -208,7 +208,8 @@ class Collector:
             if record.phase not in written:
                 self._facts.append(record)
                 written.add(record.phase)
-                log.info("%s: %s", record.phase, record.detail, extra={"fields": {"boot": record.boot}})
+                fields = {"machine": record.machine, "boot": record.boot, "phase": str(record.phase)}
+                log.info("%s: %s", record.phase, record.detail, extra={"fields": fields})
         return boot.phase(Phase.NODE_REGISTERED) is not None and boot.phase(Phase.READY) is not None
 
     def _settle(self, name: str, entry: _Open, *, done: bool) -> None:

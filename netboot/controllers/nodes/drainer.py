@@ -170,7 +170,7 @@ class Drainer:
         )
         level = logging.WARNING if step.state == "undone" else logging.INFO
         words = f"{step.state}{': ' if step.words else ''}{step.words}"
-        fields = {"machine": drain.machine, "order": drain.id}
+        fields = {"machine": drain.machine, "boot": drain.boot, "order": drain.id}
         log.log(level, "%s of %s: %s", drain.what, drain.machine, words, extra={"fields": fields})
 
     def _publish(self, problem: str) -> None:

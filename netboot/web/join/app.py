@@ -15,7 +15,7 @@ from netboot.join.exchange import Exchange
 from netboot.join.hello import hello
 from netboot.lifecycle.errors import CannotTellError, OverloadedError
 from netboot.status.join import JoinReadiness
-from netboot.web import errors, render
+from netboot.web import errors, render, request_ids
 from netboot.web.join.limits import Buckets
 from netboot.web.join.preflight import CheckedClusters
 
@@ -83,6 +83,7 @@ def create_app(dependencies: Dependencies) -> Flask:
     app.config["MAX_CONTENT_LENGTH"] = messages.LONGEST_ATTEST
     app.extensions[EXTENSION] = dependencies
     errors.install(app, "docs/http-join.md")
+    request_ids.install(app)
     for method, path, view in ROUTES:
         app.add_url_rule(path, f"{method} {path}", view, methods=[method])
     return app

@@ -200,7 +200,7 @@ async def _sent(request: web.BaseRequest, response: web.Response) -> None:
 
 
 def _environ(request: web.BaseRequest, body: bytes, peer: str) -> dict[str, Any]:
-    """A request as WSGI has it (PEP 3333), without its headers: nothing here goes by them."""
+    """A request as WSGI has it (PEP 3333), of its headers with the id alone: nothing else here goes by them."""
     path, _, query = request.raw_path.partition("?")
     return {
         "REQUEST_METHOD": request.method,
@@ -219,6 +219,7 @@ def _environ(request: web.BaseRequest, body: bytes, peer: str) -> dict[str, Any]
         "wsgi.multithread": True,
         "wsgi.multiprocess": False,
         "wsgi.run_once": False,
+        **({"HTTP_X_REQUEST_ID": given} if (given := request.headers.get("X-Request-ID")) is not None else {}),
     }
 
 

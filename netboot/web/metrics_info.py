@@ -1,0 +1,54 @@
+"""Metrics that say what there is: which netboot runs, and which machines (`…_info` is 1, its labels tell)."""
+
+import json
+import platform
+from collections.abc import Iterator
+from functools import cache
+from importlib.metadata import distribution
+
+from prometheus_client import Metric
+from prometheus_client.core import GaugeMetricFamily
+
+from netboot.lifecycle.ports import States
+from netboot.lifecycle.snapshot import Snapshot
+
+MOST_MACHINES = 5_000
+"""Of larger inventories machines are not listed: some 0.2 MB of each scrape for each thousand, which others join with
+what they have of them. `netboot_machine_info_listed` says so."""
+
+
+@cache
+def build() -> tuple[str, str, str]:
+    """Version, revision (the commit, where it was installed from git; PEP 610) and Python's version."""
+    installed = distribution("netboot")
+    try:
+        origin = json.loads(installed.read_text("direct_url.json") or "{}")
+        revision = str(origin.get("vcs_info", {}).get("commit_id", ""))
+    except (ValueError, AttributeError):
+        revision = ""
+    return installed.version, revision, platform.python_version()
+
+
+def build_info() -> Iterator[Metric]:
+    """Always 1."""
+    text = "1: which netboot this is."
+    info = GaugeMetricFamily("netboot_build_info", text, labels=["version", "revision", "python"])
+    info.add_metric(list(build()), 1)
+    yield info
+
+
+def machine_info(snapshot: Snapshot, states: States) -> Iterator[Metric]:
+    """Each machine of the inventory in force, also one that never booted. Raises StateUnavailableError."""
+    machines = snapshot.inventory.machines
+    listed = len(machines) <= MOST_MACHINES
+    text = f"1: machines are listed by netboot_machine_info; 0: there are more than {MOST_MACHINES}."
+    yield GaugeMetricFamily("netboot_machine_info_listed", text, value=int(listed))
+    if not listed:
+        return
+    text = "1: a machine of the inventory in force; image: what its current boot was served, empty where none is known."
+    labels = ["machine", "class", "rack", "cluster", "profile", "image"]
+    info, running = GaugeMetricFamily("netboot_machine_info", text, labels=labels), states.running()
+    for each in machines:
+        image = running.get(each.name, "")[:12]
+        info.add_metric([each.name, each.class_name or "", each.rack or "", each.cluster, each.profile, image], 1)
+    yield info
