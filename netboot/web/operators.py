@@ -100,7 +100,7 @@ def _plain(value: Stood) -> dict[str, Any] | None:
 
 
 def _write(record: Record, before: Stood, after: Stood, *, refused: bool) -> None:
-    g.audited = True
+    g.setdefault("audited", True)
     kept = record.model_copy(update={"before": _plain(before), "after": _plain(after)})
     who = {"act": record.act, "operator": record.who, "role": record.role, "token": record.token}
     about = {"peer": record.peer, "request": record.request} | ({"machine": record.machine} if record.machine else {})
