@@ -43,6 +43,8 @@ def serve(config: Config, say: Callable[[str], None]) -> None:
     if config.boot_id_key is not None:
         key_of(config)  # one that is named is never made: refused now, and not by each boot server for ever
     config.data.mkdir(parents=True, exist_ok=True)
+    if config.management.exposed:
+        log.warning("operators' tokens cross a network unencrypted: `netboot config check` says what to do")
     with sole_instance(config.data / "lock"), _walls(config) as broker:
         wipe(config.data / "status")
         manager = Manager(os.environ)
