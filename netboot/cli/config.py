@@ -161,11 +161,11 @@ def management_certificate(config: Path | None, authority_key: Path | None, name
     \b
       netboot config management-certificate --name netboot.example
     """
-    path = config_file(config)
-    management = find_config(path).management
+    file = config_file(config)
+    management = find_config(file).management
     if management.tls is None:
         raise click.ClickException("netboot.yaml has no `management.tls`: add it, with `authority: tls/ca.crt`")
-    key = authority_key or (management.tls.authority or path.absolute().parent / "tls" / "ca.crt").with_suffix(".key")
+    key = authority_key or (management.tls.authority or file.absolute().parent / "tls" / "ca.crt").with_suffix(".key")
     try:
         certified = joining.write_management_certificate(management, management.tls, key, names)
     except OSError as error:
