@@ -7,7 +7,7 @@ import itertools
 import os
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
-from typing import Annotated, Self, TypeVar
+from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -15,8 +15,9 @@ from images.artifact.bundle import SiteBundle, TimeServer
 from images.values import strict
 from images.values.strict import Strict
 from images.values.types import Name
-from netboot.addresses import Address, Listen, MachineUrl, TlsUrl, Url
+from netboot.addresses import Address, Listen, MachineUrl, TlsUrl
 from netboot.authorities import read_authorities
+from netboot.config_management import Management, under
 from netboot.config_nodes import Journal, NodeLabels, Ssh, told
 from netboot.config_outside import PauseSignal, Traces, UpstreamPlace
 from netboot.logs import Log
@@ -49,25 +50,6 @@ class Provisioning(Strict):
     idle_seconds: Seconds = 15.0
     body_seconds: Seconds = 10.0
     send_stall_seconds: Seconds = 30.0
-
-
-class Management(Strict):
-    """The listener of the operators' API, health and metrics."""
-
-    listen: Listen = Address("127.0.0.1", 8081)
-    token_file: Path = Path("secrets/operator.token")
-    url: Url | None = None
-    """How the command line reaches it; None: at its listening address."""
-
-    @property
-    def base_url(self) -> str:
-        """Where the command line finds the API: `url`, or the listening address (loopback where that is a wildcard)."""
-        if self.url is not None:
-            return self.url
-        host = self.listen.host
-        if self.listen.wildcard:
-            host = "::1" if ":" in host else "127.0.0.1"
-        return f"http://{Address(host, self.listen.port)}"
 
 
 class Join(Strict):
@@ -180,16 +162,16 @@ class Config(Strict):
     def resolved(self, folder: Path) -> "Config":
         """The same with every path absolute, relative ones taken from `folder`."""
         paths = ("certificate", "key", "authorities", "sealing_keys", "nonce_keys", "tpm_roots")
-        join = self.join and _under(folder, self.join, *paths)
+        join = self.join and under(folder, self.join, *paths)
         files = ("authority", "issuer", "approver", "nodes")
-        clusters = {name: _under(folder, cluster, *files) for name, cluster in self.clusters.items()}
-        upstream = self.upstream and _under(folder, self.upstream, "credentials", "authority")
-        pause = self.pause and _under(folder, self.pause, "token_file", "authority")
-        traces = self.traces and _under(folder, self.traces, "headers_file", "authority")
-        inner = {"management": _under(folder, self.management, "token_file"), "join": join, "clusters": clusters}
-        outer = _under(folder, self, "data", "boot_id_key", "store", "inventory", "keys", "proof_key")
-        journal = self.journal and _under(folder, self.journal, "authorities")
-        ssh = self.ssh and _under(folder, self.ssh, "authorities")
+        clusters = {name: under(folder, cluster, *files) for name, cluster in self.clusters.items()}
+        upstream = self.upstream and under(folder, self.upstream, "credentials", "authority")
+        pause = self.pause and under(folder, self.pause, "token_file", "authority")
+        traces = self.traces and under(folder, self.traces, "headers_file", "authority")
+        inner = {"management": self.management.resolved(folder), "join": join, "clusters": clusters}
+        outer = under(folder, self, "data", "boot_id_key", "store", "inventory", "keys", "proof_key")
+        journal = self.journal and under(folder, self.journal, "authorities")
+        ssh = self.ssh and under(folder, self.ssh, "authorities")
         outside = {"journal": journal, "ssh": ssh, "upstream": upstream, "pause": pause, "traces": traces}
         return outer.model_copy(update={**inner, **outside})
 
@@ -212,15 +194,6 @@ class Config(Strict):
             time_servers=self.time_servers,
             **told(self.journal, self.ssh),
         )
-
-
-_Section = TypeVar("_Section", bound=Strict)
-
-
-def _under(folder: Path, section: _Section, *names: str) -> _Section:
-    """The section with these paths taken from `folder`."""
-    paths = {name: getattr(section, name) for name in names}
-    return section.model_copy(update={name: folder / path for name, path in paths.items() if path is not None})
 
 
 def load_config(path: Path) -> Config:

@@ -104,6 +104,23 @@ TABLE: dict[type[BaseException], Answer] = {
         "send the token of management.token_file",
         script="refused",
     ),
+    lifecycle.TokenExpiredError: Answer(
+        401,
+        "token-expired",
+        _INFO,
+        "the operator's token has expired",
+        "an admin of the service makes another: `netboot access token create`",
+        says=True,
+        script="refused",
+    ),
+    lifecycle.NotAllowedError: Answer(
+        403,
+        "not-allowed",
+        _INFO,
+        "that needs another role",
+        "an admin of the service gives roles: `netboot access token create`",
+        says=True,
+    ),
     lifecycle.CannotTellError: Answer(503, "unavailable", _WARNING, "cannot tell right now", _AGAIN, retry_after=5),
     lifecycle.NotReadyError: Answer(
         503,

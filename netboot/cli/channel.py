@@ -7,7 +7,7 @@ import click
 
 from netboot.cli import fit
 from netboot.cli.client import CANNOT_TELL, NOT_ALLOWED, ApiError, Connection, api_command, segment
-from netboot.cli.ordering import dry_run_option
+from netboot.cli.ordering import dry_run_option, may_say_why_option
 from netboot.cli.output import show
 
 _SAID = {"refuse": ("does not fit", "red"), "warn": ("warning", "yellow")}
@@ -51,9 +51,12 @@ def show_(channel: str, connection: Connection, output: str) -> None:
     is_flag=True,
     help="Also where its machines cannot boot it, lack the memory, or a rollout is under way, which that ends.",
 )
+@may_say_why_option
 @dry_run_option
 @api_command
-def set_(channel: str, image: str, force: bool, dry_run: bool, connection: Connection, output: str) -> None:
+def set_(
+    channel: str, image: str, force: bool, reason: str, dry_run: bool, connection: Connection, output: str
+) -> None:
     """Let CHANNEL point to IMAGE: a digest, the beginning of one, or a recipe's name for its newest image.
 
     All its machines boot it from their next boot on, at once and unproven: it is for the first image, and for
@@ -70,7 +73,8 @@ def set_(channel: str, image: str, force: bool, dry_run: bool, connection: Conne
     client = connection.open()
     judged = preflight(connection, channel, image, output, force=force)
     said = [misfit._asdict() for misfit in judged.misfits]
-    state = client.put(f"/v1/channels/{segment(channel)}", {"image": image, "force": force, "dry_run": dry_run})
+    body = {"image": image, "force": force, "reason": reason, "dry_run": dry_run}
+    state = client.put(f"/v1/channels/{segment(channel)}", body)
     if judged.image != state["image"]:
         why = judged.why or f"the service's {image} is another image than the one in the store here"
         click.echo(f"not judged whether the machines of {channel} can boot it: {why}", err=True)

@@ -1,7 +1,6 @@
 """Every fault of a site, of all its files at once: what `netboot config check` says."""
 
 import os
-import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +11,7 @@ from images.store.store import Store
 from images.values import files, strict
 from images.values.strict import Fault, FaultsError
 from netboot.authorities import read_authorities
-from netboot.cli import command_lines, fit, joining
+from netboot.cli import check_access, command_lines, fit, joining
 from netboot.cli.bundles import faults_of_bundle
 from netboot.cli.bundles import revoked as revoked_of
 from netboot.config import Config, load_config
@@ -54,7 +53,7 @@ def check_site(path: Path) -> Findings:
             *_folders(findings.config),
             *_keys(findings.config),
             *_boot_id_key(findings.config),
-            *_token(findings.config.management.token_file),
+            *check_access.faults(findings.config.management, path),
             *_pinned(findings.inventory, Store(findings.config.store), upstream=findings.config.upstream is not None),
             *_upstream(findings.config.upstream),
             *_pause(findings.config.pause),
@@ -118,20 +117,6 @@ def _boot_id_key(config: Config) -> Iterator[Fault]:
             key_of(config)
         except StateUnavailableError as error:
             yield Fault(str(config.boot_id_key), 0, "boot_id_key", str(error))
-
-
-def _token(path: Path) -> Iterator[Fault]:
-    remedy = f"make one with `(umask 077; openssl rand -hex 32 > {path})`"
-    try:
-        mode = stat.S_IMODE(path.stat().st_mode)
-        length = len(path.read_text().strip())
-    except (OSError, UnicodeDecodeError):
-        yield Fault(str(path), 0, "", f"the operator's token cannot be read: {remedy}")
-        return
-    if mode & 0o077:
-        yield Fault(str(path), 0, "", f"others can read the operator's token (mode {mode:04o}): `chmod 600 {path}`")
-    if length < 16:
-        yield Fault(str(path), 0, "", f"the operator's token has fewer than 16 characters: {remedy}")
 
 
 def _pinned(inventory: Inventory | None, store: Store, *, upstream: bool) -> Iterator[Fault]:

@@ -6,36 +6,28 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
-from urllib.parse import quote
+from typing import Any
 
 import click
 
+from netboot.cli import contexts
+from netboot.cli.contexts import Context
+from netboot.cli.outcomes import (
+    CANNOT_TELL,
+    NOT_ALLOWED,
+    UNKNOWN,
+    ApiError,
+    option_of,
+    read_token,
+    segment,
+    with_exit_codes,
+)
 from netboot.cli.output import output_option
 from netboot.cli.paths import config_option, config_path, find_config
-from netboot.cli.times import SAID_BY
+from netboot.cli.transport import CONNECT_SECONDS, READ_SECONDS, session, why_not
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-UNKNOWN, NOT_ALLOWED, CANNOT_TELL = 3, 4, 5
-EXIT_CODES = """\b
-    Exit status: 0 done, 1 failed, 2 wrong usage, 3 unknown (no such machine, boot, channel or image),
-    4 not allowed, 5 cannot tell right now (try again), 130 interrupted."""
-CONNECT_SECONDS, READ_SECONDS = 5.0, 30.0
-
-
-class ApiError(click.ClickException):
-    """What the service answered, or that it did not; the exit status keeps the three outcomes apart."""
-
-    def __init__(self, message: str, remedy: str, exit_code: int) -> None:
-        super().__init__(f"{message}\n{'Remedy: ' + remedy if remedy else ''}".rstrip())
-        vars(self)["exit_code"] = exit_code  # click declares it for the class
-
-
-def with_exit_codes(function: F) -> F:
-    """Add the meaning of the exit status to a command's help."""
-    function.__doc__ = f"{(function.__doc__ or '').rstrip()}\n\n    {EXIT_CODES}\n"
-    return function
+__all__ = ["CANNOT_TELL", "NOT_ALLOWED", "UNKNOWN", "ApiError", "Client", "Connection", "api_command", "segment"]
+__all__ += ["connection_options", "with_exit_codes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +38,9 @@ class Client:
     token: str = field(repr=False)
     hint: str = ""
     """Where the address came from, for messages."""
+    authority: Path | None = None
+    """PEM, by which its certificate is believed; None: by what the system trusts."""
+    proxy: str | None = None
 
     def get(self, path: str, **parameters: object) -> Any:
         """What is there, parsed.
@@ -92,10 +87,10 @@ class Client:
         import requests
 
         query = {name: str(value) for name, value in parameters.items() if value is not None}
-        session = requests.Session()
-        session.trust_env = False  # neither a proxy nor ~/.netrc has a say in where the token goes
+        if self.authority is not None and not self.authority.is_file():
+            raise ApiError(f"there is no file of authorities {self.authority}", "see --certificate-authority", 1)
         try:
-            answer = session.request(
+            answer = session(self.authority, self.proxy).request(
                 method,
                 self.server + path,
                 params=query,
@@ -122,46 +117,95 @@ def _kind(body: Any) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """Where a command's service is, as its options say; what they leave out, environment or configuration say."""
+    """Where a command's service is, as its options say; what they leave out, the environment, a context or the
+    configuration say."""
 
     config: Path | None = None
     server: str | None = None
     token_file: Path | None = None
+    authority: Path | None = None
+    context: str | None = None
 
     def open(self) -> Client:
-        """The service that the options, the environment or the configuration name.
+        """The service that the options, the environment, the context in use or the configuration name.
 
         Raises:
-            ApiError: the token cannot be read. NotFoundError, FaultsError: the configuration is needed and cannot be
-            used. click.UsageError: the address is none.
+            ApiError: the token cannot be read, or there is no such context. NotFoundError, FaultsError: the
+            configuration is needed and cannot be used. click.UsageError: the address is none.
         """
-        named = os.environ.get("NETBOOT_TOKEN_FILE")
         server = self.server or os.environ.get("NETBOOT_SERVER")
-        token_file = self.token_file or (Path(named) if named is not None else None)
-        hint = "--server or $NETBOOT_SERVER"
-        if server is None or token_file is None:
+        token_file = self.token_file or _file("NETBOOT_TOKEN_FILE")
+        authority = self.authority or _file("NETBOOT_CERTIFICATE_AUTHORITY")
+        proxy, hint = os.environ.get("NETBOOT_PROXY"), "--server or $NETBOOT_SERVER"
+        context = self._context(server)
+        if context is not None:
+            hint = hint if server is not None else f"context {context.name}"
+            server, token_file = server or context.server, token_file or context.token_file
+            authority, proxy = authority or context.certificate_authority, proxy or context.proxy
+            if token_file is None:
+                raise ApiError(f"context {context.name} has no token", "name one with --token-file", NOT_ALLOWED)
+        elif server is None or token_file is None:
             management = find_config(self.config).management
-            hint = hint if server is not None else f"management in {config_path(self.config)}"
-            server = server or management.base_url
+            if server is None:
+                hint, server = f"management in {config_path(self.config)}", management.base_url
+                authority = authority or (management.tls.authority if management.tls is not None else None)
             token_file = token_file or management.token_file
         if not server.startswith(("http://", "https://")):
             raise click.UsageError(f"the address of the service must begin with http:// or https://: {server}")
-        return Client(server.rstrip("/"), _token(token_file), hint)
+        return Client(server.rstrip("/"), read_token(token_file), hint, authority, proxy)
+
+    def _context(self, server: str | None) -> Context | None:
+        """The one that is named; or the one in use, where nothing else says which service is meant."""
+        named = self.context or os.environ.get("NETBOOT_CONTEXT")
+        if named is None and (server or self.config or os.environ.get("NETBOOT_CONFIG")):
+            return None
+        there = contexts.read()
+        chosen = named or there.current
+        context = there.named(chosen) if chosen is not None else None
+        if context is None and named is not None:
+            raise ApiError(f"no context has the name {named}", "see `netboot context list`", UNKNOWN)
+        return context
+
+
+def _file(variable: str) -> Path | None:
+    named = os.environ.get(variable)
+    return Path(named) if named is not None else None
 
 
 def connection_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Add `--config`, `--server`, `--token-file`: the command gets them as one `connection`."""
-    server = "Address of the management API.  [default: $NETBOOT_SERVER, then the configuration's]"
-    token = "File with the operator's token.  [default: $NETBOOT_TOKEN_FILE, then the configuration's]"  # noqa: S105 — help
+    """Add what says which service: the command gets them as one `connection`."""
 
     @functools.wraps(function)
-    def command(
-        *arguments: Any, config: Path | None, server: str | None, token_file: Path | None, **others: Any
-    ) -> None:
-        function(*arguments, connection=Connection(config, server, token_file), **others)
+    def command(*arguments: Any, **others: Any) -> None:
+        names = ("config", "server", "token_file", "authority", "context")
+        connection = Connection(**{name: others.pop(name) for name in names})
+        function(*arguments, connection=connection, **others)
 
-    command = click.option("--token-file", type=click.Path(path_type=Path), help=token)(command)
-    return config_option(click.option("--server", help=server)(command))
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return config_option(command)
+
+
+_PATH = click.Path(path_type=Path)
+_OPTIONS = (
+    click.option(
+        "--context", help="Ask the service of this context.  [default: $NETBOOT_CONTEXT, then the one in use]"
+    ),
+    click.option(
+        "--server", help="Address of the management API.  [default: $NETBOOT_SERVER, then the configuration's]"
+    ),
+    click.option(
+        "--token-file",
+        type=_PATH,
+        help="File with the operator's token.  [default: $NETBOOT_TOKEN_FILE, then the configuration's]",
+    ),
+    click.option(
+        "--certificate-authority",
+        "authority",
+        type=_PATH,
+        help="PEM that vouches for its certificate.  [default: $NETBOOT_CERTIFICATE_AUTHORITY]",
+    ),
+)
 
 
 def api_command(function: Callable[..., None]) -> Callable[..., None]:
@@ -169,46 +213,9 @@ def api_command(function: Callable[..., None]) -> Callable[..., None]:
     return connection_options(output_option(with_exit_codes(function)))
 
 
-def segment(name: str) -> str:
-    """A name as one segment of a path.
-
-    Raises:
-        ApiError: it is none, so nothing has it; asked for, it would be another path.
-    """
-    if "/" in name or name in ("", ".", ".."):
-        raise ApiError(f"nothing has the name {name!r}", "names are of letters, digits, '-' and '.'", UNKNOWN)
-    return quote(name, safe="")
-
-
-def _token(path: Path) -> str:
-    try:
-        lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "is not text"
-        raise ApiError(
-            f"the token file {path} cannot be read: {why}",
-            "run as who may read it, or name your own with --token-file",
-            NOT_ALLOWED,
-        ) from None
-    tokens = [line for line in lines if line and not line.startswith("#")]
-    if not tokens or not tokens[0].isascii():
-        raise ApiError(f"the token file {path} holds no token", "ask the service's operator for one", NOT_ALLOWED)
-    return tokens[0]
-
-
 def _unreachable(client: Client, error: Exception) -> ApiError:
-    import requests
-
-    if isinstance(error, requests.exceptions.Timeout):
-        why = "it does not answer in time"
-    elif "Connection refused" in str(error):
-        why = "nothing listens there"
-    else:
-        cause: BaseException = error
-        while cause.__cause__ or cause.__context__:
-            cause = cause.__cause__ or cause.__context__ or cause
-        why = str(cause).split(": ", 1)[-1][:200]
-    remedy = f"is `netboot serve` running? The address is from {client.hint}"
+    why, remedy = why_not(error, client.server)
+    remedy = f"{f'{remedy}.' if remedy else 'is `netboot serve` running?'} The address is from {client.hint}"
     return ApiError(f"cannot reach the service at {client.server}: {why}", remedy, CANNOT_TELL)
 
 
@@ -225,7 +232,7 @@ def _refused(client: Client, answer: Any) -> click.ClickException:
     except (ValueError, KeyError, TypeError):
         return _not_netboot(client)
     field = str(error.get("field", ""))
-    if (option := _gives(field)) is not None:
+    if (option := option_of(field)) is not None:
         return click.BadParameter(message.removeprefix(f"{field}: "), click.get_current_context(), option)
     status: int = answer.status_code
     if status == 404:
@@ -237,12 +244,3 @@ def _refused(client: Client, answer: Any) -> click.ClickException:
     else:
         code = 1
     return ApiError(message, remedy, code)
-
-
-def _gives(field: str) -> click.Parameter | None:
-    """The option, or argument, by which the running command says a value of the API: the one of its name, as
-    `strategy.bake` is said by `--bake`."""
-    context = click.get_current_context(silent=True)
-    name = field.rpartition(".")[2]
-    options = context.command.params if context is not None else ()
-    return next((each for each in options if each.name in (name, SAID_BY.get(name))), None)

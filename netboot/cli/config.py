@@ -145,6 +145,36 @@ def join_certificate(config: Path | None, authority_key: Path | None, names: tup
     click.echo(f"{settings.join.certificate}: for {', '.join(certified)}")
 
 
+@group.command("management-certificate")
+@config_option
+@click.option(
+    "--authority-key", type=click.Path(path_type=Path), help="Default: beside management.tls.authority, *.key."
+)
+@click.option("--name", "names", multiple=True, help="A further host name or address; may be repeated.")
+def management_certificate(config: Path | None, authority_key: Path | None, names: tuple[str, ...]) -> None:
+    """Make the certificate of the operators' listener anew, signed by the site's authority, tls/ca.crt unless
+    management.tls.authority names another; the service takes it by itself.
+
+    It is for the host of management.url and the address of management.listen. A certificate of your own, by an
+    authority of your own, does as well: put it where management.tls says.
+
+    \b
+      netboot config management-certificate --name netboot.example
+    """
+    file = config_file(config)
+    management = find_config(file).management
+    if management.tls is None:
+        raise click.ClickException("netboot.yaml has no `management.tls`: add it, with `authority: tls/ca.crt`")
+    key = authority_key or (management.tls.authority or file.absolute().parent / "tls" / "ca.crt").with_suffix(".key")
+    try:
+        certified = joining.write_management_certificate(management, management.tls, key, names)
+    except OSError as error:
+        raise click.ClickException(f"{error.filename} cannot be used: {error.strerror}") from None
+    except ValueError as error:
+        raise click.ClickException(f"{key} cannot sign: {error}") from None
+    click.echo(f"{management.tls.certificate}: for {', '.join(certified)}")
+
+
 def _install_signed(config: Config, signature: Path) -> None:
     data, signed = _read(signature.with_suffix(".json")), _read(signature)
     trusted = KeyRing(config.keys).trusted()

@@ -12,7 +12,7 @@ import click
 from pydantic import ValidationError
 
 from images.store.store import Store
-from netboot.cli import archives, daemon_sets
+from netboot.cli import archives, daemon_sets, transport
 from netboot.cli.check import check_site
 from netboot.cli.diagnosis import Diagnosis, proofs, show, store, sum_up
 from netboot.cli.output import output_option
@@ -114,12 +114,15 @@ def _confinement(config: Config) -> Iterator[Diagnosis]:
 def _service(config: Config) -> Iterator[Diagnosis]:
     import requests
 
-    url = config.management.base_url
+    url, tls = config.management.base_url, config.management.tls
     try:
-        with requests.Session() as session:
-            session.trust_env = False
+        with transport.session(tls.authority if tls is not None else None) as session:
             answer = session.get(f"{url}/readyz", timeout=SERVICE_SECONDS, allow_redirects=False)
             readiness = Readiness.model_validate_json(answer.content)
+    except requests.exceptions.SSLError as error:
+        why, remedy = transport.why_not(error, url)
+        yield Diagnosis("service", "running", "refuse", f"the service at {url} is not believed: {why}", remedy)
+        return
     except requests.exceptions.ConnectionError:
         yield Diagnosis("service", "running", "refuse", f"nothing answers at {url}", "start it: `netboot serve`")
         return

@@ -16,6 +16,7 @@ from images.values.strict import Fault, FaultsError
 from netboot.authorities import read_authorities
 from netboot.cli.authority import new_certificate
 from netboot.config import Cluster, Config, Join
+from netboot.config_management import Management, Tls
 from netboot.lifecycle.errors import LifecycleError
 from netboot.machines.values import Inventory
 from netboot.stores.sealing import NONCES, SEALING, read_keys
@@ -40,6 +41,23 @@ def write_certificate(join: Join, authority_key: Path, extra: Iterable[str] = ()
     names = names_of(join, extra)
     certificate, key = new_certificate(join.authorities.read_bytes(), authority_key.read_bytes(), names)
     for path, data, mode in ((join.key, key, PRIVATE), (join.certificate, certificate, 0o644)):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        files.write(path, data, mode=mode)
+    return names
+
+
+def write_management_certificate(management: Management, tls: Tls, key: Path, extra: Iterable[str] = ()) -> list[str]:
+    """The same for the operators' listener: for the host of `url`, the address that is listened on, loopback, `extra`.
+
+    Raises:
+        ValueError, OSError, StoreError: as `write_certificate`.
+    """
+    host = urlsplit(management.url).hostname if management.url is not None else None
+    listened = ["localhost", "127.0.0.1", "::1"] if management.listen.wildcard else [management.listen.host]
+    names = list(dict.fromkeys([*([host] if host else []), *listened, *extra]))
+    authority = tls.authority or key.with_suffix(".crt")
+    certificate, new_key = new_certificate(authority.read_bytes(), key.read_bytes(), names)
+    for path, data, mode in ((tls.key, new_key, PRIVATE), (tls.certificate, certificate, 0o644)):
         path.parent.mkdir(parents=True, exist_ok=True)
         files.write(path, data, mode=mode)
     return names

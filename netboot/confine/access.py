@@ -15,6 +15,10 @@ HANDED: Mapping[str, frozenset[str]] = {
     "boot_id_key": frozenset({"boot", "join", "management"}),
     "proof_key": frozenset({"controllers"}),
     "management.token_file": frozenset({"management"}),
+    "management.tokens": frozenset({"management"}),
+    "management.tls.certificate": frozenset({"management"}),
+    "management.tls.key": frozenset({"management"}),
+    "management.tls.authority": frozenset(),
     "join.certificate": frozenset({"join"}),
     "join.key": frozenset({"join"}),
     "join.authorities": frozenset({"controllers"}),
@@ -52,6 +56,7 @@ _SHARED = {
     "enrolment.db": frozenset({"join", "management"}),
     "intents.db": frozenset({"management"}),
     "rollouts.db": frozenset({"management"}),
+    "audit.db": frozenset({"management"}),
 }
 """Databases of `data` that are written by kinds of which none owns them. Who lets machines in takes no hold off."""
 _JOURNALS = frozenset({"approver", "boot", "join", "nodes"})

@@ -16,6 +16,8 @@ LifecycleError
 ├── RolloutRefusedError        what is asked of a rollout cannot be, as it is now
 ├── TooOftenError              more than is written down for one boot, one address or all
 ├── NotAuthenticatedError      the operator's token is missing or wrong
+│   └── TokenExpiredError
+├── NotAllowedError            the operator's role does not suffice
 └── CannotTellError            right now; trying again is right
     ├── NotReadyError          nothing has been published yet
     ├── JournalUnavailableError
@@ -94,6 +96,14 @@ class RolloutRefusedError(LifecycleError):
 
 class NotAuthenticatedError(LifecycleError):
     """The operator's token is missing or wrong."""
+
+
+class TokenExpiredError(NotAuthenticatedError):
+    """The token was one of ours."""
+
+
+class NotAllowedError(LifecycleError):
+    """Who asks is known, and has not the role that this needs."""
 
 
 class CannotTellError(LifecycleError):

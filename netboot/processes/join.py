@@ -41,7 +41,7 @@ from netboot.web.join import preflight
 from netboot.web.join.app import Dependencies, create_app, readiness
 from netboot.web.join.limits import Buckets
 from netboot.web.join.server import JoinServer
-from netboot.web.join.tls import Certificate
+from netboot.web.tls import Certificate
 from tokens.sealed import Keyset
 
 REPORT_SECONDS = 3.0

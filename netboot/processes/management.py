@@ -15,6 +15,7 @@ from netboot.process import ProcessSpec
 from netboot.status import up_ms
 from netboot.stores import bootkey
 from netboot.stores.acceptance import Acceptance
+from netboot.stores.audit import SqliteAudit
 from netboot.stores.conditions import SqliteConditions
 from netboot.stores.drains import SqliteDrains
 from netboot.stores.freezes import SqliteFreezes
@@ -34,9 +35,11 @@ from netboot.web.dependencies import Dependencies
 from netboot.web.metrics import Now, exposition
 from netboot.web.probe import Probe
 from netboot.web.server import Server
-from netboot.web.tokens import TokenFile
+from netboot.web.tls import Certificate
+from netboot.web.tokens import Tokens
 from netboot.web.watch import MOST_WATCHERS
 
+RENEW = "netboot config management-certificate"
 STORE_SECONDS = 5.0
 """For which an operator's change waits for another writer of the store."""
 
@@ -44,7 +47,15 @@ STORE_SECONDS = 5.0
 def run(spec: ProcessSpec) -> None:
     """Serve until told to stop."""
     beats = spec.heartbeat(), spec.heartbeat("arbiter")
-    Server(spec.inherited(), lambda stopping: create_app(compose(spec.config, stopping)), spec.say_ready, beats).run()
+    tls = spec.config.management.tls
+    certificate = Certificate(tls.certificate, tls.key, RENEW) if tls is not None else None
+    Server(
+        spec.inherited(),
+        lambda stopping: create_app(compose(spec.config, stopping)),
+        spec.say_ready,
+        beats,
+        certificate=certificate,
+    ).run()
 
 
 def compose(config: Config, stopping: Callable[[], bool]) -> Dependencies:
@@ -70,7 +81,8 @@ def compose(config: Config, stopping: Callable[[], bool]) -> Dependencies:
         ),
         repository=repository,
         repository_writer=repository,
-        tokens=TokenFile(config.management.token_file),
+        tokens=Tokens(config.management.token_file, config.management.tokens, clock.now_ms),
+        audit=SqliteAudit(config.data / "audit.db"),
         clock=clock,
         inventory=config.inventory,
         declared=partial(read_inventory, config),

@@ -20,7 +20,7 @@ from netboot.kube.kubeconfig import named_files
 from netboot.lifecycle.errors import StateUnavailableError
 from netboot.listeners import SharedAddress, bind
 from netboot.process import Kind, ProcessSpec
-from netboot.stores import enrolment_schema, intents, rollouts
+from netboot.stores import audit, enrolment_schema, intents, rollouts
 from netboot.stores.bootkey import key_of
 from netboot.stores.lock import sole_instance
 from netboot.stores.status import wipe
@@ -43,6 +43,8 @@ def serve(config: Config, say: Callable[[str], None]) -> None:
     if config.boot_id_key is not None:
         key_of(config)  # one that is named is never made: refused now, and not by each boot server for ever
     config.data.mkdir(parents=True, exist_ok=True)
+    if config.management.exposed:
+        log.warning("operators' tokens cross a network unencrypted: `netboot config check` says what to do")
     with sole_instance(config.data / "lock"), _walls(config) as broker:
         wipe(config.data / "status")
         manager = Manager(os.environ)
@@ -156,6 +158,7 @@ def _shared(config: Config) -> Iterator[tuple[Path, Callable[[Path], sqlite3.Con
     yield config.data / "intents.db", intents.make, "intents"
     yield config.data / "enrolment.db", enrolment_schema.connect, "machines"
     yield config.data / "rollouts.db", rollouts.make, "rollouts"
+    yield config.data / "audit.db", audit.make, "audit"
 
 
 def _may(access: Access, path: Path) -> bool:

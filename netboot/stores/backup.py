@@ -28,7 +28,7 @@ from netboot.stores import bootkey, proofkey
 
 FORMAT = 1
 MANIFEST = "manifest.json"
-DATABASES = tuple(f"data/{name}.db" for name in ("state", "enrolment", "intents", "history", "rollouts"))
+DATABASES = tuple(f"data/{name}.db" for name in ("state", "enrolment", "intents", "history", "rollouts", "audit"))
 """Copied by SQLite itself, so that a service may run meanwhile."""
 PLAIN = r"[A-Za-z0-9_][A-Za-z0-9._-]{0,200}"
 
@@ -65,8 +65,10 @@ def places(config: Config, file: Path) -> dict[str, Path]:
         "data/intents.db": config.data / "intents.db",
         "data/history.db": config.data / "history.db",
         "data/rollouts.db": config.data / "rollouts.db",
+        "data/audit.db": config.data / "audit.db",
         "data/boot-id.key": bootkey.file_of(config),
         "file/management.token_file": config.management.token_file,
+        "file/management.tokens": config.management.tokens,
         "file/proof_key": config.proof_key,
     }
     if config.join is not None:

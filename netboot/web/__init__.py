@@ -5,6 +5,7 @@ from collections.abc import Callable
 from flask import Flask, Response, request
 
 from netboot.web import (
+    audits,
     boots,
     channels,
     delete_node,
@@ -26,6 +27,7 @@ from netboot.web import (
     readiness,
     remedies,
     request_ids,
+    roles,
     rollouts,
     watch,
 )
@@ -43,6 +45,7 @@ OPEN: tuple[tuple[str, str, Callable[..., Response]], ...] = (
 
 ROUTES: tuple[tuple[str, str, Callable[..., Response]], ...] = (
     *OPEN,
+    ("GET", "/v1/audit", audits.listed),
     ("GET", "/v1/machines", machines.listed),
     ("GET", "/v1/machines/<name>", machines.shown),
     ("GET", "/v1/machines/<name>/explain", machines.explained),
@@ -114,10 +117,11 @@ def create_app(dependencies: Dependencies) -> Flask:
     for method, path, view in ROUTES:
         app.add_url_rule(path, f"{method} {path}", view, methods=[method])
     app.before_request(_let_in)
+    app.after_request(operators.refused)
     return app
 
 
 def _let_in() -> None:
     unguarded = {path for _, path, _ in OPEN}
     if request.url_rule is not None and request.url_rule.rule not in unguarded:
-        operators.operator()
+        roles.require(operators.operator(), request.method, request.url_rule.rule)

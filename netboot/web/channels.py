@@ -4,9 +4,10 @@ import logging
 from collections.abc import Mapping
 from typing import Annotated
 
-from flask import Response, jsonify, request
+from flask import Response, jsonify
 from pydantic import StringConstraints
 
+from images.errors import ImageError
 from images.values.strict import Strict
 from netboot.lifecycle.channels import channel_states, declared, move
 from netboot.lifecycle.conditions import Judged
@@ -16,7 +17,8 @@ from netboot.lifecycle.rollout_store import Note
 from netboot.machines.inventory import declared_at
 from netboot.web import inputs, render
 from netboot.web.dependencies import dependencies
-from netboot.web.operators import operator
+from netboot.web.intents import MayBeWhy
+from netboot.web.operators import audit, operator
 
 log = logging.getLogger(__name__)
 
@@ -26,6 +28,7 @@ class Move(Strict):
     where machines of the channel are of another architecture, or a rollout is under way."""
 
     image: Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9.-]{0,63}$")]
+    reason: MayBeWhy = ""
     force: bool = False
     dry_run: bool = False
 
@@ -65,14 +68,25 @@ def moved(name: str) -> Response:
         kept = there is None
         ended.extend(there or ())
 
+    was = _set(name)
     writer = deps.repository_writer if not asked.dry_run else None
     state = move(snapshot, deps.repository, writer, name, asked.image, place, judged(), force=asked.force, first=first)
     if not asked.dry_run:
         kept = not _released(name, force=asked.force) or kept
-        fields = {"operator": operator().fingerprint, "peer": request.remote_addr, "channel": name}
-        log.info("channel moved", extra={"fields": fields | {"image": state.image}})
+        facts = {"channel": name, "image": state.image, "was": was, "ended_rollouts": ended}
+        after = {"image": state.image, "name": state.image_name}
+        audit("channel-set", facts, reason=asked.reason, before={"image": was}, after=after, changed=was != state.image)
     said = {"ended_rollouts": ended, "assignments_kept": kept, "dry_run": asked.dry_run}
     return jsonify(render.plain(state) | said)
+
+
+def _set(channel: str) -> str | None:
+    """What it points to; None: nothing, or nobody can read what, and setting it mends that."""
+    try:
+        return dependencies().repository.channel(channel)
+    except ImageError as error:
+        log.warning("channel %s: %s", channel, error)
+        return None
 
 
 def judged() -> Mapping[str, Judged]:

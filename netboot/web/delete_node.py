@@ -44,7 +44,9 @@ def delete_node(name: str) -> Response:
             nodes.delete(node.name, node.uid)
     if not body.dry_run:
         uid = node.uid if node is not None else ""
-        audit("delete-node", machine=name, node=machine.node_name, uid=uid, held=held, reason=body.reason)
+        facts = {"node": machine.node_name, "uid": uid, "held": held}
+        was = {"node": node.name, "uid": uid} if node is not None else None
+        audit("delete-node", facts, machine=name, reason=body.reason, before=was, changed=node is not None)
     answer = {"machine": name, "node": machine.node_name, "did": "deleted" if node is not None else "", "held": held}
     return jsonify(answer | {"dry_run": body.dry_run})
 

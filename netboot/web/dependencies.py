@@ -21,10 +21,11 @@ from netboot.lifecycle.rollout_store import RolloutStore
 from netboot.machines.values import Inventory
 from netboot.status import Condition
 from netboot.stores.acceptance import Acceptance
+from netboot.stores.audit import SqliteAudit
 from netboot.stores.live import LiveView
 from netboot.stores.signal import SaidSignal
 from netboot.stores.status import StatusFolder
-from netboot.web.tokens import TokenFile
+from netboot.web.tokens import Tokens
 
 EXTENSION = "netboot"
 
@@ -48,7 +49,8 @@ class Dependencies:
     """Why an image cannot be used, in words; None: it can, or would be fetched."""
     repository: ImageRepository
     repository_writer: ImageRepositoryWriter
-    tokens: TokenFile
+    tokens: Tokens
+    audit: SqliteAudit
     clock: Clock
     inventory: Path
     declared: Callable[[], Inventory]

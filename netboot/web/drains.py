@@ -74,7 +74,7 @@ def undrain(name: str) -> Response:
         words = f"by {who}{': ' if body.reason else ''}{body.reason}"
         stands = deps.drains.finish(stands.id, "taken-off", words, deps.clock.now_ms())
     if not body.dry_run:
-        audit("undrain", machine=name, reason=body.reason, changed=stands is not None)
+        audit("undrain", machine=name, reason=body.reason, before=stands, changed=stands is not None)
     did = "taken-off" if stands is not None else ""
     return _answer(name, "undrain", did, stands, dry_run=body.dry_run)
 
@@ -134,7 +134,9 @@ def _order(name: str, what: What) -> Response:
         change = decide(_standing(name), asked)
     else:
         change = deps.drains.order(asked)
-        audit(what, machine=name, reason=body.reason, deadline_ms=asked.deadline_ms, changed=change.did)
+        was = change.replaced if change.did else change.drain
+        facts = {"deadline_ms": asked.deadline_ms}
+        audit(what, facts, machine=name, reason=body.reason, before=was, after=change.drain, changed=change.did)
     return _answer(name, what, _did(change), change.drain, dry_run=body.dry_run)
 
 

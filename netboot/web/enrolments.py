@@ -86,7 +86,8 @@ def imported() -> Response:
         return faulty(error.faults)
     except OrdersRefusedError as error:
         return faulty([Fault(file, rows[number].line, "", str(why)) for number, why in error.refusals])
-    audit("import", machines=len(rows), changed=sum(bool(change.act) for change in changes), reason=reason)
+    enrolled = sum(bool(change.act) for change in changes)
+    audit("import", {"machines": len(rows), "enrolled": enrolled}, reason=reason, changed=bool(enrolled))
     return jsonify({"machines": len(rows), "enrolled": [change.record.machine for change in changes if change.act]})
 
 
@@ -162,13 +163,14 @@ def _do(name: str, order: Order, reason: str, *, declared: bool = False, dry_run
     if dry_run:
         view, did = deps.register.would_be(name, order, now)
         return _answer(name, view, did=did, dry_run=True)
+    was = deps.register.view(name, now)
     try:
         changes = deps.register.apply([(name, order)], Act(operator().who, reason), now)
     except OrdersRefusedError as error:
         raise error.refusals[0][1] from None
     view, did = deps.register.view(name, deps.clock.now_ms()), any(change.act for change in changes)
-    facts = {"machine": name, "state": view.state, "ek": view.ek_sha256 or "", "reason": reason}
-    audit(_ACTS[type(order)], **facts, changed=did)
+    facts = {"state": view.state, "ek": view.ek_sha256 or ""}
+    audit(_ACTS[type(order)], facts, machine=name, reason=reason, before=was, after=view, changed=did)
     return _answer(name, view, did=did, dry_run=False)
 
 

@@ -29,8 +29,9 @@ def frozen() -> Response:
     if body.dry_run:
         freeze, did = maintenance.frozen(deps.freezes.standing(now), asked)
     else:
+        was = deps.freezes.standing(now)
         freeze, did = deps.freezes.put(asked)
-        audit("freeze", reason=body.reason, until_ms=asked.until_ms, changed=bool(did))
+        audit("freeze", {"until_ms": asked.until_ms}, reason=body.reason, before=was, after=freeze, changed=bool(did))
     return _answer(did, dry_run=body.dry_run, concerned=freeze)
 
 
@@ -41,7 +42,7 @@ def ended() -> Response:
     now = deps.clock.now_ms()
     before = deps.freezes.standing(now) if body.dry_run else deps.freezes.end(now)
     if not body.dry_run:
-        audit("unfreeze", reason=body.reason, changed=before is not None)
+        audit("unfreeze", reason=body.reason, before=before, changed=before is not None)
     return _answer("taken-off" if before is not None else "", dry_run=body.dry_run, concerned=before)
 
 

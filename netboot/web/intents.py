@@ -170,10 +170,13 @@ def _do(name: str, act: str, order: Order, *, dry_run: bool) -> Response:
     if dry_run:
         change = decide(name, deps.intents.of(name, now), order, who, now)
     else:
+        was = _marks(deps.intents.of(name, now))
         change = deps.intents.order(name, order, who, now)
-        until = order.until_ms if isinstance(order, PutOn) else None
-        audit(act, machine=name, reason=order.reason, until_ms=until, changed=bool(change.act))
     standing = deps.intents.of(name, now)
+    if not dry_run:
+        after, did = _marks(standing), bool(change.act)
+        until = {"until_ms": order.until_ms if isinstance(order, PutOn) else None}
+        audit(act, until, machine=name, reason=order.reason, before=was, after=after, changed=did)
     return jsonify(
         {
             "machine": name,
@@ -210,6 +213,10 @@ _OVERRULED = {
 
 def _consequence(act: str, standing: Sequence[Intent]) -> str:
     return next((_OVERRULED[act, mark] for mark in marks_of(standing) if (act, mark) in _OVERRULED), _CONSEQUENCES[act])
+
+
+def _marks(standing: Sequence[Intent]) -> dict[str, object]:
+    return {"intents": [render.plain(each) for each in standing]}
 
 
 def _known(name: str) -> None:

@@ -61,7 +61,8 @@ def accepted() -> Response:
         raise InventoryChangedError(message)
     dependencies().acceptance.write(body.digest)
     removed = pending.removed
-    audit("accept-inventory", digest=body.digest, removed=removed, of=pending.of, reason=body.reason)
+    facts = {"digest": body.digest, "removed": removed, "of": pending.of}
+    audit("accept-inventory", facts, reason=body.reason, after={"accepted": body.digest})
     return jsonify({"accepted": body.digest, "removed": removed, "of": pending.of})
 
 

@@ -57,7 +57,7 @@ def _window(machine: Machine, body: NewToken, act: Act) -> Response:
     now = deps.clock.now_ms()
     until = now + body.window_seconds * 1000
     open_boot_window(deps.register, machine, window, until, act, now)
-    audit("boot-window", machine=machine.name, until_ms=until, reason=body.reason)
+    audit("boot-window", machine=machine.name, reason=body.reason, after={"until_ms": until})
     response = jsonify({"machine": machine.name, "window": {"kind": "boot", "until_ms": until}})
     response.status_code = 202
     return response
@@ -75,11 +75,12 @@ def _token(machine: Machine, body: NewToken, spki: str, act: Act) -> Response:
     except CordonedError as error:  # this process may hold a machine itself
         held = hold_of(error.cordon)
         deps.intents.order(machine.name, held, error.cordon.who, deps.clock.now_ms())
-        audit("hold", machine=machine.name, cordoned_by=error.cordon.who, reason=held.reason)
+        audit("hold", {"cordoned_by": error.cordon.who}, machine=machine.name, reason=held.reason)
         answer = issue_for_operator(_issuer(), deps.register, asked, new_window(), act, peer)
     token_id = answer.token.partition(".")[0]
-    facts = {"cluster": machine.cluster, "seconds": body.lifetime_seconds, "reason": body.reason}
-    audit("token", machine=machine.name, issued=token_id, **facts)
+    facts = {"issued": token_id, "cluster": machine.cluster, "seconds": body.lifetime_seconds}
+    after = {"id": token_id, "expires_ms": answer.expires_ms}
+    audit("token", facts, machine=machine.name, reason=body.reason, after=after)
     response = jsonify({"id": token_id, "machine": machine.name, **answer.model_dump(mode="json")})
     response.status_code = 201
     return response
@@ -116,7 +117,8 @@ def revoked(token_id: str) -> Response:
             problem = error
             continue
         if credential is not None:
-            audit("token-revoked", machine=credential.machine, cluster=credential.cluster, revoked=token_id)
+            facts = {"cluster": credential.cluster, "revoked": token_id}
+            audit("token-revoked", facts, machine=credential.machine, before={"id": token_id})
             return jsonify({"revoked": token_id, "machine": credential.machine, "cluster": credential.cluster})
     raise problem or NoSuchTokenError("no machine's Lease names a token of that id")
 

@@ -1,13 +1,20 @@
 """Who asks, and what they did: operators, by the bearer token that everything but health and metrics wants."""
 
 import logging
+from collections.abc import Mapping
+from typing import Any
 
-from flask import g, request
+from flask import Response, g, request
+from pydantic import BaseModel
 
+from netboot.lifecycle.errors import CannotTellError
+from netboot.stores.audit import Record
 from netboot.web.dependencies import dependencies
 from netboot.web.tokens import Operator
 
+Stood = BaseModel | Mapping[str, Any] | None
 log = logging.getLogger("netboot.audit")
+refusals = logging.getLogger("netboot.audit.refused")
 
 
 def operator() -> Operator:
@@ -24,8 +31,74 @@ def operator() -> Operator:
     return who
 
 
-def audit(act: str, **facts: object) -> None:
-    """One line of the log for each act that changes who may join, once it is done. No secret is in it."""
+def audit(
+    act: str,
+    facts: Mapping[str, object] | None = None,
+    *,
+    machine: str = "",
+    reason: str = "",
+    before: Stood = None,
+    after: Stood = None,
+    changed: bool = True,
+) -> None:
+    """The record of an act, once it is done: a line of the log, and kept. No secret is in it.
+
+    `before`, `after`: what the act concerns, as it was and as it is; None: there is nothing. `changed` False: it was so
+    already. `facts`: what else belongs to it.
+    """
+    result = "done" if changed else "unchanged"
+    _write(_record(act, machine, reason, result, facts or {}), before, after, refused=False)
+
+
+def refused(response: Response) -> Response:
+    """The same of an act of somebody we know that came to nothing; for `after_request`."""
+    if request.method in ("GET", "HEAD", "OPTIONS") or "operator" not in g or "audited" in g:
+        return response
+    if response.status_code in (400, 413, 415):  # nobody can tell what was meant: no act
+        return response
+    body = request.get_json(silent=True) if request.is_json else None
+    tried = isinstance(body, dict) and body.get("dry_run") is True
+    if response.status_code >= 400 and request.url_rule is not None and not tried:
+        said = response.get_json(silent=True) or {}
+        code = str(said.get("code") or said.get("error", {}).get("code") or response.status_code)
+        machine = str((request.view_args or {}).get("name", "")) if "/machines/" in request.url_rule.rule else ""
+        _write(
+            _record(f"{request.method} {request.url_rule.rule}", machine[:63], "", code, {}), None, None, refused=True
+        )
+    return response
+
+
+def _record(act: str, machine: str, reason: str, result: str, facts: Mapping[str, object]) -> Record:
     who = operator()
-    fields = {"act": act, "operator": who.who, "token": who.fingerprint, "peer": request.remote_addr, **facts}
-    log.info("audit", extra={"fields": fields})
+    return Record(
+        at_ms=dependencies().clock.now_ms(),
+        who=who.who,
+        role=who.role,
+        token=who.fingerprint,
+        peer=request.remote_addr or "",
+        request_id=g.request_id,
+        act=act,
+        machine=machine,
+        reason=reason,
+        result=result,
+        facts=dict(facts),
+    )
+
+
+def _plain(value: Stood) -> dict[str, Any] | None:
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    return dict(value) if value is not None else None
+
+
+def _write(record: Record, before: Stood, after: Stood, *, refused: bool) -> None:
+    g.setdefault("audited", True)
+    kept = record.model_copy(update={"before": _plain(before), "after": _plain(after)})
+    who = {"act": record.act, "operator": record.who, "role": record.role, "token": record.token}
+    about = {"peer": record.peer} | ({"machine": record.machine} if record.machine else {})
+    came = record.facts | {"reason": record.reason, "result": record.result, "changed": record.result == "done"}
+    (refusals if refused else log).info("audit", extra={"fields": who | about | came})
+    try:
+        dependencies().audit.write(kept, refused=refused)
+    except CannotTellError as error:  # it is done, and in the log
+        log.error("audit: %s is in this log alone: %s", record.act, error)  # noqa: TRY400 - the words are all there is

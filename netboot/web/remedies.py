@@ -89,9 +89,10 @@ def _ordered(act: str, *, stands: bool) -> Response:
         did = asked.changes(before)
         found = asked if did else before
     else:
+        before = deps.remedies.books(now).pause
         did = deps.remedies.pause(asked)
-        audit(f"remedies-{act}", reason=body.reason, changed=did)
         found = deps.remedies.books(now).pause
+        audit(f"remedies-{act}", reason=body.reason, before=before, after=found, changed=did)
     pause = render.plain(found) if found is not None else None
     return jsonify({"act": act, "did": did, "dry_run": body.dry_run, "pause": pause})
 

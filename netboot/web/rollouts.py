@@ -128,8 +128,8 @@ def started() -> Response:
     with suppress(ImageError, CannotTellError):  # the controllers do it too, in a moment
         present = {image.digest for image in deps.repository.images()}
         deps.repository_writer.keep("rollouts", sorted(deps.rollouts.images() & present))
-    what = {"rollout": rollout.number, "channel": rollout.channel, "image": rollout.image, "reason": body.reason}
-    audit("rollout-start", **what, over=over, control_plane=sorted(named))
+    about = {"rollout": rollout.number, "channel": rollout.channel, "over": over, "control_plane": sorted(named)}
+    audit("rollout-start", about, reason=body.reason, before={"image": base}, after={"image": rollout.image})
     return jsonify(_view(rollout, members) | {"dry_run": False})
 
 
@@ -159,6 +159,7 @@ def undo(number: int) -> Response:
 def _ordered(number: int, act: str) -> Response:
     inputs.only(())
     deps, body, who, did = dependencies(), inputs.parsed(Order), operator().who, False
+    was: dict[str, object] = {}
 
     def halted(rollout: Rollout, members: Members) -> tuple[Rollout, Members]:
         return paused(rollout, members, who)
@@ -168,6 +169,7 @@ def _ordered(number: int, act: str) -> Response:
     def note(before: Rollout, after: Rollout) -> Note | None:
         nonlocal did
         did = before != after
+        was.update(state=before.state, undoing=before.undoing)
         return Note(deps.clock.now_ms(), who, act, body.reason) if did else None
 
     if body.dry_run:
@@ -176,7 +178,9 @@ def _ordered(number: int, act: str) -> Response:
         note(before, rollout)
     else:
         rollout = deps.rollouts.change(number, acts[act], note)
-        audit(f"rollout-{act}", rollout=number, channel=rollout.channel, reason=body.reason)
+        facts = {"rollout": number, "channel": rollout.channel}
+        after = {"state": rollout.state, "undoing": rollout.undoing}
+        audit(f"rollout-{act}", facts, reason=body.reason, before=was, after=after, changed=did)
         members = deps.rollouts.members(number)
     return jsonify(_view(rollout, members) | {"act": act, "did": did, "dry_run": body.dry_run})
 

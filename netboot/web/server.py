@@ -15,6 +15,7 @@ from gunicorn.arbiter import Arbiter
 from gunicorn.workers import base
 
 from netboot.process import Heartbeat, end_with
+from netboot.web.tls import Certificate
 
 THREADS = 32
 """Four times as many as may watch: a watcher keeps one busy."""
@@ -97,9 +98,11 @@ class Server(BaseApplication):  # type: ignore[misc] # gunicorn brings no types
         ready: Callable[[], None],
         beats: tuple[Heartbeat, Heartbeat],
         threads: int = THREADS,
+        certificate: Certificate | None = None,
     ) -> None:
         self._listener, self._make, self._ready, self._threads = listener, make, ready, threads
         self._beat_worker, self._beat_arbiter = beats
+        self._certificate = certificate
         self._worker: Any = None
         bound_to_stall(listener)
         super().__init__()
@@ -122,6 +125,10 @@ class Server(BaseApplication):  # type: ignore[misc] # gunicorn brings no types
             "post_worker_init": self._serves,
         }.items():
             self.cfg.set(name, value)
+        if self._certificate is not None:
+            certificate = self._certificate
+            self.cfg.set("certfile", os.devnull)  # says that there is TLS; what it is made of the next line says
+            self.cfg.set("ssl_context", lambda _config, _default: certificate.context())  # for each connection anew
         files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         if files != resource.RLIM_INFINITY:  # further connections wait in the kernel's queue
             room = max(self._threads + 1, files - KEPT_FILES)

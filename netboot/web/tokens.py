@@ -1,17 +1,23 @@
-"""The operators' tokens: one a line in `management.token_file`, read again when the file changes.
+"""The tokens of the management API, of two files, both read again when they change.
 
-A comment just above a token is the name under which its acts are recorded.
+Those of `management.tokens` have a name, a role and an end. `management.token_file` has one a line, each of an admin; a
+comment just above a token is the name under which its acts are recorded.
 """
 
 import hashlib
 import hmac
 import stat
+from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from netboot import credentials
-from netboot.lifecycle.errors import NotAuthenticatedError, NoTokensError
+from netboot.lifecycle.errors import NotAuthenticatedError, NoTokensError, TokenExpiredError
+from netboot.lifecycle.roles import Role
 from netboot.reread import Reread
+from netboot.stores import access_tokens
+from netboot.stores.access_tokens import AccessToken
 
 SHORTEST = 16
 """Characters; a shorter line is not taken for a token."""
@@ -21,11 +27,12 @@ SHORTEST = 16
 class Operator:
     """Who asks. `fingerprint`: eight hexadecimal digits of the token's hash, for the log; it opens nothing.
 
-    `name`: of the comment line just above the token, where there is one.
+    `name`: of the token, where it has one.
     """
 
     fingerprint: str
     name: str = ""
+    role: Role = Role.ADMIN
 
     @property
     def who(self) -> str:
@@ -37,43 +44,74 @@ _Hash = tuple[bytes, str]
 """SHA-256 of a token, and the name of its operator."""
 
 
-class TokenFile:
-    """Several lines are several tokens, so that one can be replaced without a gap; `#` begins a comment."""
+class Tokens:
+    """Both files. Who takes one away takes its tokens back: neither stays in force without its file."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._file = Reread("operators' tokens", lambda: (path,), lambda: _read(path), NoTokensError)
+    def __init__(self, token_file: Path, tokens: Path, now_ms: Callable[[], int]) -> None:
+        self._paths, self._now_ms = (token_file, tokens), now_ms
+        self._plain = Reread("operators' tokens", lambda: (token_file,), lambda: _read(token_file), NoTokensError)
+        self._named = Reread("named tokens", lambda: (tokens,), lambda: access_tokens.read(tokens), NoTokensError)
 
     def __repr__(self) -> str:
-        return f"TokenFile({str(self._path)!r})"
+        return f"Tokens({str(self._paths[0])!r}, {str(self._paths[1])!r})"
 
     def operator(self, authorization: str | None) -> Operator:
         """Who sent this `Authorization` header.
 
         Raises:
-            NotAuthenticatedError: none, not a bearer token, or not one of ours.
-            NoTokensError: the file cannot be read or holds none.
+            NotAuthenticatedError: none, not a bearer token, or not one of ours. TokenExpiredError: it was one.
+            NoTokensError: a file that might have it cannot be read, or no token is known at all.
         """
-        hashes = self._file.strict()  # who takes the file away takes the tokens back
+        plain, named, problem = self._known()
         scheme, _, token = (authorization or "").strip().partition(" ")
         if scheme.lower() != "bearer" or not token.strip():
+            if problem is not None and not named and not plain:
+                raise problem
             raise NotAuthenticatedError("no bearer token was sent")
         hashed = hashlib.sha256(token.strip().encode()).digest()
-        matches = [(hmac.compare_digest(hashed, known), name) for known, name in hashes]  # all, whatever the first says
-        names = [name for same, name in matches if same]
-        if not names:
-            raise NotAuthenticatedError("the token is not one of this site's")
-        return Operator(hashed.hex()[:8], names[0])
+        found = [name for known, name in plain if hmac.compare_digest(hashed, known)]
+        ours = [each for each in named if hmac.compare_digest(hashed, bytes.fromhex(each.sha256))]
+        if ours:
+            return self._of(ours[0], hashed)
+        if found:
+            return Operator(hashed.hex()[:8], found[0])
+        if problem is not None:
+            raise problem
+        raise NotAuthenticatedError("the token is not one of this site's")
+
+    def _of(self, token: AccessToken, hashed: bytes) -> Operator:
+        if token.expires_ms <= self._now_ms():
+            when = datetime.fromtimestamp(token.expires_ms / 1000, UTC).isoformat(timespec="seconds")
+            raise TokenExpiredError(f"the token {token.name} expired at {when.replace('+00:00', 'Z')}")
+        return Operator(hashed.hex()[:8], token.name, token.role)
+
+    def _known(self) -> tuple[tuple[_Hash, ...], tuple[AccessToken, ...], NoTokensError | None]:
+        """Of both files, and why one that might have a token that is not among these cannot be read."""
+        problem: NoTokensError | None = None
+        plain, named = tuple[_Hash, ...](), tuple[AccessToken, ...]()
+        try:
+            named = self._named.strict()
+        except NoTokensError as error:
+            problem = error
+        try:
+            plain = self._plain.strict()
+        except NoTokensError as error:
+            if not (named and not self._paths[0].exists()):  # where there are named ones, the other file may be gone
+                problem = problem or error
+        return plain, named, problem
 
     def problem(self) -> str | None:
-        """Why nobody can be let in, or what is careless about the file; None: all is well."""
-        try:
-            self._file.strict()
-            mode = self._path.stat().st_mode
-        except (NoTokensError, OSError) as error:
-            return str(error)
-        if stat.S_IMODE(mode) & 0o077:
-            return f"{self._path} can be read by others than its owner; run `chmod 600 {self._path}`"
+        """Why somebody may not be let in, or what is careless about the files; None: all is well."""
+        problem = self._known()[2]
+        if problem is not None:
+            return str(problem)
+        for path in self._paths:
+            try:
+                mode = path.stat().st_mode
+            except OSError:
+                continue
+            if stat.S_IMODE(mode) & 0o077:
+                return f"{path} can be read by others than its owner; run `chmod 600 {path}`"
         return None
 
 

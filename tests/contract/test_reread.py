@@ -29,8 +29,8 @@ from netboot.lifecycle.errors import NotAuthenticatedError, NoTokensError, NotRe
 from netboot.stores.image_repository import StoreImageRepository
 from netboot.stores.live import LiveView
 from netboot.stores.sealing import sealing_keys
-from netboot.web.join.tls import Certificate
-from netboot.web.tokens import TokenFile
+from netboot.web import tokens
+from netboot.web.tls import Certificate
 from tests.sockets.boot_server import snapshot
 
 GOOD = 3
@@ -64,7 +64,7 @@ class Tokens(Reader):
         super().__init__(folder)
         self.tokens = [f"token-number-{number:06}" for number in range(GOOD)]
         self.contents = [f"{token}\n".encode() for token in self.tokens]
-        self.reader = TokenFile(self.path)
+        self.reader = tokens.Tokens(self.path, self.path.with_name("none"), lambda: 0)
 
     def value(self) -> Any:
         for number, token in enumerate(self.tokens):

@@ -29,6 +29,8 @@ from netboot.status.controllers import (
 )
 from netboot.status.supervisor import ProcessStatus, SupervisorStatus
 from netboot.stores.acceptance import Acceptance
+from netboot.stores.audit import SqliteAudit
+from netboot.stores.audit import make as make_audit
 from netboot.stores.conditions import JudgedFile, SqliteConditions
 from netboot.stores.drains import SqliteDrains
 from netboot.stores.freezes import SqliteFreezes
@@ -45,7 +47,7 @@ from netboot.stores.status import StatusFolder, write_status
 from netboot.web import create_app
 from netboot.web.dependencies import Dependencies
 from netboot.web.metrics import Now, exposition
-from netboot.web.tokens import TokenFile
+from netboot.web.tokens import Tokens
 from tests.enrolments import MemoryEnrolments
 from tests.intents import MemoryIntents
 from tests.kube_fake import FakeCluster
@@ -102,6 +104,7 @@ class Api:
         self.say(supervisor=SUPERVISOR, publisher=PUBLISHER, projection=PROJECTION, lifecycle=LIFECYCLE)
         self.say(rollouts=ROLLOUTS)
         make(self.config.data / "rollouts.db").close()
+        make_audit(self.config.data / "audit.db").close()
         self.rollouts = SqliteRollouts(self.config.data / "rollouts.db")
         self.kept = JudgedFile(self.config.data / "conditions.db")
         self.history = HistoryFile(self.config.data / "history.db")
@@ -172,7 +175,8 @@ class Api:
             ),
             repository=self.repository,
             repository_writer=self.repository,
-            tokens=TokenFile(self.config.management.token_file),
+            tokens=Tokens(self.config.management.token_file, self.config.management.tokens, Fixed().now_ms),
+            audit=SqliteAudit(self.config.data / "audit.db"),
             clock=Fixed(),
             inventory=self.config.inventory,
             declared=partial(read_inventory, self.config),

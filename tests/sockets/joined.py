@@ -28,7 +28,7 @@ from netboot.process import Heartbeat, end_with
 from netboot.processes.join import compose
 from netboot.web.join import door, preflight, server
 from netboot.web.join.app import create_app
-from netboot.web.join.tls import Certificate
+from netboot.web.tls import Certificate
 from tests.joining import AUTHORITIES
 from tests.kube_fake import FakeCluster
 

@@ -222,12 +222,22 @@ def test_moving_a_channel(api: Api, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
         said = api.put("/v1/channels/stable", {"image": first}).json
     assert (said["image"], said["image_name"], said["in_force"], said["machines"]) == (first, "tiny", None, 2)
-    audit = next(record for record in caplog.records if record.getMessage() == "channel moved")
-    assert audit.__dict__["fields"] == {
-        "operator": "9d913f87",
+    audit = next(record for record in caplog.records if record.getMessage() == "audit")
+    fields = audit.__dict__["fields"]
+    assert len(fields.pop("request")) == 16
+    assert fields == {
+        "act": "channel-set",
+        "operator": "token 9d913f87",
+        "role": "admin",
+        "token": "9d913f87",
         "peer": "127.0.0.1",
         "channel": "stable",
         "image": first,
+        "was": None,
+        "ended_rollouts": [],
+        "reason": "",
+        "result": "done",
+        "changed": True,
     }
     assert TOKEN not in caplog.text
     api.publisher.step()

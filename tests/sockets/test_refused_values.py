@@ -83,7 +83,7 @@ def test_a_value_that_no_option_says_is_named_as_the_service_does(
     api: Api, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As where service and command line are of two versions."""
-    monkeypatch.setattr("netboot.cli.client.SAID_BY", {})
+    monkeypatch.setattr("netboot.cli.outcomes.SAID_BY", {})
     ran = run(*_HOLD, "2023-11-14T22:14:59")
     words = "until_ms: the end must be in the future, and within 366 days"
     assert (ran.status, ran.err) == (1, f"Error: {words}\nRemedy: correct the request\n")

@@ -13,7 +13,7 @@ from functools import partial
 from netboot.addresses import plain_address
 from netboot.admission import Gate, Seat
 from netboot.connections import Limited, Shortage, hang_up
-from netboot.web.join.tls import Certificate
+from netboot.web.tls import Certificate
 
 sslproto.SSLProtocol.max_size = 16 * 1024
 """What asyncio takes off the wire at once, and keeps in zeroed memory for each connection: its own 256 KiB would be 256

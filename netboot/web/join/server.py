@@ -27,8 +27,8 @@ from netboot.connections import Connection, Limited, connection_of, connections_
 from netboot.join.messages import LONGEST_ATTEST
 from netboot.listeners import queued, take_no_more
 from netboot.web.join.door import Door
-from netboot.web.join.tls import Certificate
 from netboot.web.join.turns import Turns
+from netboot.web.tls import Certificate
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from netboot.join.preconditions import Connected
 from netboot.processes.join import compose
 from netboot.stores import enrolment_schema
 from netboot.web.join.app import create_app
-from netboot.web.join.tls import Certificate
+from netboot.web.tls import Certificate
 from tests import soft_tpm
 from tests.joining import AUTHORITIES, ENDPOINTS, pinned
 from tests.journeys import ROOT, Journey, listed

@@ -28,7 +28,7 @@ from netboot.web.join.preflight import (
     TRUSTED_SECONDS,
     CheckedClusters,
 )
-from netboot.web.join.tls import Certificate
+from netboot.web.tls import Certificate
 from tests.joining import NOW, Stage, boot_id, pinned
 from tests.processes import wait_for
 from tests.sockets.join_site import make_join_site

@@ -1,4 +1,4 @@
-"""The certificate of join's listener: read once, and again when its files changed."""
+"""The certificate of a listener: read once, and again when its files changed."""
 
 import ssl
 from pathlib import Path
@@ -11,10 +11,11 @@ from netboot.reread import Reread
 
 
 class Certificate:
-    """The certificate in force, with its key: files that change together, one after the other."""
+    """The certificate in force, with its key: files that change together, one after the other. `remedy`: what makes
+    them anew."""
 
-    def __init__(self, certificate: Path, key: Path) -> None:
-        self._paths = certificate, key
+    def __init__(self, certificate: Path, key: Path, remedy: str = "netboot config join-certificate") -> None:
+        self._paths, self._remedy = (certificate, key), remedy
         self._files = Reread("certificate", lambda: self._paths, self._read, StateUnavailableError)
 
     @property
@@ -47,6 +48,6 @@ class Certificate:
             why = error.strerror or error.reason if isinstance(error, ssl.SSLError) else error.strerror
             raise StateUnavailableError(
                 f"the certificate {self._paths[0]} and its key {self._paths[1]} cannot be used: {why}; "
-                "`netboot config join-certificate` makes them anew"
+                f"`{self._remedy}` makes them anew"
             ) from None
         return context, int(served.not_valid_after_utc.timestamp() * 1000)

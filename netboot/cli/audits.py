@@ -1,0 +1,53 @@
+"""`netboot audit`: who did what. Asks the running service."""
+
+import json
+from typing import Any
+
+import click
+
+from netboot.cli.client import Connection, api_command
+from netboot.cli.output import show
+from netboot.cli.times import moment
+
+
+@click.command()
+@click.option("--machine", help="Of this machine alone.")
+@click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="The newest so many.")
+@api_command
+def command(machine: str | None, limit: int, connection: Connection, output: str) -> None:
+    """List what people and programs did, the newest first: who, what, what was before and what came of it.
+
+    What was refused is among it. What netboot does by itself is in the log, and in the histories of what it concerns.
+
+    \b
+      netboot audit --machine gpu-001
+      netboot audit --output json | jq '.audit[] | select(.result == "not-allowed")'
+    """
+    listed = connection.open().get("/v1/audit", machine=machine, limit=limit)
+    rows = [
+        (
+            moment(each["at_ms"]),
+            f"{each['who']} ({each['role']})",
+            each["act"],
+            each["machine"],
+            _told(each["before"]),
+            _told(each["after"]),
+            each["reason"],
+            each["result"],
+        )
+        for each in listed["audit"]
+    ]
+    columns = ("at", "who", "act", "machine", "before", "after", "reason", "result")
+    show(output, listed, columns, rows, "nobody did anything yet")
+
+
+def _told(value: dict[str, Any] | None) -> str:
+    """Small values in words, of larger ones the beginning; `--output json` has all."""
+    if value is None:
+        return ""
+    text = ", ".join(f"{name} {_plain(each)}" for name, each in value.items() if each not in (None, "", []))
+    return text if len(text) <= 100 else f"{text[:99]}…"
+
+
+def _plain(value: object) -> str:
+    return value[:12] if isinstance(value, str) and len(value) == 64 else json.dumps(value).strip('"')

@@ -1,0 +1,144 @@
+"""`netboot context`: which service commands ask, by name."""
+
+from pathlib import Path
+
+import click
+from click.shell_completion import CompletionItem
+from pydantic import ValidationError
+
+from images.values.faults import first_fault
+from netboot.cli import contexts
+from netboot.cli.client import UNKNOWN, ApiError
+from netboot.cli.contexts import Context, Contexts, ContextsError
+from netboot.cli.output import output_option, show
+
+
+@click.group()
+def group() -> None:
+    """Services by name, for those who work with several, or from elsewhere than a site's folder.
+
+    The one in use goes before ./netboot.yaml; --config, --server, --context and their variables go before it.
+
+    \b
+    Example:
+      netboot context add fra --server https://netboot.fra.example:8081 --token-file ~/fra.token
+      netboot context use fra
+    """
+
+
+def complete(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Names of contexts, for a shell that completes them; none where the file cannot be used."""
+    try:
+        names = [each.name for each in contexts.read().contexts]
+    except ContextsError:
+        return []
+    return [CompletionItem(name) for name in sorted(names) if name.startswith(incomplete)]
+
+
+def _file(_context: click.Context, _option: click.Parameter, value: Path | None) -> Path | None:
+    return value.expanduser().absolute() if value is not None else None
+
+
+@group.command()
+@click.argument("name")
+@click.option("--server", required=True, help="Address of the management API, like https://netboot.example:8081.")
+@click.option(
+    "--token-file", type=click.Path(path_type=Path), callback=_file, help="File with the token; it is not copied."
+)
+@click.option(
+    "--certificate-authority",
+    type=click.Path(path_type=Path),
+    callback=_file,
+    help="PEM that vouches for its certificate.  [default: what the system trusts]",
+)
+@click.option("--proxy", help="By way of this HTTP proxy, like http://proxy.example:3128; TLS goes through it.")
+def add(name: str, server: str, token_file: Path | None, certificate_authority: Path | None, proxy: str | None) -> None:
+    """Add NAME, or replace it. The first that is added is in use.
+
+    \b
+      netboot context add fra --server https://192.0.2.10:8081 --token-file fra.token --certificate-authority fra-ca.crt
+    """
+    said = {
+        "name": name,
+        "server": server,
+        "token_file": token_file,
+        "certificate_authority": certificate_authority,
+        "proxy": proxy,
+    }
+    try:
+        made = Context.model_validate(said)
+    except ValidationError as error:
+        fault = first_fault(error)
+        raise click.BadParameter(fault.message, param_hint=fault.key or None) from None
+    for path in filter(None, (token_file, certificate_authority)):
+        if not path.is_file():
+            click.echo(f"WARNING: there is no file {path} yet", err=True)
+    there = contexts.read()
+    others = tuple(each for each in there.contexts if each.name != name)
+    _write(Contexts(current=there.current or name, contexts=(*others, made)))
+    click.echo(f"context {name} is {server}{', and in use' if (there.current or name) == name else ''}")
+
+
+@group.command()
+@click.argument("name", shell_complete=complete)
+def use(name: str) -> None:
+    """Use NAME from now on.
+
+    \b
+      netboot context use fra
+    """
+    there = contexts.read()
+    known(there, name)
+    _write(there.model_copy(update={"current": name}))
+    click.echo(f"context {name} is in use")
+
+
+@group.command("list")
+@output_option
+def list_(output: str) -> None:
+    """List contexts; an asterisk stands before the one in use.
+
+    \b
+      netboot context list
+    """
+    there = contexts.read()
+    rows = [
+        ("*" if each.name == there.current else "", each.name, each.server, each.token_file, each.certificate_authority)
+        for each in sorted(there.contexts, key=lambda each: each.name)
+    ]
+    columns = ("", "name", "server", "token", "authority")
+    show(output, there.model_dump(mode="json"), columns, rows, "no context: `netboot context add` makes one")
+
+
+@group.command()
+@click.argument("name", shell_complete=complete)
+def remove(name: str) -> None:
+    """Forget NAME; files that it names stay where they are.
+
+    \b
+      netboot context remove fra
+    """
+    there = contexts.read()
+    known(there, name)
+    rest = tuple(each for each in there.contexts if each.name != name)
+    _write(Contexts(current=there.current if there.current != name else None, contexts=rest))
+    click.echo(f"context {name} is forgotten{'; none is in use' if there.current == name else ''}")
+
+
+def known(there: Contexts, name: str) -> Context:
+    """The context of that name.
+
+    Raises:
+        ApiError: there is none.
+    """
+    context = there.named(name)
+    if context is None:
+        raise ApiError(f"no context has the name {name}", "see `netboot context list`", UNKNOWN)
+    return context
+
+
+def _write(there: Contexts) -> None:
+    try:
+        contexts.write(there)
+    except OSError as error:
+        raise click.ClickException(f"cannot write {contexts.file()}: {error.strerror}") from None

@@ -1,0 +1,93 @@
+"""The services that a person works with, by name, and which of them is in use: `~/.config/netboot/contexts.json`, 0600.
+
+As kubectl's contexts, with a file of its own for each person: where the site's configuration is not at hand, it says
+where the service is, with which token and by which authority.
+"""
+
+import json
+import os
+from pathlib import Path
+from typing import Annotated, Self
+
+import click
+from pydantic import StringConstraints, ValidationError, model_validator
+
+from images.values import files
+from images.values.faults import first_fault
+from images.values.strict import Strict
+from images.values.types import Name
+from netboot.addresses import Url
+
+MODE = 0o600
+
+
+class Context(Strict):
+    """One service. Paths are absolute."""
+
+    name: Name
+    server: Url
+    token_file: Path | None = None
+    certificate_authority: Path | None = None
+    """PEM, by which its certificate is believed; None: by what the system trusts."""
+    proxy: Annotated[str, StringConstraints(pattern=r"^https?://[^\s/@]+$")] | None = None
+    """By way of which it is asked, in TLS all the way."""
+
+    @model_validator(mode="after")
+    def _sound(self) -> Self:
+        if self.proxy is not None and not self.server.startswith("https://"):
+            raise ValueError("a proxy would read the token: the server must be https://")
+        return self
+
+
+class Contexts(Strict):
+    """All of them; `current`: which is in use."""
+
+    current: Name | None = None
+    contexts: tuple[Context, ...] = ()
+
+    def named(self, name: str) -> Context | None:
+        """The context of that name."""
+        return next((each for each in self.contexts if each.name == name), None)
+
+
+class ContextsError(click.ClickException):
+    """The file cannot be used; the words say why, and what to do."""
+
+
+def file() -> Path:
+    """Where they are kept, by the XDG Base Directory Specification."""
+    home = os.environ.get("XDG_CONFIG_HOME", "")
+    folder = Path(home) if Path(home).is_absolute() else Path.home() / ".config"
+    return folder / "netboot" / "contexts.json"
+
+
+def read() -> Contexts:
+    """What is kept; nothing where there is no file.
+
+    Raises:
+        ContextsError: it cannot be read, or is not what this program writes.
+    """
+    path = file()
+    try:
+        return Contexts.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        return Contexts()
+    except OSError as error:
+        raise ContextsError(f"{path} cannot be read: {error.strerror}") from None
+    except ValidationError as error:
+        fault = first_fault(error)
+        where = f"{fault.key}: " if fault.key else ""
+        message = f"{path} cannot be used: {where}{fault.message}; correct it, or remove it and add contexts anew"
+        raise ContextsError(message) from None
+
+
+def write(contexts: Contexts) -> None:
+    """Replace the file.
+
+    Raises:
+        images.errors.StoreError: it cannot be written. OSError: its folder cannot be made.
+    """
+    path = file()
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    text = json.dumps(contexts.model_dump(mode="json", exclude_none=True), indent=2)
+    files.write(path, text.encode() + b"\n", mode=MODE)

@@ -1,0 +1,113 @@
+"""The file of named tokens of the management API, `management.tokens`: hashes, never tokens.
+
+A token is 32 random bytes in base64 behind a prefix, so one SHA-256 of it is enough: nobody finds 256 bits by trying,
+and a slow hash, which protects passwords that people think of, would only make each request slow (NIST SP 800-63B-4,
+3.1.2.2: look-up secrets of at least 112 bits need no salted password hash).
+"""
+
+import fcntl
+import hashlib
+import json
+import os
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Self
+
+from pydantic import Field, StringConstraints, ValidationError, model_validator
+
+from images.values import files
+from images.values.faults import first_fault
+from images.values.strict import Strict
+from images.values.types import Sha256
+from netboot import credentials
+from netboot.lifecycle.errors import NoTokensError
+from netboot.lifecycle.roles import Role
+
+MODE = 0o600
+PREFIX = "netboot_"
+"""By which programs that look for secrets in texts can find one."""
+MOST = 1000
+TokenName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9.@_-]{0,61}[a-z0-9])?$")]
+"""Of a person or a program."""
+
+
+class AccessToken(Strict):
+    """What is kept of a token. `sha256`: of its text; `expires_ms`: from when on it is none any more."""
+
+    name: TokenName
+    role: Role
+    sha256: Sha256
+    created_ms: Annotated[int, Field(ge=0)]
+    expires_ms: Annotated[int, Field(ge=0)]
+
+
+class AccessTokens(Strict):
+    """The file."""
+
+    tokens: Annotated[tuple[AccessToken, ...], Field(max_length=MOST)] = ()
+
+    @model_validator(mode="after")
+    def _named_once(self) -> Self:
+        if len({each.name for each in self.tokens}) != len(self.tokens):
+            raise ValueError("two tokens have the same name")
+        return self
+
+
+def new_token() -> str:
+    """One that nobody can guess."""
+    return PREFIX + secrets.token_urlsafe(32)
+
+
+def hash_of(token: str) -> str:
+    """SHA-256 of its text, in hexadecimal."""
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def read(path: Path) -> tuple[AccessToken, ...]:
+    """The tokens of the file; none where there is no file.
+
+    Raises:
+        NoTokensError: it cannot be read, or is not what this program writes.
+    """
+    try:
+        text = credentials.read(path)
+    except FileNotFoundError:
+        return ()
+    except OSError as error:
+        raise NoTokensError(f"the file of tokens {path} cannot be read: {error.strerror}") from None
+    try:
+        return AccessTokens.model_validate_json(text).tokens
+    except ValidationError as error:
+        fault = first_fault(error)
+        where = f"{fault.key}: " if fault.key else ""
+        raise NoTokensError(
+            f"the file of tokens {path} cannot be used: {where}{fault.message}; restore it from a backup, or remove "
+            "it, which revokes all that are in it"
+        ) from None
+
+
+def change(path: Path, edit: Callable[[tuple[AccessToken, ...]], tuple[AccessToken, ...]]) -> None:
+    """Replace the tokens by what `edit` makes of them, one writer at a time; of mode 0600, and its folder's owner's.
+
+    Raises:
+        NoTokensError: as `read`. OSError, images.errors.StoreError: it cannot be written. What `edit` raises.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with _alone(path.parent):
+        tokens = AccessTokens(tokens=edit(read(path)))
+        files.write(path, json.dumps(tokens.model_dump(mode="json"), indent=2).encode() + b"\n", mode=MODE)
+        owner = path.parent.stat()
+        if os.geteuid() == 0:  # the service, which has an account of its own, is to read it
+            os.chown(path, owner.st_uid, owner.st_gid)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

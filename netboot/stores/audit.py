@@ -1,0 +1,102 @@
+"""Who did what, in `data/audit.db`: what the management API was asked to do, and what came of it.
+
+The supervisor makes the file when the service starts; the management server writes it. Bounded, the newest are kept;
+what was refused has a bound of its own, so that nobody who may do nothing pushes out what was done.
+"""
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+
+from images.values.strict import Strict
+from netboot.lifecycle.errors import StateUnavailableError
+from netboot.stores import shared_file
+
+MIGRATIONS = (
+    (
+        """CREATE TABLE audit (
+            id INTEGER PRIMARY KEY AUTOINCREMENT, at_ms INTEGER NOT NULL, refused INTEGER NOT NULL,
+            machine TEXT NOT NULL, body TEXT NOT NULL
+        )""",
+        "CREATE INDEX audit_of_machine ON audit (machine, id)",
+        "CREATE INDEX audit_refused ON audit (refused, id)",
+    ),
+)
+KEPT = {False: 100_000, True: 10_000}
+"""Acts, and what was refused; some 60 MB."""
+_FORGET = (
+    "DELETE FROM audit WHERE refused = ?1 AND id <= "
+    "(SELECT id FROM audit WHERE refused = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)"
+)
+
+
+class Record(Strict):
+    """One act. `token`: eight digits of its hash; `request`: its id; `machine`: "" where it is of none; `result`:
+    `done`, `unchanged` (it was so already), or why not, as the API's `error.code`; `facts`: what else belongs to it."""
+
+    at_ms: int
+    who: str
+    role: str
+    token: str
+    peer: str
+    request_id: str
+    act: str
+    machine: str = ""
+    reason: str = ""
+    before: dict[str, Any] | None = None
+    after: dict[str, Any] | None = None
+    result: str = "done"
+    facts: dict[str, Any] = Field(default_factory=dict)
+
+
+def make(path: Path) -> sqlite3.Connection:
+    """The file, made or brought up to date; whoever keeps it open keeps SQLite's files beside it.
+
+    Raises:
+        StateUnavailableError: it is newer than this program. sqlite3.Error, OSError.
+    """
+    return shared_file.connect(path, MIGRATIONS)
+
+
+class SqliteAudit:
+    """Safe for threads and processes. Opened anew each time."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def write(self, record: Record, *, refused: bool = False) -> None:
+        """It is on the disk when this returns. Raises StateUnavailableError."""
+        body = json.dumps(record.model_dump(mode="json", exclude={"at_ms", "machine"}), sort_keys=True, default=str)
+        with self._open("rw") as db:
+            db.execute("BEGIN IMMEDIATE")
+            insert = "INSERT INTO audit (at_ms, refused, machine, body) VALUES (?, ?, ?, ?)"
+            db.execute(insert, (record.at_ms, refused, record.machine, body))
+            db.execute(_FORGET, (refused, KEPT[refused]))
+            db.execute("COMMIT")
+
+    def records(self, machine: str | None, before: int | None, limit: int) -> list[tuple[int, Record]]:
+        """The newest first, with their numbers; `before`: older than the one of this number. Raises
+        StateUnavailableError."""
+        query = (
+            "SELECT id, at_ms, machine, body FROM audit WHERE (?1 IS NULL OR machine = ?1) AND (?2 IS NULL OR id < ?2) "
+            "ORDER BY id DESC LIMIT ?3"
+        )
+        with self._open("ro") as db:
+            rows = db.execute(query, (machine, before, limit)).fetchall()
+        return [(number, Record(at_ms=at, machine=name, **json.loads(body))) for number, at, name, body in rows]
+
+    @contextmanager
+    def _open(self, mode: Literal["ro", "rw"]) -> Iterator[sqlite3.Connection]:
+        uri = f"{self._path.absolute().as_uri()}?mode={mode}"
+        try:
+            with closing(sqlite3.connect(uri, uri=True, timeout=shared_file.BUSY_SECONDS, isolation_level=None)) as db:
+                db.execute("PRAGMA synchronous=FULL")
+                shared_file.known(self._path, db, len(MIGRATIONS))
+                yield db
+        except (sqlite3.Error, ValueError) as error:
+            raise StateUnavailableError(f"{self._path} cannot be used: {error}") from None

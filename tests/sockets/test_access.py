@@ -1,0 +1,166 @@
+"""Who may do what: roles of tokens over every route, their end, and the record of each act."""
+
+from pathlib import Path
+
+import pytest
+
+from netboot import web
+from netboot.lifecycle.roles import Role
+from netboot.stores import access_tokens
+from netboot.stores.access_tokens import AccessToken
+from tests.commands import Run
+from tests.sites import add_image
+from tests.sockets.api import NOW, Api
+
+ADMINS = {
+    ("POST", "/v1/inventory/accept"),
+    ("POST", "/v1/enrolments"),
+    ("POST", "/v1/machines/<name>/approve"),
+    ("POST", "/v1/machines/<name>/release"),
+    ("POST", "/v1/machines/<name>/replace"),
+    ("POST", "/v1/tokens"),
+    ("DELETE", "/v1/tokens/<token_id>"),
+}
+OPERATORS = {
+    ("PUT", "/v1/channels/<name>"),
+    ("POST", "/v1/rollouts"),
+    ("POST", "/v1/rollouts/<int:number>/pause"),
+    ("POST", "/v1/rollouts/<int:number>/resume"),
+    ("POST", "/v1/rollouts/<int:number>/undo"),
+    ("POST", "/v1/machines/<name>/enroll"),
+    ("POST", "/v1/machines/<name>/retire"),
+    ("POST", "/v1/freeze"),
+    ("POST", "/v1/unfreeze"),
+    ("POST", "/v1/machines/<name>/hold"),
+    ("POST", "/v1/machines/<name>/unhold"),
+    ("POST", "/v1/machines/<name>/quarantine"),
+    ("POST", "/v1/machines/<name>/readmit"),
+    ("POST", "/v1/machines/<name>/accept"),
+    ("POST", "/v1/machines/<name>/unaccept"),
+    ("POST", "/v1/machines/<name>/drain"),
+    ("POST", "/v1/machines/<name>/reboot"),
+    ("POST", "/v1/machines/<name>/undrain"),
+    ("POST", "/v1/machines/<name>/delete-node"),
+    ("POST", "/v1/remedies/pause"),
+    ("POST", "/v1/remedies/resume"),
+}
+
+
+@pytest.fixture
+def api(tmp_path: Path) -> Api:
+    return Api(tmp_path)
+
+
+def given(api: Api, name: str, role: Role, expires_ms: int = NOW + 1) -> str:
+    """A token of that role."""
+    text = access_tokens.new_token()
+    made = AccessToken(
+        name=name, role=role, sha256=access_tokens.hash_of(text), created_ms=NOW - 9, expires_ms=expires_ms
+    )
+    access_tokens.change(api.config.management.tokens, lambda tokens: (*tokens, made))
+    return text
+
+
+def test_every_route_as_every_role(api: Api) -> None:
+    closed = {(method, path) for method, path, _ in web.ROUTES if method != "GET"}
+    assert closed == OPERATORS | ADMINS, "say here, and in netboot/web/roles.py, who may do what is new"
+    tokens = {role: given(api, str(role), role) for role in Role}
+    for method, path, _ in web.ROUTES[len(web.OPEN) :]:
+        if path.endswith("/watch"):
+            continue
+        asked = path.replace("<int:number>", "1").replace("<name>", "none").replace("<boot>", "none")
+        for role, token in tokens.items():
+            needs = Role.ADMIN if (method, path) in ADMINS else Role.OPERATOR
+            may = method == "GET" or role.may(needs)
+            answer = api.client.open(asked, method=method, headers={"Authorization": f"Bearer {token}"})
+            assert (answer.status_code == 403) == (not may), (method, path, role)
+            if not may:
+                assert answer.get_json()["error"] == {
+                    "code": "not-allowed",
+                    "message": f"{method} {path} needs the role {needs}, and {role} has the role {role}",
+                    "remedy": "an admin of the service gives roles: `netboot access token create`",
+                }
+
+
+def test_a_token_ends_by_time_and_by_word_at_once(api: Api) -> None:
+    ended, good = given(api, "ended", Role.ADMIN, NOW), given(api, "good", Role.VIEWER)
+    assert api.get("/v1/channels", good).status_code == 200
+    answer = api.get("/v1/channels", ended)
+    assert (answer.status_code, answer.json["error"]["code"], answer.json["error"]["message"]) == (
+        401,
+        "token-expired",
+        "the token ended expired at 2023-11-14T22:15:00Z",
+    )
+    access_tokens.change(api.config.management.tokens, lambda tokens: tokens[:1])
+    assert api.get("/v1/channels", good).status_code == 401
+
+
+def test_the_file_of_before_may_go_where_there_are_named_tokens(api: Api) -> None:
+    good = given(api, "good", Role.VIEWER)
+    api.config.management.token_file.unlink()
+    assert api.get("/v1/channels", good).status_code == 200
+    assert api.get("/v1/channels").status_code == 401
+    assert api.get("/readyz").json["details"]["token"]["ok"] is True
+    file = api.config.management.tokens
+    assert (oct(file.stat().st_mode)[-3:], good in file.read_text()) == ("600", False)
+    file.write_text("{")
+    assert api.get("/v1/channels", good).status_code == 503, "it cannot be told, and that is not no"
+
+
+def test_acts_and_refusals_are_kept_with_before_and_after(api: Api) -> None:
+    first, second = add_image(api.config), add_image(api.config, name="other", salt="2")
+    for image in (first, second):
+        assert api.put("/v1/channels/stable", {"image": image, "reason": "trial"}).status_code == 200
+    assert api.put("/v1/channels/stable", {"image": first, "dry_run": True}).status_code == 200
+    viewer = {"Authorization": f"Bearer {given(api, 'carol', Role.VIEWER)}"}
+    assert api.client.post("/v1/machines/gpu-001/hold", json={"reason": "x"}, headers=viewer).status_code == 403
+    assert api.post("/v1/machines/gpu-001/hold", {"reason": "DIMM 4"}).status_code == 200
+    kept = api.get("/v1/audit").json["audit"]
+    assert [(one["act"], one["who"], one["role"], one["machine"], one["result"]) for one in kept] == [
+        ("hold", "token 9d913f87", "admin", "gpu-001", "done"),
+        ("POST /v1/machines/<name>/hold", "carol", "viewer", "gpu-001", "not-allowed"),
+        ("channel-set", "token 9d913f87", "admin", "", "done"),
+        ("channel-set", "token 9d913f87", "admin", "", "done"),
+    ]
+    assert (kept[2]["before"], kept[2]["after"]) == ({"image": first}, {"image": second, "name": "other"})
+    assert (kept[2]["reason"], len({one["request_id"] for one in kept})) == ("trial", 4)
+    assert (kept[0]["before"], kept[0]["after"]["intents"][0]["reason"]) == ({"intents": []}, "DIMM 4")
+    of_machine = api.get("/v1/audit?machine=gpu-001&limit=1").json
+    assert [one["act"] for one in of_machine["audit"]] == ["hold"]
+    older = api.get(f"/v1/audit?machine=gpu-001&before={of_machine['next']}").json
+    assert ([one["who"] for one in older["audit"]], older["next"]) == (["carol"], None)
+
+
+def test_what_cannot_be_written_down_is_done_and_in_the_log(api: Api, caplog: pytest.LogCaptureFixture) -> None:
+    (api.config.data / "audit.db").unlink()
+    assert api.post("/v1/machines/gpu-001/hold", {"reason": "DIMM 4"}).status_code == 200
+    assert "audit: hold is in this log alone: " in caplog.text
+    assert api.get("/v1/audit").status_code == 503
+
+
+def test_refusals_push_out_no_acts(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("netboot.stores.audit.KEPT", {False: 2, True: 2})
+    assert api.post("/v1/machines/gpu-001/hold", {"reason": "x"}).status_code == 200
+    for _ in range(4):
+        assert api.post("/v1/machines/none/hold", {"reason": "x"}).status_code == 404
+    results = [one["result"] for one in api.get("/v1/audit").json["audit"]]
+    assert results == ["no-such-machine", "no-such-machine", "done"]
+
+
+def test_the_command_line_makes_lists_and_revokes(api: Api, run: Run, tmp_path: Path) -> None:
+    config = ("--config", tmp_path / "site" / "netboot.yaml")
+    made = run("access", "token", "create", "alice", "--role", "viewer", "--ttl", "30d", *config)
+    assert (made.status, made.out.startswith("netboot_"), "alice is viewer until " in made.err) == (0, True, True)
+    assert api.get("/v1/channels", made.out.strip()).status_code == 200
+    again = run("access", "token", "create", "alice", "--role", "admin", *config)
+    assert (again.status, again.err) == (
+        1,
+        "Error: alice has a token already\nRemedy: choose another name, or `netboot access token revoke alice` first\n",
+    )
+    listed = run("access", "token", "list", "-o", "json", *config).json["tokens"]
+    assert [(one["name"], one["role"], one["expired"]) for one in listed] == [("alice", "viewer", False)]
+    assert run("access", "token", "revoke", "alice", *config).out == "the token of alice is revoked\n"
+    assert api.get("/v1/channels", made.out.strip()).status_code == 401
+    assert run("access", "token", "revoke", "alice", *config).status == 3
+    wrong = run("access", "token", "create", "bob", "--role", "viewer", "--ttl", "9000d", *config)
+    assert "a whole number and s, m, h or d, like 12h or 30d, from 1m to 366d" in wrong.err

@@ -1,0 +1,102 @@
+"""TLS of the operators' listener by a whole service: a private authority, a new certificate, what failures say."""
+
+import socket
+import ssl
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from netboot.cli.authority import new_authority, new_certificate
+from netboot.cli.client import ApiError, Client
+from netboot.config import load_config
+from tests.processes import wait_for
+from tests.sites import TOKEN, make_site
+from tests.sockets.service import Service, serving
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    root = tmp_path_factory.mktemp("site")
+    make_site(root, workers=1)
+    file = root / "netboot.yaml"
+    file.write_text(file.read_text() + "  tls: {authority: tls/ca.crt}\n")
+    (root / "tls").mkdir()
+    for name, pem in zip(("ca.crt", "ca.key"), new_authority("test"), strict=True):
+        (root / "tls" / name).write_bytes(pem)
+    certify(root, ["127.0.0.1"])
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("REQUESTS_CA_BUNDLE", str(root / "tls" / "ca.crt"))  # for what the suite itself asks
+        with serving(load_config(file), file) as service:
+            yield service
+
+
+def certify(root: Path, names: list[str], now: datetime | None = None) -> None:
+    folder = root / "tls"
+    pair = new_certificate((folder / "ca.crt").read_bytes(), (folder / "ca.key").read_bytes(), names, now)
+    for name, pem in zip(("management.crt", "management.key"), pair, strict=True):
+        (folder / name).write_bytes(pem)
+
+
+def client(service: Service, **others: object) -> Client:
+    said = {"authority": service.file.parent / "tls" / "ca.crt", "hint": "a test"} | others
+    return Client(service.management, TOKEN, **said)  # type: ignore[arg-type] # paths and texts
+
+
+def said(service: Service, **others: object) -> str:
+    with pytest.raises(ApiError) as refused:
+        client(service, **others).get("/v1/channels")
+    return str(refused.value)
+
+
+def test_with_a_private_authority(service: Service) -> None:
+    assert service.management.startswith("https://127.0.0.1:")
+    assert [each["name"] for each in client(service).get("/v1/channels")["channels"]] == ["stable"]
+
+
+def test_tls_is_of_1_2_and_newer(service: Service) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.set_ciphers("ALL:@SECLEVEL=0")
+    with pytest.deprecated_call():
+        context.minimum_version = ssl.TLSVersion.TLSv1
+        context.maximum_version = ssl.TLSVersion.TLSv1_1
+    listen = service.config.management.listen
+    with pytest.raises(ssl.SSLError), socket.create_connection(listen, 10) as raw, context.wrap_socket(raw):
+        pass
+
+
+def test_what_is_said_where_it_fails_and_that_a_new_certificate_is_taken(service: Service, tmp_path: Path) -> None:
+    url, root = service.management, service.file.parent
+    other, _ = new_authority("other")
+    (tmp_path / "other.crt").write_bytes(other)
+    assert said(service, authority=tmp_path / "other.crt") == (
+        f"cannot reach the service at {url}: its certificate is by an authority that is not known here\n"
+        "Remedy: name the authority that signed it: --certificate-authority, or `netboot context add`. "
+        "The address is from a test"
+    )
+    assert said(service, authority=tmp_path / "none.crt").startswith(f"there is no file of authorities {tmp_path}")
+    certify(root, ["192.0.2.1"])
+    wait_for(lambda: "for another name" in said(service), 20)
+    certify(root, ["127.0.0.1"])
+    wait_for(lambda: believed(service), 20)
+
+
+def believed(service: Service) -> bool:
+    try:
+        client(service).get("/v1/channels")
+    except ApiError:
+        return False
+    return True
+
+
+def test_plain_http_and_tls_where_the_other_is_spoken(service: Service) -> None:
+    plain = Client(service.management.replace("https:", "http:"), TOKEN, "a test")
+    with pytest.raises(ApiError) as refused:
+        plain.get("/v1/channels")
+    assert "where it speaks TLS, ask it as https://" in str(refused.value)
+    tls = Client(service.provisioning.replace("http:", "https:"), TOKEN, "a test")
+    with pytest.raises(ApiError) as refused:
+        tls.get("/v1/channels")
+    assert "it does not speak TLS" in str(refused.value)
