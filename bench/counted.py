@@ -54,10 +54,17 @@ class Audit:
 
     def __init__(self, cluster: Cluster) -> None:
         self._file = cluster.folder / "audit.log"
-        self._at = self._file.stat().st_size
+        now = self._file.stat()
+        self._inode, self._at = now.st_ino, now.st_size
 
     def writes(self) -> Counter[str]:
-        """Writes that were carried out since, by who and what: "netboot's nodes: patch nodes"."""
+        """Writes that were carried out since, by who and what: "netboot's nodes: patch nodes".
+
+        Raises:
+            BenchError: the API server began another file meanwhile, so that nobody can count.
+        """
+        if self._file.stat().st_ino != self._inode:
+            raise BenchError(f"{self._file.name} was rotated while its lines were counted")
         found = Counter[str]()
         with self._file.open("rb") as log:
             log.seek(self._at)

@@ -130,6 +130,7 @@ def _apiserver(ports: list[int], address: str) -> list[str]:
         "--kubelet-preferred-address-types=InternalIP",
         "--audit-policy-file=audit.yaml",
         "--audit-log-path=audit.log",
+        "--audit-log-maxsize=4096",  # MiB; left out it is turned at 100, and who counts in it begins at nothing
     ]
 
 

@@ -36,8 +36,9 @@ _FORGET = (
 
 
 class Record(Strict):
-    """One act. `token`: eight digits of its hash; `request`: its id; `machine`: "" where it is of none; `result`:
-    `done`, `unchanged` (it was so already), or why not, as the API's `error.code`; `facts`: what else belongs to it."""
+    """One act. `token`: eight digits of its hash; `request_id`: of the request; `machine`: "" where it is of none;
+    `result`: `done`, `unchanged` (it was so already), or why not, as the API's `error.code`; `facts`: what else belongs
+    to it."""
 
     at_ms: int
     who: str

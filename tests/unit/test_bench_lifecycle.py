@@ -11,6 +11,7 @@ import pytest
 import bench.__main__ as program
 from bench.counted import Audit, Etcd
 from bench.lifecycle import Lifecycle, described
+from bench.serving import BenchError
 from bench.spans import Span
 
 
@@ -55,6 +56,17 @@ def test_what_was_written_since_by_whom(tmp_path: Path) -> None:
     }
     log.write_text(before + lines + json.dumps(event(ours, "patch", "nodes")) + "\n")
     assert audit.writes() == {"netboot's nodes: patch nodes": 1}, "what was written in part is read when it is whole"
+
+
+def test_a_log_that_was_rotated_is_counted_by_nobody(tmp_path: Path) -> None:
+    log = tmp_path / "audit.log"
+    log.write_text("")
+    cluster: Any = SimpleNamespace(folder=tmp_path)
+    audit = Audit(cluster)
+    log.rename(tmp_path / "audit-2026-11-25.log")
+    log.write_text(json.dumps(event("system:node:n-1", "create", "nodes", 201)) + "\n")
+    with pytest.raises(BenchError, match=r"^audit\.log was rotated while its lines were counted$"):
+        audit.writes()
 
 
 def span(name: str, writes: Mapping[str, int]) -> Span:
