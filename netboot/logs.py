@@ -159,3 +159,11 @@ def set_up(process: str, kind: str, log: Log) -> None:
     root.setLevel(max(level, logging.INFO))
     for name in OURS:
         logging.getLogger(name).setLevel(level)
+    threading.excepthook = _thread_ended
+
+
+def _thread_ended(how: threading.ExceptHookArgs) -> None:
+    """As Python has it: not what ends a thread quietly. What it would print is many lines, as they are."""
+    if how.exc_value is not None and not isinstance(how.exc_value, SystemExit):
+        name = how.thread.name if how.thread is not None else "that is gone"
+        logging.getLogger(__name__).error("the thread %s ended by a defect", name, exc_info=how.exc_value)

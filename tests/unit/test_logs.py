@@ -167,3 +167,17 @@ def test_libraries_say_nothing_of_what_they_send_and_get() -> None:
         [sys.executable, "-c", program], env=environment(), capture_output=True, text=True, check=True, timeout=60
     )
     assert [each.partition(" level=")[2] for each in done.stderr.splitlines()] == ["debug process=join-0 msg=ours"]
+
+
+def test_a_thread_that_ends_by_a_defect_is_one_line_too() -> None:
+    program = (
+        "import threading; from netboot import logs; logs.set_up('join-0', 'join', logs.Log(format='json'));"
+        "thread = threading.Thread(target=lambda: int('\\x1b[31m'), name='renewals'); thread.start(); thread.join()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment(), capture_output=True, text=True, check=True, timeout=60
+    )
+    [said] = done.stderr.splitlines()
+    document = json.loads(said)
+    assert (document["level"], document["msg"]) == ("error", "the thread renewals ended by a defect")
+    assert "ValueError: invalid literal for int()" in document["error"]
