@@ -39,6 +39,8 @@ BATCH = 50
 TROUBLE_SECONDS = 30.0
 """Before a boot is looked at again that could not be read."""
 AGAIN = Backoff(first=1.0, longest=60.0)
+STUCK_SECONDS = 180.0
+"""Without an answer, or an end of a turn: longer than a collector that answers within its deadline can take."""
 
 
 class Position(Strict):
@@ -51,9 +53,10 @@ class Position(Strict):
 class Boots(Protocol):
     """What boots do. Both methods raise CannotTellError."""
 
-    def started(self, after: int | None, limit: int) -> tuple[int, int, list[str]]:
+    def started(self, after: int | None, limit: int) -> tuple[int, int, dict[str, float | None]]:
         """What came after that place of the feed: the place up to where this goes, how many entries, and the boots that
-        anything was reported or seen of. None: from now on."""
+        anything was reported or seen of, each with in how many seconds it may have ended; None: that is not known. No
+        place: from now on."""
         ...
 
     def ended(self, boot: str) -> tuple[BootTrace | None, float | None]:
@@ -86,14 +89,14 @@ class _Counts:
 
 
 class TracesController:
-    """In a thread of its own. `kept`: what was written down before; `keep` writes it down, and may raise OSError."""
+    """In a thread of its own. `kept`: what was written down before; `keep` writes it down, and says if it could."""
 
     def __init__(
         self,
         boots: Boots,
         collector: Collector,
         kept: Position | None,
-        keep: Callable[[Position], object],
+        keep: Callable[[Position], bool],
         clock: Clock,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -104,7 +107,9 @@ class TracesController:
         """Boot → when it is looked at next."""
         self._waiting: deque[BootTrace] = deque()
         self._counts, self._problem = _Counts(), ""
-        self._failures, self._again_at, self._kept_at = 0, 0.0, float("-inf")
+        self._failures, self._again_at, self._why = 0, 0.0, ""
+        self._kept, self._kept_at = kept, float("-inf")
+        self._moved_at = monotonic()
         self._lock, self._stopping = threading.Lock(), threading.Event()
         self._thread = threading.Thread(target=self._work, name="traces", daemon=True)
         where = collector.where
@@ -120,23 +125,22 @@ class TracesController:
     def step(self) -> None:
         """See what there is, and hand over what has ended."""
         problem, defect = "", None
-        try:
-            self._follow()
-            self._look()
-            self._send()
-        except CannotTellError as error:
-            problem = str(error)
-        except Exception as error:  # noqa: BLE001 - said with its traceback; traces are nothing that anybody waits for
-            problem, defect = DEFECT, error
+        for part in (self._follow, self._look, self._send):  # what cannot be read keeps nothing back that was read
+            try:
+                part()
+            except CannotTellError as error:
+                problem, defect = str(error), None
+            except Exception as error:  # noqa: BLE001 - said with its traceback; nobody waits for traces
+                problem, defect = DEFECT, error
         self._trouble.note(problem or None, defect)
         with self._lock:
-            self._problem = problem
+            self._problem, self._moved_at = problem, self._monotonic()
         self._remember()
 
     def status(self) -> TracesStatus:
         """For `/readyz` and metrics."""
         with self._lock:
-            problem, counts, waiting, open_ = self._problem, self._counts, len(self._waiting), len(self._open)
+            problem, counts, waiting, open_ = self._said(), self._counts, len(self._waiting), len(self._open)
             return TracesStatus(
                 at_ms=self._clock.now_ms(),
                 ok=not problem,
@@ -149,13 +153,20 @@ class TracesController:
                 failed=counts.failed,
             )
 
+    def _said(self) -> str:
+        still = self._monotonic() - self._moved_at
+        return f"nothing has moved for {int(still)} s" if still > STUCK_SECONDS else self._problem
+
     def _follow(self) -> None:
         for _ in range(MOST_PAGES):
             place, entries, boots = self._boots.started(self._feed, PAGE)
             now = self._monotonic()
             with self._lock:
                 self._feed = place
-                self._open |= dict.fromkeys((boot for boot in boots if boot not in self._open), now)
+                for boot, seconds in boots.items():
+                    at, known = now + (seconds or 0.0), self._open.get(boot)
+                    if known is None or (seconds is not None and at < known):
+                        self._open[boot] = at
                 while len(self._open) > MOST_OPEN:
                     self._open.pop(next(iter(self._open)))
                     self._counts.dropped += 1
@@ -179,6 +190,8 @@ class TracesController:
                     self._waiting.append(trace)
                 elif again is not None:
                     self._open[boot] = now + again
+                else:
+                    self._counts.dropped += 1
                 while len(self._waiting) > MOST_WAITING:
                     self._waiting.popleft()
                     self._counts.dropped += 1
@@ -186,15 +199,15 @@ class TracesController:
     def _send(self) -> None:
         while self._waiting and not self._stopping.is_set():
             if self._monotonic() < self._again_at:
-                raise CannotTellError(self._problem)
+                raise CannotTellError(self._why)
             batch = list(self._waiting)[:BATCH]
             try:
                 self._collector.export(batch)
             except RejectedError as error:
                 log.warning("%d boots are not exported: %s", len(batch), error)
                 self._settle(len(batch), rejected=True)
-            except CannotTellError:
-                self._failures += 1
+            except CannotTellError as error:
+                self._failures, self._why = self._failures + 1, str(error)
                 self._again_at = self._monotonic() + AGAIN.seconds(self._failures)
                 with self._lock:
                     self._counts.failed += 1
@@ -212,15 +225,20 @@ class TracesController:
                 self._waiting.popleft()
             self._counts.dropped += number if rejected else 0
             self._counts.exported += 0 if rejected else number
+            self._moved_at = self._monotonic()
 
-    def _remember(self) -> None:
+    def _remember(self, *, last: bool = False) -> None:
         """What is lost of it is exported twice, as the same trace, or not at all: no boot is worth an fsync."""
         now = self._monotonic()
-        if self._feed is not None and now - self._kept_at >= KEEP_SECONDS:
-            self._kept_at = now
-            self._keep(Position(feed=self._feed, boots=(*(each.boot for each in self._waiting), *self._open)))
+        if self._feed is None or (now - self._kept_at < KEEP_SECONDS and not last):
+            return
+        position = Position(feed=self._feed, boots=(*(each.boot for each in self._waiting), *self._open))
+        if position != self._kept:
+            self._kept = position if self._keep(position) else None
+        self._kept_at = now
 
     def _work(self) -> None:
         while not self._stopping.is_set():
             self.step()
             self._stopping.wait(LOOK_SECONDS)
+        self._remember(last=True)

@@ -30,14 +30,16 @@ class EndedBoots:
     def __init__(self, states: Seen, history: History, drains: Drains, clock: Clock) -> None:
         self._states, self._history, self._drains, self._clock = states, history, drains, clock
 
-    def started(self, after: int | None, limit: int) -> tuple[int, int, list[str]]:
+    def started(self, after: int | None, limit: int) -> tuple[int, int, dict[str, float | None]]:
         if after is None:
-            return max((entry.id for entry in self._states.feed(None, 1)), default=0), 0, []
+            return max((entry.id for entry in self._states.feed(None, 1)), default=0), 0, {}
         entries = self._states.feed(after, limit)
         if not entries:  # of a state that was lost entries begin anew
-            return min(after, max((entry.id for entry in self._states.feed(None, 1)), default=0)), 0, []
+            return min(after, max((entry.id for entry in self._states.feed(None, 1)), default=0)), 0, {}
         place = max(entry.id for entry in entries)
-        return place, len(entries), [entry.boot for entry in entries if entry.source is not Source.SERVED]
+        boots: dict[str, float | None] = {entry.boot: None for entry in entries if entry.source is not Source.SERVED}
+        ready = (entry.boot for entry in entries if entry.phase is Phase.READY)
+        return place, len(entries), boots | dict.fromkeys(ready, _READY_SECONDS)
 
     def ended(self, boot: str) -> tuple[BootTrace | None, float | None]:
         trace = self._states.boot(boot)
@@ -50,6 +52,8 @@ class EndedBoots:
         if served or later or now_ms - trace.last_ms >= QUIET_MS:
             orders = self._drains.of(trace.machine, _ORDERS) if before is not None else ()
             return boot_trace(trace, since_ms, before, orders), None
+        if since_ms is not None:
+            return None, min(_READY_SECONDS, (since_ms + SETTLE_MS - now_ms) / 1000)
         return None, _READY_SECONDS if trace.phase(Phase.READY) is not None else _SECONDS
 
 

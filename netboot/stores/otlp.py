@@ -3,6 +3,7 @@
 import os
 import re
 import stat
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
 from importlib.metadata import version
@@ -27,7 +28,7 @@ from netboot.lifecycle.errors import CannotTellError
 _VERSION = version("netboot")
 _REFUSED = (400, 413)
 """What is wrong with what was sent; any other status may be another when it is tried again."""
-_LARGEST_ANSWER, _LARGEST_FILE = 64 * 1024, 16 * 1024
+_LARGEST_ANSWER, _LARGEST_FILE, _BLOCK = 64 * 1024, 16 * 1024, 4096
 _NAME, _VALUE = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,63}", re.ASCII), re.compile(r"[ -~]{1,8192}")
 _OURS = frozenset({"host", "connection", "transfer-encoding", "accept-encoding", "expect"})
 
@@ -61,13 +62,18 @@ class OtlpCollector:
         _heed(*answered)
 
     def _answered(self, session: requests.Session, body: bytes, headers: dict[str, str]) -> tuple[int, bytes]:
-        seconds = self._place.deadline_seconds
+        seconds, begun = self._place.deadline_seconds, time.monotonic()
         sent = {**headers, "Content-Type": "application/x-protobuf", "Accept-Encoding": "identity"}
         try:
             url = f"{self._place.endpoint}/v1/traces"
             answer = session.post(url, body, headers=sent, timeout=seconds, allow_redirects=False, stream=True)
             with closing(answer):
-                return answer.status_code, answer.raw.read(_LARGEST_ANSWER)
+                data = bytearray()
+                while len(data) < _LARGEST_ANSWER and (block := answer.raw.read1(_BLOCK)):
+                    data += block  # what has come, so that who sends a byte at a time is late too
+                    if time.monotonic() - begun > seconds:
+                        raise CannotTellError(f"it did not answer within {seconds:g} s")
+                return answer.status_code, bytes(data)
         except requests.exceptions.SSLError as error:
             words = "its certificate is not believed" if unverified(error) else "TLS failed"
             raise CannotTellError(f"{words}: {root_cause(error)}; see traces.authority") from None

@@ -1,8 +1,13 @@
 """Boots as traces: what a trace says, who is exported when, and what becomes of what no collector takes."""
 
 import logging
+import socket
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
+from threading import Event, Thread
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -16,8 +21,10 @@ from netboot.controllers.traces import Position, TracesController
 from netboot.lifecycle.boot_spans import ROOT, BootTrace, Moment, RejectedError, boot_trace, span_id, trace_id
 from netboot.lifecycle.drains import Drain
 from netboot.lifecycle.errors import CannotTellError
-from netboot.lifecycle.phases import Phase
+from netboot.lifecycle.phases import Phase, source_of
+from netboot.lifecycle.state import FeedEntry
 from netboot.lifecycle.trace import Trace, apply
+from netboot.stores.boots_ended import EndedBoots
 from netboot.stores.otlp import OtlpCollector, read_headers
 from tests.otlp import receiving, rejecting, said
 from tests.records import IMAGE, START, boot_id, event, script
@@ -99,12 +106,14 @@ class World:
         self.got: list[str] = []
         self.now = 0.0
         self.kept: Position | None = None
+        self.writes, self.full = 0, False
+        self.soon: float | None = None
 
-    def started(self, after: int | None, limit: int) -> tuple[int, int, list[str]]:
+    def started(self, after: int | None, limit: int) -> tuple[int, int, dict[str, float | None]]:
         if after is None:
-            return len(self.begun), 0, []
+            return len(self.begun), 0, {}
         new = self.begun[after : after + limit]
-        return after + len(new), len(new), new
+        return after + len(new), len(new), dict.fromkeys(new, self.soon)
 
     def ended(self, boot: str) -> tuple[BootTrace | None, float | None]:
         if boot == "unreadable":
@@ -118,8 +127,9 @@ class World:
             raise self.problem
         self.got += [each.boot for each in boots]
 
-    def keep(self, position: Position) -> None:
-        self.kept = position
+    def keep(self, position: Position) -> bool:
+        self.kept, self.writes = position, self.writes + 1
+        return not self.full
 
     def controller(self) -> TracesController:
         return TracesController(self, self, self.kept, self.keep, Clock(), lambda: self.now)
@@ -188,6 +198,78 @@ def test_a_boot_that_cannot_be_read_keeps_no_other_back() -> None:
     assert controller.status().message == "traces do not go to the collector: boot unreadable cannot be read"
     controller.step()
     assert (world.got, controller.status().open) == (["a"], 1)
+
+
+def test_what_was_read_is_exported_also_while_nothing_more_can_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    controller = world.controller()
+    controller.step()
+    world.begun, world.done, world.problem = ["a"], {"a"}, CannotTellError("refused")
+    controller.step()
+    monkeypatch.setattr(world, "started", lambda *_: (_ for _ in ()).throw(CannotTellError("state.db is damaged")))
+    controller.step()
+    assert controller.status().message == "traces do not go to the collector: refused"
+    world.now, world.problem = 100, None
+    controller.step()
+    assert (world.got, controller.status().message) == (["a"], "traces do not go to the collector: state.db is damaged")
+
+
+def test_a_boot_that_was_forgotten_before_it_was_exported_is_counted() -> None:
+    world = World()
+    controller = world.controller()
+    controller.step()
+    world.begun = ["gone"]
+    controller.step()
+    assert (controller.status().open, controller.status().dropped) == (0, 1)
+
+
+def test_a_boot_that_became_ready_is_looked_at_sooner() -> None:
+    world = World()
+    controller = world.controller()
+    controller.step()
+    world.begun = ["a"]
+    controller.step()
+    world.begun, world.soon, world.done = ["a", "a"], 1.0, {"a"}
+    controller.step()
+    world.now = 1.0
+    controller.step()
+    assert world.got == ["a"], "before the five seconds are over after which it would have been"
+
+
+def test_what_did_not_change_is_not_written_again_but_what_could_not_be() -> None:
+    world = World()
+    controller = world.controller()
+    for world.now in (10, 20, 30):
+        controller.step()
+    assert world.writes == 1
+    world.begun, world.full = ["a"], True
+    for world.now in (40, 50):
+        controller.step()
+    assert world.writes == 3
+
+
+def test_a_stop_writes_down_how_far_it_came() -> None:
+    world = World()
+    controller = world.controller()
+    controller.step()
+    world.begun, world.done = ["a"], {"a"}
+    controller.step()
+    assert world.kept == Position(feed=0), "it was written a moment ago"
+    controller.start()
+    controller.stop()
+    assert world.kept == Position(feed=1)
+
+
+def test_a_turn_that_does_not_end_is_said() -> None:
+    world = World()
+    controller = world.controller()
+    controller.step()
+    world.now = 180
+    assert controller.status().ok
+    world.now = 190
+    assert controller.status().message == "traces do not go to the collector: nothing has moved for 190 s"
+    controller.step()
+    assert controller.status().message == "in order"
 
 
 def test_a_defect_of_one_batch_keeps_no_other_back() -> None:
@@ -262,6 +344,29 @@ def test_an_answer_that_is_no_yes(status: int, answer: bytes, words: str, kind: 
     assert len(receiver.asked) == 1
 
 
+def test_an_answer_that_comes_a_byte_at_a_time_is_late() -> None:
+    over = Event()
+
+    def trickle(listener: socket.socket) -> None:
+        connection, _ = listener.accept()
+        with connection, suppress(OSError):
+            connection.recv(65536)
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
+            while not over.wait(0.05):
+                connection.sendall(b"\n")
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = Thread(target=trickle, args=[listener], daemon=True)
+        thread.start()
+        place = Traces(endpoint=f"http://127.0.0.1:{listener.getsockname()[1]}", deadline_seconds=0.5)
+        try:
+            with pytest.raises(CannotTellError, match=r"^it did not answer within 0\.5 s$"):
+                OtlpCollector(place, "lab").export([boot_trace(booted(), None)])
+        finally:
+            over.set()
+            thread.join(60)
+
+
 @pytest.mark.parametrize(
     ("text", "mode", "words"),
     [
@@ -303,3 +408,22 @@ def test_headers_do_not_go_where_everybody_reads_them(tmp_path: Path) -> None:
     found = load_config(file).traces
     assert found is not None
     assert (found.headers_file, found.port) == (tmp_path / "site" / "secrets" / "h", 4318)
+
+
+def test_a_boot_is_looked_at_five_seconds_after_it_is_ready_and_again_as_it_has_been_in_service_for_five() -> None:
+    fed = [
+        FeedEntry(id=number, at_ms=AT, boot=BOOT, machine="gpu-001", phase=phase, source=source_of(phase))
+        for number, phase in enumerate((Phase.SCRIPT_SERVED, Phase.BOOTED, Phase.READY), 1)
+    ]
+    trace, seen = booted((Phase.READY, 9_000)), {BOOT: START - 4_000}
+    states = SimpleNamespace(
+        feed=lambda after, _limit: fed[after or 0 :], boot=lambda _: trace, boots=lambda *_: [trace]
+    )
+    history = SimpleNamespace(in_service=lambda _: seen)
+    ended = EndedBoots(cast(Any, states), cast(Any, history), cast(Any, None), Clock())
+    assert ended.started(0, 9) == (3, 3, {BOOT: 5.0})
+    fed.pop()
+    assert ended.started(0, 9) == (2, 2, {BOOT: None})
+    assert ended.ended(BOOT) == (None, 1.0)
+    seen[BOOT] = START - 5_000
+    assert ended.ended(BOOT)[0] == boot_trace(trace, START - 5_000)
