@@ -61,11 +61,14 @@ def refused(response: Response) -> Response:
     if response.status_code >= 400 and request.url_rule is not None and not tried:
         said = response.get_json(silent=True) or {}
         code = str(said.get("code") or said.get("error", {}).get("code") or response.status_code)
-        machine = str((request.view_args or {}).get("name", "")) if "/machines/" in request.url_rule.rule else ""
-        _write(
-            _record(f"{request.method} {request.url_rule.rule}", machine[:63], "", code, {}), None, None, refused=True
-        )
+        machine = _shown((request.view_args or {}).get("name", "")) if "/machines/" in request.url_rule.rule else ""
+        _write(_record(f"{request.method} {request.url_rule.rule}", machine, "", code, {}), None, None, refused=True)
     return response
+
+
+def _shown(name: str) -> str:
+    """What may be anything, as terminals may show it: no second line, no control characters."""
+    return "".join(c if c.isprintable() else "?" for c in name[:63])
 
 
 def _record(act: str, machine: str, reason: str, result: str, facts: Mapping[str, object]) -> Record:

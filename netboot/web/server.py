@@ -4,6 +4,7 @@ import logging
 import os
 import resource
 import socket
+import ssl
 import struct
 import sys
 from collections.abc import Callable
@@ -43,7 +44,7 @@ class Lines:
 
     def exception(self, message: str, *arguments: Any, **_keywords: Any) -> None:
         """A client that stalled is no failure of ours, and there may be many."""
-        if isinstance(sys.exc_info()[1], BlockingIOError):
+        if isinstance(sys.exc_info()[1], BlockingIOError | TimeoutError):
             log.info("a client that kept us waiting for %d s was let go", STALL_SECONDS)
         else:
             log.exception(message, *arguments)
@@ -83,6 +84,22 @@ class _InMemory:
 
 
 base.WorkerTmp = _InMemory
+
+
+class _Bounded(ssl.SSLSocket):
+    """A connection in TLS that waits no longer than one without it: `ssl` asks again, without an end, where a blocking
+    socket's own limit (`bound_to_stall`) has passed."""
+
+    def setblocking(self, flag: bool) -> None:
+        self.settimeout(None if flag else 0.0)
+
+    def settimeout(self, value: float | None) -> None:
+        super().settimeout(STALL_SECONDS if value is None else value)
+
+
+def _bounded(context: ssl.SSLContext) -> ssl.SSLContext:
+    context.sslsocket_class = _Bounded
+    return context
 
 
 class Server(BaseApplication):  # type: ignore[misc] # gunicorn brings no types
@@ -128,7 +145,7 @@ class Server(BaseApplication):  # type: ignore[misc] # gunicorn brings no types
         if self._certificate is not None:
             certificate = self._certificate
             self.cfg.set("certfile", os.devnull)  # says that there is TLS; what it is made of the next line says
-            self.cfg.set("ssl_context", lambda _config, _default: certificate.context())  # for each connection anew
+            self.cfg.set("ssl_context", lambda _config, _default: _bounded(certificate.context()))
         files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         if files != resource.RLIM_INFINITY:  # further connections wait in the kernel's queue
             room = max(self._threads + 1, files - KEPT_FILES)

@@ -131,6 +131,13 @@ def test_acts_and_refusals_are_kept_with_before_and_after(api: Api) -> None:
     assert ([one["who"] for one in older["audit"]], older["next"]) == (["carol"], None)
 
 
+def test_a_refused_name_forges_no_row_and_nothing_that_a_terminal_obeys(api: Api) -> None:
+    viewer = {"Authorization": f"Bearer {given(api, 'carol', Role.VIEWER)}"}
+    path = "/v1/machines/gpu-001%0A%1B]0;x%07%C2%9B31m/hold"
+    assert api.client.post(path, json={"reason": "x"}, headers=viewer).status_code == 403
+    assert [one["machine"] for one in api.get("/v1/audit").json["audit"]] == ["gpu-001??]0;x??31m"]
+
+
 def test_what_cannot_be_written_down_is_done_and_in_the_log(api: Api, caplog: pytest.LogCaptureFixture) -> None:
     (api.config.data / "audit.db").unlink()
     assert api.post("/v1/machines/gpu-001/hold", {"reason": "DIMM 4"}).status_code == 200

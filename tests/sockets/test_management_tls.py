@@ -91,6 +91,18 @@ def believed(service: Service) -> bool:
     return True
 
 
+def test_who_stalls_in_a_handshake_is_let_go(service: Service) -> None:
+    begun = [socket.create_connection(service.config.management.listen, 10) for _ in range(40)]  # more than threads
+    try:
+        for each in begun:
+            each.sendall(b"\x16\x03\x01\x02\x00")  # the head of a record that does not come
+        wait_for(lambda: believed(service), 60)
+    finally:
+        for each in begun:
+            each.close()
+    assert "Traceback" not in service.log
+
+
 def test_plain_http_and_tls_where_the_other_is_spoken(service: Service) -> None:
     plain = Client(service.management.replace("https:", "http:"), TOKEN, "a test")
     with pytest.raises(ApiError) as refused:
