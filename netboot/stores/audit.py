@@ -64,6 +64,13 @@ def make(path: Path) -> sqlite3.Connection:
     return shared_file.connect(path, MIGRATIONS)
 
 
+def _read(number: int, at_ms: int, machine: str, body: str) -> Record:
+    try:
+        return Record.model_validate({**json.loads(body), "at_ms": at_ms, "machine": machine})
+    except (ValueError, TypeError):
+        raise ValueError(f"its row {number} is damaged") from None
+
+
 class SqliteAudit:
     """Safe for threads and processes. Opened anew each time."""
 
@@ -89,7 +96,7 @@ class SqliteAudit:
         )
         with self._open("ro") as db:
             rows = db.execute(query, (machine, before, limit)).fetchall()
-        return [(number, Record(at_ms=at, machine=name, **json.loads(body))) for number, at, name, body in rows]
+            return [(number, _read(number, at, name, body)) for number, at, name, body in rows]
 
     @contextmanager
     def _open(self, mode: Literal["ro", "rw"]) -> Iterator[sqlite3.Connection]:

@@ -57,7 +57,7 @@ def refused(response: Response) -> Response:
     if response.status_code in (400, 413, 415):  # nobody can tell what was meant: no act
         return response
     body = request.get_json(silent=True) if request.is_json else None
-    tried = isinstance(body, dict) and body.get("dry_run") is True
+    tried = response.status_code != 403 and isinstance(body, dict) and body.get("dry_run") is True
     if response.status_code >= 400 and request.url_rule is not None and not tried:
         said = response.get_json(silent=True) or {}
         code = str(said.get("code") or said.get("error", {}).get("code") or response.status_code)

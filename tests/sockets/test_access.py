@@ -1,5 +1,7 @@
 """Who may do what: roles of tokens over every route, their end, and the record of each act."""
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -136,6 +138,22 @@ def test_a_refused_name_forges_no_row_and_nothing_that_a_terminal_obeys(api: Api
     path = "/v1/machines/gpu-001%0A%1B]0;x%07%C2%9B31m/hold"
     assert api.client.post(path, json={"reason": "x"}, headers=viewer).status_code == 403
     assert [one["machine"] for one in api.get("/v1/audit").json["audit"]] == ["gpu-001??]0;x??31m"]
+
+
+def test_who_says_dry_run_is_refused_no_less(api: Api) -> None:
+    viewer = {"Authorization": f"Bearer {given(api, 'carol', Role.VIEWER)}"}
+    said = api.client.post("/v1/machines/gpu-001/hold", json={"reason": "x", "dry_run": True}, headers=viewer)
+    assert said.status_code == 403
+    assert [one["result"] for one in api.get("/v1/audit").json["audit"]] == ["not-allowed"]
+
+
+def test_a_row_that_is_damaged_is_said(api: Api) -> None:
+    assert api.post("/v1/machines/gpu-001/hold", {"reason": "DIMM 4"}).status_code == 200
+    with closing(sqlite3.connect(api.config.data / "audit.db")) as db:
+        db.execute("UPDATE audit SET body = '{'")
+        db.commit()
+    said = api.get("/v1/audit")
+    assert (said.status_code, said.json["error"]["code"]) == (503, "state-unavailable")
 
 
 def test_what_cannot_be_written_down_is_done_and_in_the_log(api: Api, caplog: pytest.LogCaptureFixture) -> None:

@@ -224,7 +224,6 @@ def test_moving_a_channel(api: Api, caplog: pytest.LogCaptureFixture) -> None:
     assert (said["image"], said["image_name"], said["in_force"], said["machines"]) == (first, "tiny", None, 2)
     audit = next(record for record in caplog.records if record.getMessage() == "audit")
     fields = audit.__dict__["fields"]
-    assert len(fields.pop("request")) == 16
     assert fields == {
         "act": "channel-set",
         "operator": "token 9d913f87",

@@ -1,5 +1,6 @@
 """Enrolment, tokens and backup against `netboot serve`, whole: real processes, the real command line."""
 
+import shlex
 from pathlib import Path
 
 from images.store.store import Store
@@ -45,11 +46,13 @@ def test_an_operators_day(tmp_path: Path) -> None:
         said = netboot(service, "token", "list", status=1)
         assert "this service knows no cluster" in said
         audited = [line for line in service.log.splitlines() if " msg=audit " in line]
-        assert [line.split(" msg=audit ")[1].split()[:2] for line in audited] == [
-            ["act=enroll", "operator=alice"],
-            ["act=approve", "operator=alice"],
-            ["act=retire", "operator=alice"],
+        said_of = [dict(part.split("=", 1) for part in shlex.split(line)) for line in audited]
+        assert [(each["act"], each["operator"], each["machine"]) for each in said_of] == [
+            ("enroll", "alice", "gpu-001"),
+            ("approve", "alice", "gpu-001"),
+            ("retire", "alice", "gpu-001"),
         ]
+        assert len({each["request_id"] for each in said_of}) == 3
         assert TOKEN not in service.log
         assert service.stop() == 0
         netboot(service, "restore", str(backup), "--force")
