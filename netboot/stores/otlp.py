@@ -6,7 +6,7 @@ import stat
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import requests
@@ -25,7 +25,10 @@ from netboot.config_outside import Traces
 from netboot.lifecycle.boot_spans import ROOT, BootSpan, BootTrace, RejectedError, span_id, trace_id
 from netboot.lifecycle.errors import CannotTellError
 
-_VERSION = version("netboot")
+try:
+    _VERSION = version("netboot")
+except PackageNotFoundError:  # its files were copied, not installed
+    _VERSION = ""
 _REFUSED = (400, 413)
 """What is wrong with what was sent; any other status may be another when it is tried again."""
 _LARGEST_ANSWER, _LARGEST_FILE, _BLOCK = 64 * 1024, 16 * 1024, 4096

@@ -4,7 +4,7 @@ import json
 import platform
 from collections.abc import Iterator
 from functools import cache
-from importlib.metadata import distribution
+from importlib.metadata import PackageNotFoundError, distribution
 
 from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
@@ -19,8 +19,12 @@ what they have of them. `netboot_machine_info_listed` says so."""
 
 @cache
 def build() -> tuple[str, str, str]:
-    """Version, revision (the commit, where it was installed from git; PEP 610) and Python's version."""
-    installed = distribution("netboot")
+    """Version, revision (the commit, where it was installed from git; PEP 610) and Python's version. Empty where it
+    cannot be told: of files that were copied, not installed, nothing is known."""
+    try:
+        installed = distribution("netboot")
+    except PackageNotFoundError:
+        return "", "", platform.python_version()
     try:
         origin = json.loads(installed.read_text("direct_url.json") or "{}")
         revision = str(origin.get("vcs_info", {}).get("commit_id", ""))
