@@ -37,11 +37,11 @@ WorkingDirectory={INSIDE}
 Environment=PYTHONPATH={INSIDE}
 ExecStart=/opt/netboot/bin/python3 -m tests.boot.unit_inside /dev/ttyS1
 """
-WITHOUT_PORTS = {kind: {"connect other"} for kind in ("management", "join", "approver", "nodes", "pause")}
+WITHOUT_PORTS = {kind: {"connect other"} for kind in ("management", "join", "approver", "nodes", "pause", "traces")}
 """What Debian 12's Linux 6.1 leaves open beside the table: Landlock knows no ports before 6.7 …"""
 WITHOUT_SCOPES = {
     kind: {"signal neighbour", "signal supervisor", "abstract socket"} for kind in ("management", "join")
-} | {kind: {"abstract socket"} for kind in ("approver", "nodes", "fetcher", "pause")}
+} | {kind: {"abstract socket"} for kind in ("approver", "nodes", "fetcher", "pause", "traces")}
 """… nor signals and abstract sockets before 6.12."""
 HIDDEN = {"environ neighbour": "ENOENT", "environ supervisor": "ENOENT"}
 """The unit shows a process nothing of others in /proc."""
