@@ -23,6 +23,7 @@ packages=(
   docker-registry                                           # a real registry, to push to and pull from
   systemd-journal-remote openssh-client                     # what takes machines' journals; ways into them
   prometheus                                                # promtool, which reads the alert rules that we ship
+  chromium fonts-dejavu-core                                # the page, in a real browser
   wrk curl shellcheck
 )
 

@@ -20,6 +20,7 @@ from bench import (
     join,
     lifecycle,
     origins,
+    page,
     report,
     report_boot,
     report_images,
@@ -38,7 +39,7 @@ from bench.stats import Verdict
 
 PARTS = (
     *("scripts", "bytes", "abuse", "flood", "siege", "join"),
-    *("images", "scale", "origins", "boot", "lifecycle", "rollout"),
+    *("images", "scale", "origins", "boot", "lifecycle", "rollout", "page"),
 )
 ROOT = Path(__file__).resolve().parent.parent
 QUICK_NODES = 8
@@ -119,6 +120,8 @@ def _run(options: argparse.Namespace, console: Console, folder: Path) -> list[Ve
     verdicts += report_boot.boot_verdicts(found_boot) if found_boot else []
     found_rollouts = _rollouts(options, console, folder) if "rollout" in parts else None
     verdicts += rolling.verdicts(found_rollouts) if found_rollouts else []
+    found_page = _page(options, console, folder) if "page" in parts else None
+    verdicts += page.verdicts(found_page) if found_page else []
     report.print_verdicts(console, verdicts)
     if options.output == "json":
         judged = [{**asdict(verdict), "reached": verdict.reached} for verdict in verdicts]
@@ -134,6 +137,7 @@ def _run(options: argparse.Namespace, console: Console, folder: Path) -> list[Ve
             "boot": found_boot,
             "lifecycle": found_lifecycle,
             "rollout": found_rollouts,
+            "page": found_page,
         }
         whole |= {name: asdict(found) for name, found in more.items() if found}
         sys.stdout.write(json.dumps(whole, indent=2) + "\n")
@@ -180,6 +184,12 @@ def _rollouts(options: argparse.Namespace, console: Console, folder: Path) -> ro
     (folder / "rollout").mkdir()
     found = rolling.measure(folder / "rollout", ROOT / ".cache", options.nodes, quick=options.quick)
     console.print(rolling.described(found), "", highlight=False)
+    return found
+
+
+def _page(options: argparse.Namespace, console: Console, folder: Path) -> page.Pages:
+    found = page.measure(folder, options.rounds, quick=options.quick)
+    console.print(page.described(found), "", highlight=False)
     return found
 
 

@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from netboot.lifecycle.conditions import Judged, MachineCondition
 from netboot.lifecycle.errors import StateUnavailableError
+from netboot.lifecycle.glance import Glance, glance
 
 
 class MemoryJudged:
@@ -36,3 +37,6 @@ class MemoryJudged:
     def conditions(self, names: Sequence[str] | None = None) -> dict[str, tuple[MachineCondition, ...]]:
         wanted = self.kept if names is None else self.judged(names)
         return {name: each.conditions for name, each in wanted.items()}
+
+    def glances(self) -> dict[str, Glance]:
+        return {name: glance(each) for name, each in self.kept.items()}

@@ -64,12 +64,14 @@ def compose(config: Config, stopping: Callable[[], bool]) -> Dependencies:
     repository, history = open_image_repository(config, STORE_SECONDS), SqliteHistory(config.data / "history.db")
     register = open_register(config, lambda: live.view().snapshot.inventory)
     intents = SqliteIntents(config.data / "intents.db")
+    conditions = SqliteConditions(config.data / "conditions.db")
     status, clock = StatusFolder(config.data / "status"), SystemClock()
     return Dependencies(
         live=live,
         states=states,
         sightings=states,
-        conditions=SqliteConditions(config.data / "conditions.db"),
+        conditions=conditions,
+        glances=conditions,
         history=history,
         rollouts=SqliteRollouts(config.data / "rollouts.db"),
         unusable=partial(

@@ -6,17 +6,22 @@ damaged costs these, and no backup has it.
 
 import logging
 import sqlite3
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import threading
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from types import MappingProxyType
 
 from netboot.lifecycle.conditions import Judged, MachineCondition
 from netboot.lifecycle.errors import StateUnavailableError
+from netboot.lifecycle.glance import Glance, glance
 from netboot.stores.state_rows import lenient, why
 
 log = logging.getLogger(__name__)
 
 VERSION = 1
+JUST_NOW_NS = 100_000_000
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 """The file, not the disk (sqlite.org/rescode.html)."""
 _SCHEMA = (
@@ -32,11 +37,53 @@ class SqliteConditions:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._glancing = threading.Lock()
+        self._known: dict[str, tuple[int, Glance]] = {}
+        """With what the row was: its hash, which is shorter."""
+        self._glances: Mapping[str, Glance] = {}
+        self._seen: tuple[int, ...] | None = None
 
     def conditions(self, names: Sequence[str] | None = None) -> dict[str, tuple[MachineCondition, ...]]:
         return {name: judged.conditions for name, judged in self.judged(names).items()}
 
     def judged(self, names: Sequence[str] | None = None) -> dict[str, Judged]:
+        return {judged.machine: judged for judged in _parsed(self._rows(names))}
+
+    def glances(self) -> Mapping[str, Glance]:
+        with self._glancing:
+            seen = self._stat()
+            if seen is None or seen != self._seen:
+                known = {name: self._glance(name, body) for name, body in self._rows(None)}
+                there = {name: each for name, each in known.items() if each is not None}
+                if there != self._known:
+                    self._known = there
+                    self._glances = MappingProxyType({name: found for name, (_, found) in there.items()})
+                self._seen = seen
+            return self._glances
+
+    def _glance(self, name: str, body: str) -> tuple[int, Glance] | None:
+        known, now = self._known.get(name), hash(body)
+        if known is not None and known[0] == now:
+            return known
+        return next(((now, glance(each)) for each in _parsed([(name, body)])), None)
+
+    def _stat(self) -> tuple[int, ...] | None:
+        """What is another where anything was written since; None: that cannot be told, also of what was written just
+        now, for what is written in the same instant looks the same."""
+        found: list[int] = []
+        for path in (self._path, self._path.with_name(self._path.name + "-wal")):
+            try:
+                stat = path.stat()
+            except FileNotFoundError:
+                continue
+            except OSError:
+                return None
+            if time.time_ns() - stat.st_mtime_ns < JUST_NOW_NS:
+                return None
+            found += (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns)
+        return tuple(found)
+
+    def _rows(self, names: Sequence[str] | None) -> Sequence[tuple[str, str]]:
         if not self._path.exists():
             raise StateUnavailableError(f"{self._path} is not there yet: the controllers make it within a minute")
         try:
@@ -44,7 +91,7 @@ class SqliteConditions:
                 lenient(db)
                 if _version(db) != VERSION:
                     raise StateUnavailableError(f"{self._path} is of another version: the controllers make it anew")
-                return {judged.machine: judged for judged in _read(db, names)}
+                return _read(db, names)
         except sqlite3.Error as error:
             raise StateUnavailableError(f"{self._path} cannot be read: {error}") from None
 
@@ -60,7 +107,7 @@ class JudgedFile:
 
     def judged(self, names: Sequence[str]) -> dict[str, Judged]:
         with self._usable() as db:
-            return {judged.machine: judged for judged in _read(db, names)}
+            return {judged.machine: judged for judged in _parsed(_read(db, names))}
 
     def names(self) -> set[str]:
         with self._usable() as db:
@@ -157,13 +204,15 @@ def _version(db: sqlite3.Connection) -> int:
     return version
 
 
-def _read(db: sqlite3.Connection, names: Sequence[str] | None) -> Iterator[Judged]:
-    """A row that cannot be read is as if it were not there: its machine is judged anew, which replaces it."""
+def _read(db: sqlite3.Connection, names: Sequence[str] | None) -> list[tuple[str, str]]:
     if names is None:
-        rows = db.execute("SELECT machine, body FROM judged").fetchall()
-    else:
-        query = "SELECT machine, body FROM judged WHERE machine = ?"
-        rows = [row for name in names for row in db.execute(query, (name,))]
+        return db.execute("SELECT machine, body FROM judged").fetchall()
+    query = "SELECT machine, body FROM judged WHERE machine = ?"
+    return [row for name in names for row in db.execute(query, (name,))]
+
+
+def _parsed(rows: Iterable[tuple[str, str]]) -> Iterator[Judged]:
+    """A row that cannot be read is as if it were not there: its machine is judged anew, which replaces it."""
     for name, body in rows:
         try:
             yield Judged.model_validate_json(body)

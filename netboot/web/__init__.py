@@ -14,6 +14,7 @@ from netboot.web import (
     enrolments,
     errors,
     events,
+    fleet,
     freeze,
     images,
     intents,
@@ -23,6 +24,7 @@ from netboot.web import (
     metrics,
     node_health,
     operators,
+    page,
     proofs,
     readiness,
     remedies,
@@ -46,6 +48,8 @@ OPEN: tuple[tuple[str, str, Callable[..., Response]], ...] = (
 ROUTES: tuple[tuple[str, str, Callable[..., Response]], ...] = (
     *OPEN,
     ("GET", "/v1/audit", audits.listed),
+    ("GET", "/v1/fleet", fleet.summary),
+    ("GET", "/v1/fleet/machines", fleet.machines),
     ("GET", "/v1/machines", machines.listed),
     ("GET", "/v1/machines/<name>", machines.shown),
     ("GET", "/v1/machines/<name>/explain", machines.explained),
@@ -118,6 +122,7 @@ def create_app(dependencies: Dependencies) -> Flask:
         app.add_url_rule(path, f"{method} {path}", view, methods=[method])
     app.before_request(_let_in)
     app.after_request(operators.refused)
+    page.install(app, dependencies.clock.now_ms)
     return app
 
 

@@ -12,6 +12,7 @@ from netboot.join.issue import Issuer
 from netboot.join.register import Register
 from netboot.lifecycle.conditions import Conditions
 from netboot.lifecycle.drains import DrainStore
+from netboot.lifecycle.glance import Glances
 from netboot.lifecycle.history import History
 from netboot.lifecycle.image_repository import ImageRepository, ImageRepositoryWriter
 from netboot.lifecycle.intents import FreezeStore, IntentStore
@@ -43,6 +44,7 @@ class Dependencies:
     states: States
     sightings: Sightings
     conditions: Conditions
+    glances: Glances
     history: History
     rollouts: RolloutStore
     unusable: Callable[[str], str | None]

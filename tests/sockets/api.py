@@ -97,7 +97,9 @@ class Fixed:
 class Api:
     """`get`, `put` and `post` with the operator's token."""
 
-    def __init__(self, root: Path, *, inventory: str = INVENTORY, publish: bool = True, clusters: bool = True) -> None:
+    def __init__(
+        self, root: Path, *, inventory: str = INVENTORY, publish: bool = True, clusters: bool = True, places: int = 2
+    ) -> None:
         self.config = make_site(root / "site", inventory=inventory)
         self.config.data.mkdir()
         self.store, self.states = Store(self.config.store), MemoryStates()
@@ -113,7 +115,7 @@ class Api:
         self.stopping = False
         self.room: int | None = 2**40
         self.preflight: Callable[[], None] = lambda: None
-        self.watchers = threading.BoundedSemaphore(2)
+        self.watchers = threading.BoundedSemaphore(places)
         self.repository = StoreImageRepository(self.store, KeyRing(self.config.keys))
         self.publisher = SnapshotPublisher(self.config, self.repository, self.repository, self.states, Fixed())
         if publish:
@@ -159,12 +161,14 @@ class Api:
     def _dependencies(self) -> Dependencies:
         status = StatusFolder(self.config.data / "status")
         history = SqliteHistory(self.config.data / "history.db")
+        conditions = SqliteConditions(self.config.data / "conditions.db")
         now = Now(self.live, self.states, history, status, Fixed())
         return Dependencies(
             live=self.live,
             states=self.states,
             sightings=self.states,
-            conditions=SqliteConditions(self.config.data / "conditions.db"),
+            conditions=conditions,
+            glances=conditions,
             history=history,
             rollouts=self.rollouts,
             unusable=partial(

@@ -33,7 +33,10 @@ GONE = {
 """Parts of identifiers and of prose, in lower case; what to write in their place."""
 NAMES = {"Orders": "ProcessSpec", "Parts": "context", "Prompt": "prepared response", "Following": "reflector"}
 """Names of classes: in prose the same words are plain English."""
-SPARED = {Path(__file__).name, "LICENSE", "LICENSE.gitleaks", "gitleaks.toml"}
+SPARED = {Path(__file__).name, "LICENSE", "LICENSE.gitleaks", "gitleaks.toml"} | {
+    *("htmx.LICENSE", "htmx-sse.LICENSE", "htmx.min.js", "htmx-sse.min.js", "axe.min.js")
+}
+"""Others' words."""
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 

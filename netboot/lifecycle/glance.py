@@ -1,0 +1,106 @@
+"""How a machine is in one word, for whoever looks at thousands: made of its conditions alone. Pure."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import NamedTuple, Protocol
+
+from netboot.lifecycle.conditions import Judged, MachineCondition
+from netboot.lifecycle.reasons import ConditionType, Reason
+
+_T, _R = ConditionType, Reason
+
+
+class Word(StrEnum):
+    """In the order in which they want to be seen."""
+
+    LATE = "late"
+    """The deadline of its phase is past, or it boots again and again."""
+    ILL = "ill"
+    """It says that it failed, is lost, its Node is not Ready, or a health check failed."""
+    HELD = "held"
+    """Somebody keeps it from work: held, in quarantine, drained, cordoned."""
+    COMING = "coming"
+    """It boots, joins, or waits for its gate, within its deadline."""
+    IN_SERVICE = "in-service"
+    """It works; where it joins no cluster, it is up."""
+    OFF = "off"
+    """Nothing is awaited of it: never booted, disabled, retired."""
+    UNKNOWN = "unknown"
+    """It cannot be told: its Node is not seen, or it was not judged yet."""
+
+
+RANK: Mapping[Word, int] = {word: rank for rank, word in enumerate(Word)}
+
+
+class Glance(NamedTuple):
+    """A machine in one word, and the condition that says so. `step`: the furthest of the boot that counts, `boot`: its
+    id, `image`: what it was served; empty: not known. `reasons`: of all conditions, by their types."""
+
+    word: Word
+    condition: str = ""
+    reason: str = ""
+    message: str = ""
+    since_ms: int = 0
+    step: str = ""
+    boot: str = ""
+    image: str = ""
+    reasons: tuple[tuple[str, str], ...] = ()
+
+
+class Glances(Protocol):
+    """What was found of all machines, a word each, for reading."""
+
+    def glances(self) -> Mapping[str, Glance]:
+        """Of every machine that was judged; made anew only of those of which something else was found since, and the
+        same value where that is nothing.
+
+        Raises:
+            netboot.lifecycle.errors.StateUnavailableError: they cannot be read.
+        """
+        ...
+
+
+UNJUDGED = Glance(Word.UNKNOWN, message="it was not judged yet")
+
+RULES: tuple[tuple[Word, Mapping[ConditionType, frozenset[Reason]]], ...] = (
+    (Word.OFF, {_T.IN_SERVICE: frozenset({_R.RETIRED}), _T.BOOTED: frozenset({_R.DISABLED, _R.RETIRED})}),
+    (Word.LATE, {kind: frozenset({_R.STUCK, _R.BOOT_LOOP}) for kind in (_T.BOOTED, _T.JOINED)}),
+    (
+        Word.ILL,
+        {
+            _T.BOOTED: frozenset({_R.FAILED, _R.LOST}),
+            _T.JOINED: frozenset({_R.FAILED, _R.LOST}),
+            _T.HEALTHY: frozenset({_R.CHECKS_FAILED}),
+            _T.IN_SERVICE: frozenset({_R.NODE_NOT_READY}),
+        },
+    ),
+    (Word.HELD, {_T.IN_SERVICE: frozenset({_R.HELD, _R.QUARANTINED, _R.DRAINING, _R.CORDONED})}),
+    (
+        Word.COMING,
+        {
+            _T.BOOTED: frozenset({_R.BOOTING}),
+            _T.JOINED: frozenset({_R.JOINING}),
+            _T.IN_SERVICE: frozenset({_R.HEALTH_GATED}),
+        },
+    ),
+    (Word.OFF, {_T.BOOTED: frozenset({_R.NEVER_BOOTED})}),
+    (Word.IN_SERVICE, {_T.IN_SERVICE: frozenset({_R.IN_SERVICE, _R.NO_CLUSTER})}),
+)
+"""The first that holds, in this order; within one the first condition."""
+
+
+def glance(judged: Judged) -> Glance:
+    """How this machine is."""
+    by_type = {each.type: each for each in judged.conditions}
+    for word, wanted in RULES:
+        for kind, reasons in wanted.items():
+            if (found := by_type.get(kind)) is not None and found.reason in reasons:
+                return _of(word, found, judged)
+    told = by_type.get(_T.IN_SERVICE)
+    return _of(Word.UNKNOWN, told, judged) if told is not None else UNJUDGED
+
+
+def _of(word: Word, because: MachineCondition, judged: Judged) -> Glance:
+    reasons = tuple((str(each.type), str(each.reason)) for each in judged.conditions)
+    said = (str(because.type), str(because.reason), because.message, because.since_ms)
+    return Glance(word, *said, judged.step, judged.boot, judged.image, reasons)

@@ -1,0 +1,75 @@
+"""The page's requests to the API: whole ones in this process, so that nobody is let in or refused otherwise."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from flask import g, request
+from werkzeug.test import EnvironBuilder, run_wsgi_app
+
+Wsgi = Callable[..., Iterable[bytes]]
+"""An application of PEP 3333."""
+
+
+class ApiError(Exception):
+    """The API says no: `status`, and in words what is wrong and what to do."""
+
+    def __init__(self, status: int, said: Mapping[str, Any]) -> None:
+        self.status, self.code = status, str(said.get("code", ""))
+        self.message, self.remedy = str(said.get("message", "")), str(said.get("remedy", ""))
+        super().__init__(self.message)
+
+
+class Api:
+    """`app`: the API, without the page before it. The token is that of the session (`g.token`)."""
+
+    def __init__(self, app: Wsgi) -> None:
+        self._app = app
+
+    def get(self, path: str, **query: object) -> dict[str, Any]:
+        """What it answers; a value that is None or empty is not asked with.
+
+        Raises:
+            ApiError: it says no.
+        """
+        chunks, status, _ = run_wsgi_app(self._app, self._environ(path, query), buffered=True)
+        body = json.loads(b"".join(chunks))
+        if not status.startswith("2"):
+            raise ApiError(int(status[:3]), body.get("error", body))
+        assert isinstance(body, dict)
+        return body
+
+    def lines(self, path: str) -> Iterable[bytes]:
+        """What it tells line by line, for as long as it does; to be closed.
+
+        Raises:
+            ApiError: it says no.
+        """
+        chunks, status, _ = run_wsgi_app(self._app, self._environ(path, {}))
+        if not status.startswith("2"):
+            raise ApiError(int(status[:3]), json.loads(b"".join(chunks)).get("error", {}))
+        return chunks
+
+    def tried(self, token: str) -> bool:
+        """Whether the API knows this token.
+
+        Raises:
+            ApiError: it cannot tell right now.
+        """
+        g.token = token
+        try:
+            self.get("/v1/boots", limit=1)
+        except ApiError as error:
+            if error.status == 401:
+                return False
+            if error.code == "no-tokens":
+                raise
+        finally:
+            del g.token
+        return True
+
+    def _environ(self, path: str, query: Mapping[str, object]) -> dict[str, Any]:
+        asked = {name: str(value) for name, value in query.items() if value not in (None, "")}
+        headers = [("Authorization", f"Bearer {g.token}")]
+        of_client = {"REMOTE_ADDR": request.environ.get("REMOTE_ADDR", "")}
+        return EnvironBuilder(path, query_string=asked, headers=headers, environ_base=of_client).get_environ()

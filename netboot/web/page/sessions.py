@@ -1,0 +1,73 @@
+"""Who is at the page: sessions in memory, by ids that say nothing. The token is kept here, never in a browser."""
+
+import hashlib
+import hmac
+import secrets
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+IDLE_SECONDS = 12 * 3600
+"""An open page asks every few seconds, so that one on a wall stays."""
+LONGEST_SECONDS = 30 * 86_400
+MOST = 1_000
+"""Sessions; the one that was used longest ago makes room."""
+
+
+@dataclass(slots=True)
+class _Session:
+    token: str
+    began: float
+    used: float
+
+
+class Sessions:
+    """`now`: a clock in seconds that is never set. A restart of the process ends all of them.
+
+    Ids are looked up by their hashes, so that how long that takes says nothing of an id.
+    """
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._key = secrets.token_bytes(32)
+        self._lock = threading.Lock()
+        self._sessions: dict[bytes, _Session] = {}
+
+    def begin(self, token: str) -> str:
+        """The id of a new one, of 256 random bits."""
+        named, now = secrets.token_urlsafe(32), self._now()
+        with self._lock:
+            while len(self._sessions) >= MOST:
+                del self._sessions[min(self._sessions, key=lambda each: self._sessions[each].used)]
+            self._sessions[_hash(named)] = _Session(token, now, now)
+        return named
+
+    def token(self, named: str) -> str | None:
+        """The operator's token of that session; None: there is none, or not any more."""
+        now = self._now()
+        with self._lock:
+            session = self._sessions.get(_hash(named))
+            if session is None:
+                return None
+            if now - session.used > IDLE_SECONDS or now - session.began > LONGEST_SECONDS:
+                del self._sessions[_hash(named)]
+                return None
+            session.used = now
+            return session.token
+
+    def end(self, named: str) -> None:
+        """Nobody gets in with it any more."""
+        with self._lock:
+            self._sessions.pop(_hash(named), None)
+
+    def form_token(self, named: str) -> str:
+        """What a form of this session has to send with it: no other site can know it."""
+        return hmac.new(self._key, named.encode(), hashlib.sha256).hexdigest()
+
+    def fits(self, named: str, form_token: str) -> bool:
+        """Whether it is that; in constant time."""
+        return hmac.compare_digest(self.form_token(named).encode(), form_token.encode())
+
+
+def _hash(named: str) -> bytes:
+    return hashlib.sha256(named.encode()).digest()

@@ -1,0 +1,112 @@
+"""Racks and boots as shapes: where each thing is drawn, in numbers that templates write down. Pure."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from markupsafe import Markup
+
+from netboot.lifecycle.glance import Word
+
+COLUMNS = 16
+"""Machines beside each other in a rack that has more than so many."""
+CELL = 12
+RANKS: Mapping[str, int] = {word: rank for rank, word in enumerate(Word)}
+DOTTED = frozenset({Word.IN_SERVICE, Word.OFF})
+"""Words that are drawn as one line of dots for a whole run: most machines are these."""
+WIDE = 1000
+
+
+class Shape(NamedTuple):
+    """Machines as they stand. `svg`: of numbers and words of ours alone; `counts`: by word, the gravest first."""
+
+    svg: Markup
+    counts: Mapping[str, int]
+    worst: str
+
+
+class Drawn(NamedTuple):
+    """A rack."""
+
+    rack: str
+    machines: int
+    shape: Shape
+
+
+def racks(told: Sequence[Mapping[str, Any]]) -> list[Drawn]:
+    """The API's racks, each as wide as the widest."""
+    columns = min(COLUMNS, max((rack["machines"] for rack in told), default=1))
+    return [
+        Drawn(
+            rack["rack"], rack["machines"], _shape(tuple((run["word"], run["count"]) for run in rack["runs"]), columns)
+        )
+        for rack in told
+    ]
+
+
+@lru_cache(8192)
+def _shape(runs: tuple[tuple[str, int], ...], columns: int) -> Shape:
+    parts, counts, at = list[str](), Counter[str](), 0
+    for said, count in runs:
+        word, left = said if said in RANKS else Word.UNKNOWN, count
+        counts[word] += left
+        while left:
+            row, column = divmod(at, columns)
+            together = min(left, columns - column) if word in DOTTED else 1
+            parts.append(_part(word, column * CELL, row * CELL, together))
+            at, left = at + together, left - together
+    by_rank = dict(sorted(counts.items(), key=lambda item: RANKS[item[0]]))
+    size = f"{columns * CELL} {-(-max(at, 1) // columns) * CELL}"
+    svg = f'<svg viewBox="0 0 {size}" aria-hidden="true" focusable="false">{"".join(parts)}</svg>'
+    return Shape(Markup(svg), by_rank, next(iter(by_rank), Word.UNKNOWN))  # noqa: S704 - see Shape
+
+
+def _part(word: str, x: int, y: int, count: int) -> str:
+    if word in DOTTED:
+        return f'<path class="run w-{word}" d="M{x + 6} {y + 6}h{(count - 1) * CELL}.01"/>'
+    return f'<use class="w-{word}" href="#s-{word}" x="{x + 1}" y="{y + 1}" width="10" height="10"/>'
+
+
+def merged(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Neighbours that are alike as one run, as the API has racks."""
+    found: list[dict[str, Any]] = []
+    for run in runs:
+        if found and found[-1]["word"] == run["word"]:
+            found[-1]["count"] += run["count"]
+        else:
+            found.append(dict(run))
+    return found
+
+
+class Bar(NamedTuple):
+    """A part of a boot, from 0 to WIDE."""
+
+    step: str
+    until: str
+    ms: int
+    x: float
+    width: float
+    missing: Sequence[str]
+    longest: bool
+
+
+def waterfall(spans: Sequence[Mapping[str, Any]]) -> list[Bar]:
+    """The API's parts of a boot, drawn to scale."""
+    if not spans:
+        return []
+    begin, end = spans[0]["begin_ms"], max(part["end_ms"] for part in spans)
+    whole = max(end - begin, 1)
+    longest = max(part["end_ms"] - part["begin_ms"] for part in spans)
+    return [
+        Bar(
+            part["step"],
+            part["until"],
+            ms := part["end_ms"] - part["begin_ms"],
+            round((part["begin_ms"] - begin) * WIDE / whole, 1),
+            round(max(ms * WIDE / whole, 2), 1),
+            part["missing"],
+            ms == longest and ms > 0,
+        )
+        for part in spans
+    ]

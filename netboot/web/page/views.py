@@ -1,0 +1,111 @@
+"""What there is to see: each asks the API and hands its answer to a template."""
+
+from collections.abc import Callable
+from typing import Any, cast
+from urllib.parse import quote
+
+from flask import current_app, render_template, request
+
+from netboot.web.page import shapes
+from netboot.web.page.client import Api
+from netboot.web.page.words import MEMBERS
+
+PAGE = 50
+"""Machines on one page of a list."""
+RACKS = 400
+TOLD = ("failed", "skipped", "out", "assigned")
+"""Of a rollout's machines, in this order."""
+MOST_TOLD = 100
+EVENTS = 30
+FILTERS = ("word", "reason", "step", "rack", "image", "class", "text")
+
+
+def fleet() -> str:
+    """The fleet at a glance."""
+    told = _api().get("/v1/fleet")
+    drawn = shapes.racks(told["racks"][:RACKS])
+    return render_template("fleet.html", fleet=told, racks=drawn, left=len(told["racks"]) - len(drawn))
+
+
+def machines() -> str:
+    """A page of those that fit."""
+    asked = {name: request.args.get(name, "")[:200] for name in FILTERS}
+    number = request.args.get("page", "1")
+    page = int(number) if number.isascii() and number.isdigit() and len(number) < 6 else 1
+    offset = (max(page, 1) - 1) * PAGE
+    told = _api().get("/v1/fleet/machines", **asked, limit=PAGE, offset=offset)
+    pages = max(1, -(-told["of"] // PAGE))
+    return render_template("machines.html", told=told, asked=asked, page=max(page, 1), pages=pages)
+
+
+def machine(name: str) -> str:
+    """One machine."""
+    api, path = _api(), f"/v1/machines/{quote(name, safe='')}"
+    found, explained = api.get(path), api.get(f"{path}/explain")
+    events = api.get(f"{path}/events", limit=EVENTS)
+    at = api.get("/v1/fleet/machines", text=name, limit=1000)["machines"]
+    glance = next((each for each in at if each["name"] == name), None)
+    return render_template("machine.html", machine=found, explained=explained, events=events, glance=glance)
+
+
+def boot(boot: str) -> str:
+    """One boot, to scale."""
+    found = _api().get(f"/v1/boots/{quote(boot, safe='')}")
+    bars = shapes.waterfall(found["spans"])
+    return render_template("boot.html", boot=found, bars=bars, wide=shapes.WIDE)
+
+
+def rollouts() -> str:
+    """All of them."""
+    return render_template("rollouts.html", rollouts=_api().get("/v1/rollouts")["rollouts"])
+
+
+def rollout(number: int) -> str:
+    """One, with its machines: drawn all of them, told those that are under way or did not come back."""
+    found = _api().get(f"/v1/rollouts/{number}")
+    by_rack: dict[str, list[dict[str, Any]]] = {}
+    for member in found["members"]:
+        run = {"word": MEMBERS.get(member["state"], "unknown"), "first": member["machine"], "count": 1}
+        by_rack.setdefault(member["rack"], []).append(run)
+    told = [{"rack": rack, "machines": len(runs), "runs": shapes.merged(runs)} for rack, runs in by_rack.items()]
+    drawn = shapes.racks(told[:RACKS])
+    moving = [each for each in found["members"] if each["state"] in TOLD]
+    moving.sort(key=lambda each: TOLD.index(each["state"]))
+    shown = {"told": moving[:MOST_TOLD], "untold": len(moving) - MOST_TOLD}
+    return render_template("rollout.html", rollout=found, racks=drawn, **shown)
+
+
+def discovered() -> str:
+    """Who asked and may not boot."""
+    return render_template("discovered.html", found=_api().get("/v1/discovered", limit=200)["discovered"])
+
+
+def images() -> str:
+    """Channels, and what machines run."""
+    api = _api()
+    return render_template("images.html", channels=api.get("/v1/channels")["channels"], fleet=api.get("/v1/fleet"))
+
+
+def audit() -> str:
+    """Who did what, the newest first."""
+    api = _api()
+    before = request.args.get("before", "")
+    told = api.get("/v1/audit", machine=request.args.get("machine", ""), before=before, limit=PAGE)
+    return render_template("audit.html", told=told, machine=request.args.get("machine", ""))
+
+
+def _api() -> Api:
+    return cast("Api", current_app.extensions["netboot.page"])
+
+
+ROUTES: tuple[tuple[str, str, Callable[..., str]], ...] = (
+    ("/page/", "fleet", fleet),
+    ("/page/machines", "machines", machines),
+    ("/page/machines/<name>", "machine", machine),
+    ("/page/boots/<boot>", "boot", boot),
+    ("/page/rollouts", "rollouts", rollouts),
+    ("/page/rollouts/<int:number>", "rollout", rollout),
+    ("/page/discovered", "discovered", discovered),
+    ("/page/images", "images", images),
+    ("/page/audit", "audit", audit),
+)

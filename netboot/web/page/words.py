@@ -1,0 +1,124 @@
+"""How things are said on the page: words, shapes, spans of time. Pure."""
+
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from netboot.lifecycle.glance import Word
+from netboot.lifecycle.reasons import ConditionType
+
+
+class Said(NamedTuple):
+    """A word for people, with its shape: never colour alone. `shape`: of racks.svg's symbols in `_shapes.html`."""
+
+    text: str
+    sign: str
+
+
+WORDS: Mapping[str, Said] = {
+    Word.LATE: Said("late", "▲"),
+    Word.ILL: Said("ill", "✖"),
+    Word.HELD: Said("held", "◆"),
+    Word.COMING: Said("on its way", "▶"),
+    Word.IN_SERVICE: Said("in service", "●"),
+    Word.OFF: Said("off", "○"),
+    Word.UNKNOWN: Said("unknown", "?"),
+}
+MEANING: Mapping[str, str] = {
+    Word.LATE: "past its deadline, or it boots again and again",
+    Word.ILL: "failed, lost, its Node not Ready, or a check failed",
+    Word.HELD: "kept from work by somebody",
+    Word.COMING: "boots, joins or waits for its gate, in time",
+    Word.IN_SERVICE: "works",
+    Word.OFF: "never booted, disabled or retired",
+    Word.UNKNOWN: "cannot be told right now",
+}
+OF_STATUS: Mapping[str, Said] = {
+    "True": Said("True", "●"),
+    "False": Said("False", "✖"),
+    "Unknown": Said("Unknown", "?"),
+}
+OF_CHECK: Mapping[str, Said] = {
+    "pass": Said("pass", "●"),
+    "warn": Said("warn", "◆"),
+    "fail": Said("fail", "✖"),
+    "unknown": Said("unknown", "?"),
+}
+MEMBERS: Mapping[str, str] = {
+    "done": Word.IN_SERVICE,
+    "out": Word.COMING,
+    "assigned": Word.HELD,
+    "waiting": Word.OFF,
+    "failed": Word.ILL,
+    "skipped": Word.UNKNOWN,
+    "kept": Word.OFF,
+    "left": Word.OFF,
+}
+"""A rollout's states of machines, by the word whose colour and sign they have."""
+UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"))
+
+
+def span(ms: float) -> str:
+    """A span of time in its two largest units: `2h 5m`."""
+    seconds = max(0.0, ms / 1000)
+    if seconds < 10:
+        return f"{seconds:.1f}s"
+    left, parts = int(seconds), []
+    for size, unit in UNITS:
+        if left >= size:
+            parts.append(f"{left // size}{unit}")
+            left %= size
+    if left and seconds < 3_600:
+        parts.append(f"{left}s")
+    return " ".join(parts[:2])
+
+
+def moment(ms: int) -> str:
+    """RFC 3339 in UTC, for machines and titles."""
+    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def moment_ms(text: str) -> int:
+    """The same back, as conditions have it."""
+    return int(datetime.fromisoformat(text).timestamp() * 1000)
+
+
+def grouped(number: int) -> str:
+    """Digits in groups of three, by a narrow space that does not break."""
+    return f"{number:,}".replace(",", "\u202f")
+
+
+def short(digest: str) -> str:
+    """The beginning of a digest or id, as commands take it."""
+    return digest[:12]
+
+
+def spaced(words: str) -> str:
+    """`NodeRegistered` as `Node registered`, where people read; programs see the word itself."""
+    parts = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+", words)
+    return " ".join([parts[0], *(part if part.isupper() else part.lower() for part in parts[1:])]) if parts else words
+
+
+def without_boot(message: str) -> str:
+    """Without the id with which sentences about a boot begin: in lists the machine stands beside it."""
+    return re.sub(r"^boot [0-9a-f-]{36}[:,]? ", "", message)
+
+
+FILTERS: Mapping[str, Callable[..., Any]] = {
+    "span": span,
+    "moment": moment,
+    "moment_ms": moment_ms,
+    "grouped": grouped,
+    "short": short,
+    "spaced": spaced,
+    "without_boot": without_boot,
+}
+GLOBALS: Mapping[str, Any] = {
+    "WORDS": WORDS,
+    "TYPES": tuple(ConditionType),
+    "MEANING": MEANING,
+    "OF_STATUS": OF_STATUS,
+    "OF_CHECK": OF_CHECK,
+    "MEMBERS": MEMBERS,
+}

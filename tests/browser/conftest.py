@@ -1,0 +1,63 @@
+"""A browser, and a page that somebody is logged in to; whatever its console says is a failure."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from tests.browser.world import World
+from tests.sites import TOKEN
+from tests.sockets.served import served
+
+CHROMIUM = "/usr/bin/chromium"
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    return World(tmp_path_factory.mktemp("world"))
+
+
+@pytest.fixture(scope="session")
+def address(world: World) -> Iterator[str]:
+    with served(world.api) as address:
+        yield address
+
+
+@pytest.fixture
+def page(browser: Browser, address: str) -> Iterator[Page]:
+    """Logged in, at the fleet."""
+    with browser.new_context(base_url=address) as context:
+        page = context.new_page()
+        said: list[str] = []
+        page.on("console", lambda message: said.append(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        log_in(page)
+        yield page
+        assert said == []
+
+
+def log_in(page: Page) -> None:
+    page.goto("/page/login")
+    page.fill("#token", TOKEN)
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/page/")
+
+
+def paths(world: World) -> list[str]:
+    """Every page."""
+    boots = [f"/page/boots/{boot}" for boot in world.boots.values()]
+    machines = [f"/page/machines/{name}" for name in ("gpu-0001", "gpu-0017")]
+    lists = ["/page/", "/page/machines", "/page/rollouts", "/page/rollouts/1"]
+    return [*lists, "/page/discovered", "/page/images", "/page/audit", "/page/machines/nobody", *machines, boots[0]]
+
+
+AXE = Path(__file__).parent / "axe" / "axe.min.js"

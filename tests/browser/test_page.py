@@ -1,0 +1,111 @@
+"""The page in Chromium: everybody can read it, with whatever they have; and it changes by itself."""
+
+import re
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from netboot.lifecycle.reasons import Reason
+from tests.browser.conftest import AXE, log_in, paths
+from tests.browser.world import HUNG, LATE, World
+from tests.sites import TOKEN
+
+RULES = {"light": "axe.run()", "dark": "axe.run({runOnly: ['color-contrast', 'link-in-text-block']})"}
+"""In the dark nothing but colours is another."""
+
+
+@pytest.mark.parametrize("scheme", list(RULES))
+def test_no_page_has_a_fault_that_axe_finds(browser: Browser, address: str, world: World, scheme: str) -> None:
+    found: list[tuple[str, str, str]] = []
+    with browser.new_context(base_url=address, color_scheme=scheme, bypass_csp=True) as context:  # type: ignore[arg-type]
+        page = context.new_page()
+        log_in(page)
+        for path in [*paths(world), "/page/login"]:
+            page.goto(path)
+            page.add_script_tag(path=AXE)
+            for each in page.evaluate(RULES[scheme])["violations"]:
+                found += [(path, each["id"], node["html"][:120]) for node in each["nodes"]]
+    assert found == []
+
+
+def test_nothing_is_wider_than_a_phone_or_said_on_the_console(page: Page, world: World) -> None:
+    page.set_viewport_size({"width": 360, "height": 780})
+    for path in paths(world):
+        if "nobody" in path:
+            continue  # a browser says on its console that there is none
+        page.goto(path)
+        assert (path, page.evaluate("document.documentElement.scrollWidth")) == (path, 360)
+
+
+def test_a_stranger_sees_first_what_is_late_its_rack_and_its_cause(page: Page) -> None:
+    first = page.locator(".case").first
+    expect(first).to_contain_text(re.compile(rf"late\s+{LATE}\s+rack r01"))
+    expect(first).to_contain_text("Stuck after Initrd started")
+    expect(first).to_contain_text("the root image does not come")
+    expect(page).to_have_title("2 late, 2 ill · netboot")
+
+
+def test_what_changes_is_shown_without_anybody_s_doing_and_where_one_is_stays(page: Page, world: World) -> None:
+    expect(page.locator("#liveness")).to_have_text("Live.", timeout=45_000)  # tests before this one hold places still
+    page.locator(f"#first-m-{LATE}").focus()
+    world.keep([world.found(HUNG, "InService")])
+    try:
+        expect(page.locator("#count-late .number")).to_have_text("1", timeout=20_000)
+        expect(page.locator(f"#first-m-{LATE}")).to_be_focused()
+    finally:
+        world.keep([world.found(HUNG, "Switched", BOOTED=Reason.BOOT_LOOP, JOINED=Reason.BOOT_LOOP)])
+
+
+def test_a_walk_by_keyboard_alone_from_login_to_the_cause(browser: Browser, address: str) -> None:
+    with browser.new_context(base_url=address) as context:
+        page = context.new_page()
+        page.goto("/")
+        press_until(page, "token")
+        page.keyboard.type(TOKEN)
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/page/")
+        page.keyboard.press("Tab")
+        expect(page.locator(".skip")).to_be_focused()
+        expect(page.locator(".skip")).to_be_in_viewport()
+        page.keyboard.press("Enter")
+        press_until(page, f"first-m-{LATE}")
+        outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+        assert outline == "solid"
+        page.keyboard.press("Enter")
+        page.wait_for_url(f"**/page/machines/{LATE}")
+        expect(page.get_by_role("heading", level=1)).to_have_text(LATE)
+        boot = page.locator("a[id^=b-]").first.get_attribute("id")
+        assert boot is not None
+        press_until(page, boot)
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/page/boots/*")
+        expect(page.locator("pre")).to_contain_text("Kernel panic - not syncing")
+        press_until(page, "", "pre")
+
+
+def press_until(page: Page, wanted: str, tag: str = "") -> None:
+    """Tab, until that has the focus."""
+    for _ in range(80):
+        page.keyboard.press("Tab")
+        there = page.evaluate("[document.activeElement.id, document.activeElement.tagName.toLowerCase()]")
+        if there[0] == wanted and tag in ("", there[1]):
+            return
+    raise AssertionError(f"{wanted or tag} cannot be reached by the keyboard")
+
+
+def test_it_is_read_without_javascript_and_colours_are_chosen(browser: Browser, address: str) -> None:
+    with browser.new_context(base_url=address, java_script_enabled=False) as context:
+        page = context.new_page()
+        log_in(page)
+        page.click(f"#first-m-{LATE}")
+        expect(page.locator(".cause")).to_contain_text("the root image does not come")
+        page.get_by_role("button", name="dark").click()
+        page.wait_for_url(f"**/page/machines/{LATE}")
+        expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+        page.goto("/page/machines")
+        page.fill("input[name=text]", "gpu-0042")
+        page.get_by_role("button", name="Show").click()
+        expect(page.locator(".found")).to_have_text("1 machine")
+        page.get_by_role("button", name="Log out").click()
+        page.goto("/page/machines")
+        expect(page).to_have_url(re.compile("/page/login"))

@@ -1,0 +1,197 @@
+"""The page's door: who is let in, what a browser gets and keeps, and that a machine's words are only words."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+from flask.testing import FlaskClient
+
+from images.store.store import Store
+from netboot.web.page.sessions import IDLE_SECONDS, LONGEST_SECONDS, MOST, Sessions
+from tests.browser.world import HOSTILE, LATE, World
+from tests.processes import wait_for
+from tests.sites import TOKEN, add_image, make_site
+from tests.sockets.service import serving
+
+HOME = {"Origin": "http://localhost"}
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'"
+)
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    return World(tmp_path_factory.mktemp("world"), words=HOSTILE, places=2)
+
+
+@pytest.fixture
+def client(world: World) -> Iterator[FlaskClient]:
+    yield world.api.client.application.test_client()
+
+
+def log_in(client: FlaskClient, token: str = TOKEN, **headers: str) -> Any:
+    return client.post("/page/login", data={"token": token}, headers=HOME | headers)
+
+
+def form_token(client: FlaskClient) -> str:
+    found = re.search(r'name="form" value="([0-9a-f]{64})"', client.get("/page/").text)
+    assert found is not None
+    return found[1]
+
+
+def paths(world: World) -> list[str]:
+    boots = [f"/page/boots/{boot}" for boot in world.boots.values()]
+    lists = [
+        "/page/",
+        "/page/machines",
+        "/page/rollouts",
+        "/page/rollouts/1",
+        "/page/discovered",
+        "/page/images",
+        "/page/audit",
+    ]
+    return [*lists, f"/page/machines/{LATE}", "/page/machines/gpu-0001", *boots]
+
+
+def test_who_has_no_session_is_led_to_the_login_and_on_from_there(client: FlaskClient, world: World) -> None:
+    for path in paths(world):
+        answer = client.get(path)
+        assert (answer.status_code, answer.location) == (303, f"/page/login?next={path}")
+    part = client.get("/page/", headers={"HX-Request": "true"})
+    assert (part.status_code, part.headers["HX-Redirect"], part.text) == (204, "/page/login", "")
+    answer = client.post("/page/login", data={"token": TOKEN, "next": "/page/rollouts"}, headers=HOME)
+    assert (answer.status_code, answer.location) == (303, "/page/rollouts")
+    for away in ("https://example.net/", "//example.net/", "/page/\\example.net", "/v1/boots"):
+        answer = client.post("/page/login", data={"token": TOKEN, "next": away}, headers=HOME)
+        assert answer.location == "/page/"
+
+
+def test_the_cookie_says_nothing_of_the_token_and_is_the_browser_s_alone(client: FlaskClient) -> None:
+    cookie = log_in(client).headers["Set-Cookie"]
+    assert re.fullmatch(
+        r"netboot_session=[\w-]{43}; Max-Age=2592000; HttpOnly; Path=/page; SameSite=Strict",
+        re.sub(r"Expires=[^;]+; ", "", cookie),
+    )
+    assert TOKEN not in cookie
+    assert "; Secure;" in log_in(client, Origin="https://localhost").headers["Set-Cookie"]
+
+
+@pytest.mark.parametrize("token", ["", "wrong-token-wrong-token", f"{TOKEN}x", "ü" * 20, "a\r\nb" * 9])
+def test_another_token_opens_nothing(client: FlaskClient, token: str) -> None:
+    answer = log_in(client, token)
+    assert (answer.status_code, "Set-Cookie" in answer.headers) == (401, False)
+    assert "That is no token of this site." in answer.text
+
+
+def test_a_form_of_another_site_or_session_does_nothing(client: FlaskClient) -> None:
+    for origin in ({}, {"Origin": "null"}, {"Origin": "https://example.net"}, {"Origin": "http://localhost.example"}):
+        answer = client.post("/page/login", data={"token": TOKEN}, headers=origin)
+        assert (answer.status_code, "Set-Cookie" in answer.headers) == (403, False)
+    log_in(client)
+    for form in ("", "0" * 64, "ü"):
+        assert client.post("/page/logout", data={"form": form}, headers=HOME).status_code == 403
+    assert client.get("/page/").status_code == 200
+    assert client.post("/page/logout", data={"form": form_token(client)}, headers=HOME).status_code == 303
+    assert client.get("/page/").status_code == 303
+
+
+def test_a_session_ends_with_its_token_at_once(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    client, file = world.api.client, world.api.config.management.token_file
+    log_in(client)
+    assert client.get("/page/machines").status_code == 200
+    file.write_text("another-token-of-this-site\n")
+    assert client.get("/page/machines").location == "/page/login?next=/page/machines"
+
+
+def test_sessions_end_and_make_room() -> None:
+    now = [0.0]
+    sessions = Sessions(lambda: now[0])
+    idle, busy = sessions.begin("one"), sessions.begin("two")
+    now[0] = IDLE_SECONDS
+    assert sessions.token(busy) == "two"
+    now[0] = IDLE_SECONDS + 1
+    assert (sessions.token(idle), sessions.token(busy), sessions.token("")) == (None, "two", None)
+    while now[0] <= LONGEST_SECONDS:
+        assert sessions.token(busy) == "two"
+        now[0] += IDLE_SECONDS
+    assert sessions.token(busy) is None
+    first = sessions.begin("first")
+    for _ in range(MOST):
+        now[0] += 1
+        sessions.begin("more")
+    assert sessions.token(first) is None
+
+
+def test_every_answer_carries_the_policy(client: FlaskClient, world: World) -> None:
+    log_in(client)
+    for path in [*paths(world), "/page/login", "/page/none", "/page/static/page.css", "/page/static/none"]:
+        with client.get(path) as answer:
+            assert (path, answer.headers["Content-Security-Policy"]) == (path, POLICY)
+            assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert "unsafe" not in POLICY
+
+
+def test_what_a_machine_says_is_text_wherever_it_is_shown(client: FlaskClient, world: World) -> None:
+    """Console, agent, serial number, checks, reasons: of a machine, of a stranger, of a rollout, in a filter."""
+    log_in(client)
+    shown = ""
+    for path in [*paths(world), "/page/machines?text=" + HOSTILE.replace("&", "%26")]:
+        for headers in ({}, {"HX-Request": "true"}):
+            answer = client.get(path, headers=headers)
+            assert answer.status_code == 200
+            assert "<img" not in answer.text
+            assert "<script>" not in answer.text
+            assert " style=" not in answer.text
+            assert not re.search(r"\son\w+=\"(?!document)", re.sub(r"&#?\w+;", "", answer.text))
+            shown += answer.text
+    assert shown.count("&lt;img src=x onerror=") > 10
+    assert "49" not in re.findall(r"\{\{7\*7\}\}|(?<=title=1)49", shown)
+
+
+def test_a_list_is_filtered_and_paged_by_the_service(client: FlaskClient) -> None:
+    log_in(client)
+    assert "2 machines" in client.get("/page/machines?word=late").text
+    assert "1 machine<" in client.get("/page/machines?reason=BootLoop").text
+    assert "32 machines" in client.get("/page/machines?rack=r01").text
+    answer = client.get("/page/machines?word=tired")
+    assert answer.status_code == 400
+    assert "word must be one of late, ill, held, coming, in-service, off, unknown" in answer.text
+    answer = client.get("/page/machines/gpu-00")
+    assert answer.status_code == 404
+    assert "the inventory has no machine of that name" in answer.text
+
+
+def test_events_come_while_places_are_free_and_later_where_none_is(client: FlaskClient, world: World) -> None:
+    log_in(client)
+    streams = [client.get("/page/live") for _ in range(3)]  # the API has two places here
+    assert [next(iter(each.response)) for each in streams[:2]] == [b"event: changed\ndata:\n\n"] * 2
+    assert streams[2].data == b"retry: 5000\n\n"
+    for each in streams:
+        each.close()
+    again = client.get("/page/live")
+    assert next(iter(again.response)) == b"event: changed\ndata:\n\n"
+    again.close()
+
+
+def test_the_service_itself_serves_it(tmp_path: Path) -> None:
+    """Behind its walls, by gunicorn: templates, files, a login, and what happens as it happens."""
+    config = make_site(tmp_path / "site", workers=1)
+    Store(config.store).set_channel("stable", add_image(config))
+    address = f"http://{config.management.listen}"
+    with serving(config, tmp_path / "site" / "netboot.yaml") as service, requests.Session() as browser:
+        browser.trust_env = False
+        shown = browser.get(f"{address}/", timeout=30)
+        assert (shown.url, shown.status_code) == (f"{address}/page/login?next=/", 200)
+        assert browser.get(f"{address}/page/static/htmx.min.js", timeout=30).text.startswith("var htmx=")
+        shown = browser.post(f"{address}/page/login", {"token": TOKEN}, headers={"Origin": address}, timeout=30)
+        assert (shown.url, shown.status_code) == (f"{address}/page/", 200)
+        wait_for(lambda: "NeverBooted" in str(service.api("/v1/machines/gpu-001")["conditions"]), 60)
+        wait_for(lambda: "off</span>" in browser.get(f"{address}/page/machines/gpu-001", timeout=30).text)
+        with browser.get(f"{address}/page/live", stream=True, timeout=30) as live:
+            lines = live.iter_lines()
+            assert next(lines) == b"event: changed"

@@ -1,0 +1,59 @@
+"""A machine in one word: of every reason of every condition, and which goes first."""
+
+import pytest
+
+from netboot.lifecycle.conditions import Judged, MachineCondition
+from netboot.lifecycle.glance import UNJUDGED, Word, glance
+from netboot.lifecycle.reasons import ConditionType, Reason
+from netboot.web.fleet import natural
+
+T, R = ConditionType, Reason
+UP = {T.BOOTED: R.BOOTED, T.JOINED: R.JOINED, T.HEALTHY: R.CHECKS_PASSED, T.IN_SERVICE: R.IN_SERVICE}
+DOWN = {T.BOOTED: R.BOOTING, T.JOINED: R.BOOTING, T.HEALTHY: R.NO_REPORT, T.IN_SERVICE: R.NOT_JOINED}
+
+
+def judged(reasons: dict[ConditionType, Reason]) -> Judged:
+    conditions = [MachineCondition.of(kind, reason, f"why {kind}", 5_000) for kind, reason in reasons.items()]
+    return Judged(machine="gpu-001", conditions=tuple(conditions), timers={}, step="Ready", boot="b", image="c" * 64)
+
+
+@pytest.mark.parametrize(
+    ("reasons", "word", "condition"),
+    [
+        (UP, "in-service", "InService"),
+        (UP | {T.IN_SERVICE: R.NO_CLUSTER}, "in-service", "InService"),
+        (DOWN, "coming", "Booted"),
+        (UP | {T.JOINED: R.JOINING, T.IN_SERVICE: R.NOT_JOINED}, "coming", "Joined"),
+        (UP | {T.IN_SERVICE: R.HEALTH_GATED}, "coming", "InService"),
+        (DOWN | {T.BOOTED: R.STUCK, T.JOINED: R.STUCK}, "late", "Booted"),
+        (UP | {T.JOINED: R.STUCK, T.IN_SERVICE: R.NOT_JOINED}, "late", "Joined"),
+        (DOWN | {T.BOOTED: R.BOOT_LOOP, T.IN_SERVICE: R.HELD}, "late", "Booted"),
+        (DOWN | {T.BOOTED: R.FAILED}, "ill", "Booted"),
+        (UP | {T.BOOTED: R.LOST, T.JOINED: R.LOST, T.IN_SERVICE: R.NODE_NOT_SEEN}, "ill", "Booted"),
+        (UP | {T.HEALTHY: R.CHECKS_FAILED, T.IN_SERVICE: R.HELD}, "ill", "Healthy"),
+        (UP | {T.IN_SERVICE: R.NODE_NOT_READY}, "ill", "InService"),
+        (UP | {T.IN_SERVICE: R.HELD}, "held", "InService"),
+        (UP | {T.IN_SERVICE: R.QUARANTINED}, "held", "InService"),
+        (UP | {T.IN_SERVICE: R.DRAINING}, "held", "InService"),
+        (UP | {T.IN_SERVICE: R.CORDONED}, "held", "InService"),
+        (DOWN | {T.BOOTED: R.NEVER_BOOTED, T.JOINED: R.NEVER_BOOTED}, "off", "Booted"),
+        (DOWN | {T.BOOTED: R.DISABLED, T.JOINED: R.DISABLED}, "off", "Booted"),
+        (DOWN | {T.BOOTED: R.STUCK, T.IN_SERVICE: R.RETIRED}, "off", "InService"),
+        (UP | {T.IN_SERVICE: R.NODE_NOT_SEEN}, "unknown", "InService"),
+    ],
+)
+def test_in_one_word(reasons: dict[ConditionType, Reason], word: str, condition: str) -> None:
+    found = glance(judged(reasons))
+    assert (found.word, found.condition, found.message) == (word, condition, f"why {condition}")
+    assert (found.since_ms, found.step, found.boot, found.image) == (5_000, "Ready", "b", "c" * 64)
+    assert dict(found.reasons) == {str(kind): str(reason) for kind, reason in reasons.items()}
+
+
+def test_who_was_not_judged_is_unknown() -> None:
+    assert glance(judged({})) is UNJUDGED
+    assert UNJUDGED.word is Word.UNKNOWN
+
+
+def test_racks_are_sorted_as_people_count() -> None:
+    names = ["r10", "r2", "a", "r2b", "10", "9", ""]
+    assert sorted(names, key=natural) == ["", "a", "r2", "r2b", "r10", "9", "10"]
