@@ -16,8 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from bench.apart import worker_processes
-from bench.procfs import rss_mib
-from bench.serving import HOST, BenchError
+from bench.asking import Question, asked
+from bench.peers import nginx
+from bench.procfs import rss_mib, settle
+from bench.serving import HOST, AbsentError, BenchError
 from bench.site import SHIPPED, Identity, Site, boot_path, make_site, netboot, write_paths
 from bench.stats import paired
 from bench.wrk import load
@@ -29,8 +31,6 @@ TIMES = 2
 SECONDS = 120.0
 _CONNECTIONS = 96
 """Of the flood: below `max_connections_per_address`, or it would be sent away at the door."""
-_EVERY = 0.2
-"""Seconds between two questions of the known machine, from an address of its own."""
 _IDLE_WITHIN = 600.0
 """Seconds in which a service takes over what a flood has left."""
 _WAITING = re.compile(r"^netboot_(?:journal|projection)_lag_records(?:\{[^}]*\})? (\S+)$", re.MULTILINE)
@@ -39,7 +39,10 @@ _WAITING = re.compile(r"^netboot_(?:journal|projection)_lag_records(?:\{[^}]*\})
 @dataclass(frozen=True)
 class Round:
     """Milliseconds of each of the known machine's scripts, idle and in the flood; how many of these were refused; what
-    the flood offered and got a second; the largest journals (MiB), controllers and all processes (MiB) meanwhile."""
+    the flood offered and got a second; the largest journals (MiB), controllers and all processes (MiB) meanwhile.
+
+    `neighbour_…`: the same of a small file of nginx, on the same processors, which nobody floods; empty without nginx.
+    """
 
     idle_ms: list[float]
     flooded_ms: list[float]
@@ -49,6 +52,8 @@ class Round:
     statuses: dict[str, int]
     journals_mib: float
     memory_mib: float
+    neighbour_idle_ms: list[float] = field(default_factory=list)
+    neighbour_flooded_ms: list[float] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -62,6 +67,13 @@ class Flood:
     def p99_ratio(self) -> float:
         """p99 of the known machine in the flood as a multiple of its p99 idle."""
         return paired((p99(each.flooded_ms) for each in self.rounds), (p99(each.idle_ms) for each in self.rounds))
+
+    def neighbour_ratio(self) -> float | None:
+        """The same of nginx, which has to wait for nothing of the flood but for a processor; None: it is not here."""
+        if not all(each.neighbour_idle_ms for each in self.rounds):
+            return None
+        flooded = (p99(each.neighbour_flooded_ms) for each in self.rounds)
+        return paired(flooded, (p99(each.neighbour_idle_ms) for each in self.rounds))
 
     def refused(self) -> int:
         """Scripts of the known machine that did not boot it."""
@@ -77,13 +89,26 @@ def measure(folder: Path, rounds: int, seconds: float) -> Flood:
     """`rounds` times: idle for a quarter of `seconds`, then flooded for `seconds`, with the limits that are shipped."""
     site = make_site(folder / "flood", machines=FLOODING + 1, root_mib=1, ingest=SHIPPED)
     known, others = site.machines[-1], site.machines[:-1]
-    with netboot(site) as server:
+    questions = [Question(site.port, boot_path(known), b"\r\nNetboot-Outcome: boot\r\n")]
+    with contextlib.ExitStack() as stack:
+        server = stack.enter_context(netboot(site))
+        with contextlib.suppress(AbsentError):
+            questions.append(_neighbour(stack, site))
         capacity = load(server, write_paths(folder / "flood.paths", others), 3).per_second
         flood = Flood(capacity, seconds)
         for _ in range(rounds):
             _wait_until_idle(site)
-            flood.rounds.append(_round(site.folder / "data" / "journal", server.pid, site.port, known, others, flood))
+            settle(server.pid)
+            flood.rounds.append(_round(site, server.pid, questions, others, flood))
     return flood
+
+
+def _neighbour(stack: contextlib.ExitStack, site: Site) -> Question:
+    """A server of something as small as a script, which nobody floods."""
+    blob = min((site.store / "blobs").iterdir(), key=lambda path: path.stat().st_size)
+    path = f"blobs/{blob.name}"
+    server = stack.enter_context(nginx(site.store, site.folder / "nginx", path))
+    return Question(server.port, f"/v1/{path}", b"HTTP/1.1 200 ")
 
 
 def _wait_until_idle(site: Site) -> None:
@@ -103,8 +128,9 @@ def _wait_until_idle(site: Site) -> None:
         time.sleep(1)
 
 
-def _round(journals: Path, pid: int, port: int, known: Identity, others: Sequence[Identity], flood: Flood) -> Round:
-    idle, _ = _asked(port, known, flood.seconds / 4)
+def _round(site: Site, pid: int, questions: Sequence[Question], others: Sequence[Identity], flood: Flood) -> Round:
+    journals = site.folder / "data" / "journal"
+    idle, _ = asked(questions, flood.seconds / 4)
     largest, memory, over = [0.0], [0.0], threading.Event()
 
     def look() -> None:
@@ -114,37 +140,17 @@ def _round(journals: Path, pid: int, port: int, known: Identity, others: Sequenc
 
     looking = threading.Thread(target=look, daemon=True)
     looking.start()
-    with _flooding(port, others, TIMES * flood.capacity) as pipe:
-        flooded, refused = _asked(port, known, flood.seconds)
+    with _flooding(site.port, others, TIMES * flood.capacity) as pipe:
+        flooded, refused = asked(questions, flood.seconds)
         pipe.send("how much")
         if not pipe.poll(60):
             raise BenchError("the flood ended by itself")
         offered, statuses, took = pipe.recv()
     over.set()
     looking.join()
-    answered = sum(statuses.values()) / took
-    return Round(idle, flooded, refused, offered / took, answered, dict(statuses), max(largest), max(memory))
-
-
-def _asked(port: int, known: Identity, seconds: float) -> tuple[list[float], int]:
-    """Milliseconds of each script of the known machine, on new connections, one after the other; those refused."""
-    began, took, refused = time.monotonic(), list[float](), 0
-    for number in range(max(20, round(seconds / _EVERY))):
-        due = began + number * _EVERY
-        time.sleep(max(0.0, due - time.monotonic()))
-        began_this, answer = time.monotonic(), b""
-        if began_this > began + seconds:
-            break
-        with contextlib.suppress(OSError), socket.socket() as connection:
-            connection.bind(("127.0.9.9", 0))
-            connection.settimeout(10)
-            connection.connect((HOST, port))
-            connection.sendall(f"GET {boot_path(known)} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
-            while got := connection.recv(65536):
-                answer += got
-        took.append((time.monotonic() - began_this) * 1000)
-        refused += b"\r\nNetboot-Outcome: boot\r\n" not in answer
-    return took, refused
+    answered, neighbour = sum(statuses.values()) / took, [*idle[1:], *flooded[1:]]
+    figures = (offered / took, answered, dict(statuses), max(largest), max(memory))
+    return Round(idle[0], flooded[0], refused[0], *figures, *neighbour)
 
 
 @contextlib.contextmanager

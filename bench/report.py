@@ -148,14 +148,21 @@ def print_abuse(console: Console, result: Abused) -> None:
 def print_flood(console: Console, flood: Flood) -> None:
     """One row per round."""
     title = f"a known machine's scripts, {flood.seconds:.0f} s of flood; capacity {flood.capacity:,.0f}/s"
-    columns = ("p99 ms idle", "in the flood", "offered /s", "answered /s", "statuses", "journals MiB", "memory MiB")
-    table = _table(*columns, title=title)
+    neighbour = flood.neighbour_ratio()
+    beside = ("nginx idle", "in the flood") if neighbour is not None else ()
+    columns = ("offered /s", "answered /s", "statuses", "journals MiB", "memory MiB")
+    table = _table("p99 ms idle", "in the flood", *beside, *columns, title=title)
     for each in flood.rounds:
-        figures = (p99(each.idle_ms), p99(each.flooded_ms))
+        figures = [p99(each.idle_ms), p99(each.flooded_ms)]
+        if neighbour is not None:
+            figures += [p99(each.neighbour_idle_ms), p99(each.neighbour_flooded_ms)]
         statuses = " ".join(f"{status}: {count:,}" for status, count in sorted(each.statuses.items()))
         rates = (f"{each.offered:,.0f}", f"{each.answered:,.0f}", statuses)
         table.add_row(*(f"{x:.1f}" for x in figures), *rates, f"{each.journals_mib:.0f}", f"{each.memory_mib:.0f}")
-    console.print(table, "")
+    console.print(table)
+    if neighbour is not None:
+        console.print(f"nginx, which nobody floods, on the same processors: p99 {neighbour:.2f} × its idle p99")
+    console.print("")
 
 
 def print_verdicts(console: Console, verdicts: list[Verdict]) -> None:

@@ -32,6 +32,10 @@ HOLD_SECONDS = 0.5
 """What is beyond a limit is answered so much later: a flood of few connections then takes next to no processor time."""
 IN_HAND = 16
 """Records of one address (of IPv6 the /64) in hand at once; a rack behind one relay has its turn in milliseconds."""
+IN_HAND_OF_SEVERAL = 4
+"""The same while others ask too, so that nobody of them waits long for those that are begun, and committed, before."""
+ALONE_SECONDS = 1.0
+"""An address is alone when no other has asked for so long."""
 MOST_BOOTS = 32_768
 MOST_ADDRESSES = 8_192
 """Of each of the two tables; together about 10 MB."""
@@ -76,12 +80,15 @@ class Buckets:
 
 
 class Turns:
-    """Whose record is made next: of one address at most `IN_HAND` are between being looked at and being durable; the
-    rest of its own wait in their order. Of one event loop; addresses are kept in mind while something is in hand."""
+    """Whose record is made next: of one address at most `IN_HAND`, and while others ask `IN_HAND_OF_SEVERAL`, are
+    between being looked at and being durable; the rest of its own wait in their order. Of one event loop; addresses are
+    kept in mind while something is in hand. `monotonic`: seconds that never run backwards."""
 
-    def __init__(self) -> None:
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
         self._in_hand: dict[str, int] = {}
         self._waiting: dict[str, deque[tuple[asyncio.Future[None], Callable[[], bool]]]] = {}
+        self._newest, self._several_until = "", float("-inf")
 
     def __len__(self) -> int:
         """Addresses that are kept in mind."""
@@ -108,29 +115,38 @@ class Turns:
 
     def begin_at_once(self, peer: str) -> bool:
         """Whether it is the turn of this address now; if so, it has to be ended."""
-        address = network(peer)
+        address, now = network(peer), self._monotonic()
+        if address != self._newest:
+            if self._newest:
+                self._several_until = now + ALONE_SECONDS
+            self._newest = address
         in_hand = self._in_hand.get(address, 0)
-        if in_hand < IN_HAND:
+        if address not in self._waiting and in_hand < self._most(now):
             self._in_hand[address] = in_hand + 1
             return True
         return False
 
     def end(self, peer: str) -> None:
         """It is durable, or will not be; the turn is the next one's."""
-        address = network(peer)
+        address, most = network(peer), self._most(self._monotonic())
         waiting = self._waiting.get(address, deque())
-        while waiting:
+        self._in_hand[address] -= 1
+        while waiting and self._in_hand[address] < most:
             turn, gone = waiting.popleft()
             if turn.done():  # it was cancelled
                 continue
-            if not gone():
-                turn.set_result(None)
-                return
-            turn.set_exception(ConnectionResetError("whoever asked has gone"))
-        self._waiting.pop(address, None)
-        self._in_hand[address] -= 1
+            if gone():
+                turn.set_exception(ConnectionResetError("whoever asked has gone"))
+                continue
+            turn.set_result(None)
+            self._in_hand[address] += 1
+        if not waiting:
+            self._waiting.pop(address, None)
         if not self._in_hand[address]:
             del self._in_hand[address]
+
+    def _most(self, now: float) -> int:
+        return IN_HAND if now >= self._several_until else IN_HAND_OF_SEVERAL
 
 
 class Ingest:
@@ -140,7 +156,7 @@ class Ingest:
     def __init__(self, kib_per_second: int, monotonic: Callable[[], float] = time.monotonic) -> None:
         rate = kib_per_second * 1024
         each = max(rate / BOOTS_AT_FULL_RATE, LEAST_A_BOOT / BURST_SECONDS)
-        self._monotonic, self.turns = monotonic, Turns()
+        self._monotonic, self.turns = monotonic, Turns(monotonic)
         self._boots = Buckets(each, each * BURST_SECONDS, MOST_BOOTS)
         self._addresses = Buckets(rate / 2, rate / 2 * BURST_SECONDS, MOST_ADDRESSES)
         self._all = Buckets(rate, rate * BURST_SECONDS, 1)

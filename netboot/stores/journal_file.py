@@ -25,7 +25,9 @@ PROBE_SECONDS = 5.0
 RESERVED = 4
 """One part in so many of a journal is kept for what may use it; see `crowded`."""
 PURGE_ROWS = 20_000
-"""Rows purged with one commit, so that no append waits long behind a purge."""
+"""Rows purged at once while nobody waits for a commit."""
+PURGE_BESIDE = 64
+"""And beside rows that somebody waits for, in the same transaction, so many more than twice as many as those are."""
 ROWS_A_STATEMENT = 64
 """One statement for many rows is one call into SQLite, which gives up the interpreter's lock once and not per row."""
 
@@ -63,21 +65,16 @@ class JournalFile:
         """Write rows down and fsync; None, or why it could not be done, in words."""
         try:
             db = self._open()
-            self._housekeep(db)
+            purge = self._housekeep(db, len(rows))
             full = self._full(len(rows))
             if full is not None:
                 return full
             if not rows:
                 self._probe(db)
                 return None
-            if len(rows) <= ROWS_A_STATEMENT:
-                _insert(db, rows)  # a transaction of its own
-            else:
-                db.execute("BEGIN IMMEDIATE")
-                for start in range(0, len(rows), ROWS_A_STATEMENT):
-                    _insert(db, rows[start : start + ROWS_A_STATEMENT])
-                db.execute("COMMIT")
+            _write(db, rows, purge)
             self._last += len(rows)
+            self._purged = purge or self._purged
             self._broken, self._written = False, time.monotonic()
         except (sqlite3.Error, OSError) as error:
             self._broken = True
@@ -132,24 +129,47 @@ class JournalFile:
             )
         return None
 
-    def _housekeep(self, db: sqlite3.Connection) -> None:
-        """Once a second: purge what has been taken over, measure, and notice a file that was removed under us."""
-        if time.monotonic() - self._looked < HOUSEKEEPING_SECONDS:
-            return
-        self._looked = time.monotonic()
-        if self._path.stat().st_ino != self._inode:
-            raise OSError("it was replaced by another file while it was open")
-        self._cursor = min(read_cursor(cursor_path(self._path)), self._last)
-        if self._cursor > self._purged:
+    def _housekeep(self, db: sqlite3.Connection, rows: int) -> int:
+        """Once a second: see what has been taken over, measure, and notice a file that was removed under us. What has
+        been taken over is purged: here, without rows, with little room or after a failure; else a piece with the rows.
+
+        Returns:
+            The last id of that piece; 0: nothing is to be purged with the rows.
+        """
+        due = time.monotonic() - self._looked >= HOUSEKEEPING_SECONDS
+        if due:
+            self._looked = time.monotonic()
+            if self._path.stat().st_ino != self._inode:
+                raise OSError("it was replaced by another file while it was open")
+            self._cursor = min(read_cursor(cursor_path(self._path)), self._last)
+        beside = rows and not self._broken and self._bytes <= self._most_bytes // 2
+        if due and not beside and self._cursor > self._purged:
             upto = min(self._cursor, self._purged + PURGE_ROWS)
-            db.execute("DELETE FROM records WHERE id <= ?", (upto,))
+            _write(db, (), upto)
             self._purged = upto
             if upto < self._cursor:
                 self._looked = float("-inf")
-        pages, free, size = (
-            db.execute(f"PRAGMA {p}").fetchone()[0] for p in ("page_count", "freelist_count", "page_size")
-        )
-        self._bytes = (pages - free) * size
+        if due:
+            pages, free, size = (
+                db.execute(f"PRAGMA {p}").fetchone()[0] for p in ("page_count", "freelist_count", "page_size")
+            )
+            self._bytes = (pages - free) * size
+        if beside and self._cursor > self._purged:
+            return min(self._cursor, self._purged + PURGE_BESIDE + 2 * rows)
+        return 0
+
+
+def _write(db: sqlite3.Connection, rows: Rows, purge: int) -> None:
+    """Rows, and the purge up to that id, in one transaction: nobody waits for a second one's way to the disk."""
+    if not purge and len(rows) <= ROWS_A_STATEMENT:
+        _insert(db, rows)  # a transaction of its own
+        return
+    db.execute("BEGIN IMMEDIATE")
+    if purge:
+        db.execute("DELETE FROM records WHERE id <= ?", (purge,))
+    for start in range(0, len(rows), ROWS_A_STATEMENT):
+        _insert(db, rows[start : start + ROWS_A_STATEMENT])
+    db.execute("COMMIT")
 
 
 def _insert(db: sqlite3.Connection, rows: Rows) -> None:

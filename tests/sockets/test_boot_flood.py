@@ -5,11 +5,14 @@ import socket
 import struct
 import threading
 from contextlib import ExitStack
+from functools import partial
+from itertools import count
 from pathlib import Path
 
 import pytest
 
-from netboot.boot.ingest import IN_HAND, Turns
+from netboot.boot import ingest
+from netboot.boot.ingest import ALONE_SECONDS, IN_HAND, IN_HAND_OF_SEVERAL, Turns
 from netboot.stores.journal_file import JournalFile, Rows
 from tests.sockets.boot_server import MAC1, MAC2, RunningBootServer, serve
 
@@ -55,6 +58,26 @@ def test_a_known_machine_is_answered_while_a_flood_goes_on_over_connections_that
             order = await answered(server, 601)
         assert order.count("gpu-001") == 600, "the flood, too, is answered"
         assert order.index("gpu-002") <= before + 2 * IN_HAND, "in the next commit"
+
+    serve(tmp_path, use, ingest_kib_per_second=10_000_000)
+
+
+def test_a_flood_has_less_in_hand_while_a_known_machine_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ingest, "ALONE_SECONDS", 3600.0)
+
+    async def use(server: RunningBootServer) -> None:
+        with ExitStack() as held:
+            for _ in range(60):
+                ask(held, server, FLOOD, "127.0.0.1", times=10)
+            ask(held, server, KNOWN, "127.0.0.2")
+            while "gpu-002" not in (order := await answered(server, 200)):
+                await asyncio.sleep(0.01)
+            before = server.internals.counters.scripts["boot"]
+            ask(held, server, KNOWN, "127.0.0.3")
+            order = await answered(server, 602)
+        assert order.count("gpu-001") == 600, "the flood, too, is answered"
+        last = len(order) - 1 - order[::-1].index("gpu-002")
+        assert before < last <= before + 2 * IN_HAND_OF_SEVERAL, "in the next commit"
 
     serve(tmp_path, use, ingest_kib_per_second=10_000_000)
 
@@ -107,7 +130,8 @@ def test_who_has_gone_when_its_turn_comes_is_passed_over(
 
 def test_an_address_has_so_many_in_hand_and_the_rest_of_its_own_wait_in_their_order() -> None:
     async def use() -> None:
-        turns, begun, durable = Turns(), list[str](), [asyncio.Event() for _ in range(IN_HAND + 4)]
+        later = partial(next, count(0.0, 2 * ALONE_SECONDS))  # nobody is disturbed by who asked before
+        turns, begun, durable = Turns(later), list[str](), [asyncio.Event() for _ in range(IN_HAND + 4)]
 
         async def record(number: int, peer: str) -> None:
             await turns.begin(peer, lambda: False)

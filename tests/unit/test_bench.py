@@ -4,9 +4,11 @@ import json
 import os
 import socket
 import threading
+import time
 from contextlib import suppress
 from pathlib import Path
 from random import Random
+from typing import cast
 
 import pytest
 from hypothesis import given
@@ -278,3 +280,37 @@ def test_a_flood_has_begun_when_its_first_answers_have_come() -> None:
             assert pipe.recv()[1] == {"200": 1}
     server.join(60)
     assert not server.is_alive()
+
+
+class Telling:
+    """What a service says of its journals, one answer after the other."""
+
+    def __init__(self, *texts: str) -> None:
+        self.texts = list(texts)
+
+    def metrics(self) -> str:
+        return self.texts.pop(0)
+
+
+def test_a_service_is_idle_when_nothing_waits_in_any_journal_twice_in_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "sleep", lambda _: None)
+    nothing = 'netboot_journal_lag_records 0.0\nnetboot_projection_lag_records{journal="boot-0.db"} 0.0\n'
+    behind = 'netboot_journal_lag_records 0.0\nnetboot_projection_lag_records{journal="boot-0.db"} 7.0\n'
+    telling = Telling("", nothing, behind, nothing, nothing, "not asked any more")
+    flood._wait_until_idle(cast(site.Site, telling))
+    assert telling.texts == ["not asked any more"]
+
+
+def test_a_service_that_does_not_become_idle_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "sleep", lambda _: None)
+    monkeypatch.setattr(flood, "_IDLE_WITHIN", -1.0)
+    telling = Telling('netboot_projection_lag_records{journal="boot-0.db"} 7.0\n')
+    with pytest.raises(serving.BenchError, match=r"^after -1 s 7 records still wait in a journal$"):
+        flood._wait_until_idle(cast(site.Site, telling))
+
+
+def test_a_flood_is_shown_beside_what_it_costs_a_server_that_nobody_floods() -> None:
+    rounds = [flood.Round([2.0], [8.0], 0, 10.0, 5.0, {"200": 5}, 1.0, 1.0, idle, [3.0]) for idle in ([1.0], [1.5])]
+    assert flood.Flood(5.0, 1.0, rounds).neighbour_ratio() == 2.5
+    alone = flood.Flood(5.0, 1.0, [flood.Round([2.0], [8.0], 0, 10.0, 5.0, {"200": 5}, 1.0, 1.0)])
+    assert (alone.p99_ratio(), alone.neighbour_ratio()) == (4.0, None)

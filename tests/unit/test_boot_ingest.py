@@ -4,7 +4,7 @@ import asyncio
 import tracemalloc
 
 from netboot.boot import ingest
-from netboot.boot.ingest import IN_HAND, OVERHEAD, Buckets, Ingest, Repeats, Turns
+from netboot.boot.ingest import ALONE_SECONDS, IN_HAND, IN_HAND_OF_SEVERAL, OVERHEAD, Buckets, Ingest, Repeats, Turns
 
 KIB = 2048
 RATE = KIB * 1024
@@ -95,6 +95,42 @@ def test_who_is_stopped_when_it_was_told_that_it_came_for_nothing_gives_no_turn_
         assert [turns.begin_at_once(peer) for _ in range(2)] == [True, False]
 
     asyncio.run(use())
+
+
+def test_an_address_has_less_in_hand_while_others_ask_and_more_again_when_it_is_alone() -> None:
+    async def use() -> None:
+        clock, flood, other = Hands(), "192.0.2.1", "192.0.2.2"
+        turns, begun = Turns(clock), list[int]()
+
+        async def record(number: int) -> None:
+            await turns.begin(flood, lambda: False)
+            begun.append(number)
+
+        assert [turns.begin_at_once(flood) for _ in range(IN_HAND + 1)] == [True] * IN_HAND + [False], "alone"
+        waiting = [asyncio.create_task(record(number)) for number in range(2 * IN_HAND)]
+        await asyncio.sleep(0)
+        assert turns.begin_at_once(other), "whoever else comes is begun at once"
+        turns.end(other)
+        for _ in range(IN_HAND - IN_HAND_OF_SEVERAL):
+            turns.end(flood)
+        await asyncio.sleep(0)
+        assert begun == [], "what is in hand beyond the smaller number is not replaced"
+        turns.end(flood)
+        await asyncio.sleep(0)
+        assert begun == [0]
+        assert not turns.begin_at_once(flood)
+        clock.now += ALONE_SECONDS
+        assert not turns.begin_at_once(flood), "nobody passes those that wait"
+        turns.end(flood)
+        await asyncio.sleep(0)
+        more = IN_HAND - IN_HAND_OF_SEVERAL + 1
+        assert begun == list(range(1 + more)), "alone again: as many as before, in their order"
+        while len(turns):
+            turns.end(flood)
+        await asyncio.wait(waiting)
+        assert len(turns) == 0 and begun == list(range(2 * IN_HAND))
+
+    asyncio.run(asyncio.wait_for(use(), 30))
 
 
 def test_a_boot_id_is_served_again_to_whom_it_was_served_then_to_others() -> None:

@@ -57,6 +57,35 @@ def test_purging_goes_in_steps_and_ends(path: Path, monkeypatch: pytest.MonkeyPa
     file.close()
 
 
+def test_whoever_waits_for_a_commit_waits_for_a_small_piece_of_a_purge_in_the_same_transaction(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal_file, "PURGE_BESIDE", 4)
+    file, statements = file_at(path), list[str]()
+    assert file.commit(rows(10)) is None
+    write_cursor(cursor_path(path), 10)
+    assert file._db is not None
+    file._db.set_trace_callback(lambda statement: statements.append(statement.split()[0]))
+    left = []
+    for _ in range(3):
+        assert file.commit(rows(1)) is None
+        left.append([row.id for row in read_after(path, 0)])
+    assert left == [[7, 8, 9, 10, 11], [11, 12], [11, 12, 13]]
+    written = [statement for statement in statements if statement != "PRAGMA"]
+    assert written == 2 * ["BEGIN", "DELETE", "INSERT", "COMMIT"] + ["INSERT"]
+    file.close()
+
+
+def test_with_little_room_what_was_taken_over_makes_room_before_anything_is_written(path: Path) -> None:
+    file = file_at(path, most_bytes=400_000)
+    assert file.commit(rows(80, size=3_000)) is None
+    assert file.commit([]) is None, "measured: more than half"
+    write_cursor(cursor_path(path), 80)
+    assert file.commit(rows(1)) is None
+    assert [row.id for row in read_after(path, 0)] == [81]
+    file.close()
+
+
 def test_ids_rise_without_reuse_after_everything_was_purged_and_the_file_opened_again(path: Path) -> None:
     file = file_at(path)
     assert file.commit(rows(3)) is None
