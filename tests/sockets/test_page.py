@@ -69,7 +69,7 @@ def test_who_has_no_session_is_led_to_the_login_and_on_from_there(client: FlaskC
     assert (part.status_code, part.headers["HX-Redirect"], part.text) == (204, "/page/login", "")
     answer = client.post("/page/login", data={"token": TOKEN, "next": "/page/rollouts"}, headers=HOME)
     assert (answer.status_code, answer.location) == (303, "/page/rollouts")
-    for away in ("https://example.net/", "//example.net/", "/page/\\example.net", "/v1/boots"):
+    for away in ("https://example.net/", "//example.net/", "/page/\\example.net", "/page/\u2028x", "/v1/boots"):
         answer = client.post("/page/login", data={"token": TOKEN, "next": away}, headers=HOME)
         assert answer.location == "/page/"
 
@@ -100,8 +100,37 @@ def test_a_form_of_another_site_or_session_does_nothing(client: FlaskClient) -> 
     for form in ("", "0" * 64, "ü"):
         assert client.post("/page/logout", data={"form": form}, headers=HOME).status_code == 403
     assert client.get("/page/").status_code == 200
-    assert client.post("/page/logout", data={"form": form_token(client)}, headers=HOME).status_code == 303
+    left = client.post("/page/logout", data={"form": form_token(client)}, headers=HOME)
+    assert (left.status_code, left.headers["Set-Cookie"].startswith("netboot_session=; Expires=Thu, 01 Jan 1970")) == (
+        303,
+        True,
+    )
     assert client.get("/page/").status_code == 303
+
+
+def test_a_login_ends_the_session_before_it_and_a_large_form_is_none(client: FlaskClient) -> None:
+    log_in(client)
+    before = client.get_cookie("netboot_session", path="/page")
+    assert before is not None
+    log_in(client)
+    assert client.get("/page/").status_code == 200
+    client.set_cookie("netboot_session", before.value, path="/page")
+    assert client.get("/page/").status_code == 303
+    assert log_in(client, "x" * 17_000).status_code == 413
+
+
+def test_what_cannot_be_told_now_is_asked_for_again_and_is_no_wrong_token(tmp_path: Path) -> None:
+    world = World(tmp_path, count=3)
+    client = world.api.client
+    log_in(client)
+    (world.api.config.data / "conditions.db").unlink()
+    whole, part = client.get("/page/"), client.get("/page/", headers={"HX-Request": "true"})
+    assert (whole.status_code, part.status_code) == (503, 200), "of a part only what is well is shown"
+    for answer in (whole, part):
+        assert "That cannot be told right now" in answer.text
+        assert 'hx-trigger="sse:changed, every 15s"' in answer.text
+    world.api.config.management.token_file.unlink()
+    assert log_in(client).status_code == 503
 
 
 def test_a_session_ends_with_its_token_at_once(tmp_path: Path) -> None:
@@ -149,6 +178,8 @@ def test_every_answer_carries_the_policy(client: FlaskClient, world: World) -> N
         with client.get(path) as answer:
             assert (path, answer.headers["Content-Security-Policy"]) == (path, POLICY)
             assert answer.headers["X-Content-Type-Options"] == "nosniff"
+            assert answer.headers["Cross-Origin-Opener-Policy"] == "same-origin"
+            assert (answer.headers.get("Cache-Control") == "no-store") == ("static" not in path)
     assert "unsafe" not in POLICY
 
 
