@@ -12,6 +12,8 @@ IDLE_SECONDS = 12 * 3600
 LONGEST_SECONDS = 30 * 86_400
 MOST = 1_000
 """Sessions; the one that was used longest ago makes room."""
+MOST_OF_ONE = 100
+"""The same of one token, so that nobody ends the sessions of others by logging in again and again."""
 
 
 @dataclass(slots=True)
@@ -37,8 +39,10 @@ class Sessions:
         """The id of a new one, of 256 random bits."""
         named, now = secrets.token_urlsafe(32), self._now()
         with self._lock:
-            while len(self._sessions) >= MOST:
-                del self._sessions[min(self._sessions, key=lambda each: self._sessions[each].used)]
+            of_it = [each for each, session in self._sessions.items() if session.token == token]
+            if len(of_it) >= MOST_OF_ONE or len(self._sessions) >= MOST:
+                crowd = of_it if len(of_it) >= MOST_OF_ONE else self._sessions
+                del self._sessions[min(crowd, key=lambda each: self._sessions[each].used)]
             self._sessions[_hash(named)] = _Session(token, now, now)
         return named
 
