@@ -7,7 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -61,10 +61,8 @@ class Connection(TConn):  # type: ignore[misc] # gunicorn brings no types
 
     def end(self) -> None:
         """Whoever waits for this client reads its end. (`SSLSocket.shutdown` would have others go on in plain text.)"""
-        try:
+        with suppress(OSError):  # it has ended by itself
             socket.socket.shutdown(self.sock, socket.SHUT_RDWR)
-        except OSError:
-            pass  # it has ended by itself
 
     def close(self, graceful: bool = False) -> None:
         """Once: a thread does, and waits two seconds for the client if `graceful`; then gunicorn's loop would again."""
