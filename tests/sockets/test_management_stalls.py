@@ -25,6 +25,7 @@ ALICE = {"Authorization": f"Bearer {TOKEN}"}
 NOTHING = b""
 HELLO = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"
 HEAD = b"GET /readyz HTTP/1.1\r\nHost: a\r\nX-Slow: "
+ANSWERED = b"GET /none HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
 FORM = b"POST /page/login HTTP/1.1\r\nHost: a\r\nOrigin: http://a\r\n"
 FORM += b"Content-Type: application/x-www-form-urlencoded\r\n"
 BODY = FORM + b"Content-Length: 9000\r\n\r\ntoken="
@@ -100,7 +101,7 @@ def others_are_answered(service: Service) -> None:
 
 
 @pytest.mark.parametrize("service", ["plain"], indirect=True)
-@pytest.mark.parametrize("text", [HEAD, BODY, CHUNKS], ids=["head", "body", "chunks"])
+@pytest.mark.parametrize("text", [HEAD, BODY, CHUNKS, ANSWERED], ids=["head", "body", "chunks", "end"])
 def test_forty_slow_clients_make_room(service: Service, text: bytes) -> None:
     with Crowd(service, [text] * 40):
         others_are_answered(service)
