@@ -57,6 +57,7 @@ def paths(world: World) -> list[str]:
         "/page/rollouts/1",
         "/page/discovered",
         "/page/images",
+        f"/page/images/{world.new}",
         "/page/audit",
     ]
     return [*lists, f"/page/machines/{LATE}", "/page/machines/gpu-0001", *boots]

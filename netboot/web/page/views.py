@@ -80,9 +80,21 @@ def discovered() -> str:
 
 
 def images() -> str:
-    """Channels, and what machines run."""
+    """Channels, what machines run, and what lies in the store."""
     api = _api()
-    return render_template("images.html", channels=api.get("/v1/channels")["channels"], fleet=api.get("/v1/fleet"))
+    channels, stored = api.get("/v1/channels")["channels"], api.get("/v1/images")["images"]
+    return render_template("images.html", channels=channels, fleet=api.get("/v1/fleet"), stored=stored)
+
+
+def image(digest: str) -> str:
+    """One image: what it is made of, and, beside another, what differs."""
+    api, path = _api(), f"/v1/images/{quote(digest, safe='')}"
+    found, packages = api.get(path), api.get(f"{path}/packages")["packages"]
+    others = [each for each in api.get("/v1/images")["images"] if each["image"] != found["image"]]
+    beside = request.args.get("with", "")
+    differs = api.get(f"{path}/diff", **{"with": beside}) if beside else None
+    told = {"packages": packages, "others": others, "beside": beside, "differs": differs}
+    return render_template("image.html", image=found, **told)
 
 
 def audit() -> str:
@@ -106,5 +118,6 @@ ROUTES: tuple[tuple[str, str, Callable[..., str]], ...] = (
     ("/page/rollouts/<int:number>", "rollout", rollout),
     ("/page/discovered", "discovered", discovered),
     ("/page/images", "images", images),
+    ("/page/images/<digest>", "image", image),
     ("/page/audit", "audit", audit),
 )
