@@ -20,6 +20,7 @@ from netboot.web import (
     intents,
     inventory,
     join_tokens,
+    logins,
     machines,
     metrics,
     node_health,
@@ -42,11 +43,13 @@ OPEN: tuple[tuple[str, str, Callable[..., Response]], ...] = (
     ("GET", "/healthz", readiness.healthy),
     ("GET", "/readyz", readiness.ready),
     ("GET", "/metrics", metrics.metrics),
+    ("GET", "/v1/login", logins.offered),
 )
 """What anybody may ask."""
 
 ROUTES: tuple[tuple[str, str, Callable[..., Response]], ...] = (
     *OPEN,
+    ("GET", "/v1/whoami", logins.whoami),
     ("GET", "/v1/audit", audits.listed),
     ("GET", "/v1/fleet", fleet.summary),
     ("GET", "/v1/fleet/machines", fleet.machines),
@@ -122,7 +125,7 @@ def create_app(dependencies: Dependencies) -> Flask:
         app.add_url_rule(path, f"{method} {path}", view, methods=[method])
     app.before_request(_let_in)
     app.after_request(operators.refused)
-    page.install(app, dependencies.clock.now_ms)
+    page.install(app, dependencies.clock.now_ms, dependencies.logins)
     return app
 
 

@@ -59,7 +59,9 @@ def given(api: Api, name: str, role: Role, expires_ms: int = NOW + 1) -> str:
     made = AccessToken(
         name=name, role=role, sha256=access_tokens.hash_of(text), created_ms=NOW - 9, expires_ms=expires_ms
     )
-    access_tokens.change(api.config.management.tokens, lambda tokens: (*tokens, made))
+    access_tokens.change(
+        api.config.management.tokens, lambda there: there.model_copy(update={"tokens": (*there.tokens, made)})
+    )
     return text
 
 
@@ -93,7 +95,9 @@ def test_a_token_ends_by_time_and_by_word_at_once(api: Api) -> None:
         "token-expired",
         "the token ended expired at 2023-11-14T22:15:00Z",
     )
-    access_tokens.change(api.config.management.tokens, lambda tokens: tokens[:1])
+    access_tokens.change(
+        api.config.management.tokens, lambda there: there.model_copy(update={"tokens": there.tokens[:1]})
+    )
     assert api.get("/v1/channels", good).status_code == 401
 
 

@@ -10,6 +10,10 @@ from dataclasses import dataclass
 IDLE_SECONDS = 12 * 3600
 """An open page asks every few seconds, so that one on a wall stays."""
 LONGEST_SECONDS = 30 * 86_400
+RENEWED_SECONDS = 60
+"""Before its token's end a session that can be is renewed."""
+AGAIN_SECONDS = 15
+"""Between two tries."""
 MOST = 1_000
 """Sessions; the one that was used longest ago makes room."""
 
@@ -19,6 +23,10 @@ class _Session:
     token: str
     began: float
     used: float
+    refresh: str = ""
+    until: float = float("inf")
+    again: float = float("-inf")
+    """From when on it may be tried to renew it."""
 
 
 class Sessions:
@@ -33,13 +41,14 @@ class Sessions:
         self._lock = threading.Lock()
         self._sessions: dict[bytes, _Session] = {}
 
-    def begin(self, token: str) -> str:
-        """The id of a new one, of 256 random bits."""
+    def begin(self, token: str, refresh: str = "", seconds: float = float("inf")) -> str:
+        """The id of a new one, of 256 random bits. `refresh`: by which its token is renewed at its issuer, "": it is
+        not; `seconds`: until its token ends."""
         named, now = secrets.token_urlsafe(32), self._now()
         with self._lock:
             while len(self._sessions) >= MOST:
                 del self._sessions[min(self._sessions, key=lambda each: self._sessions[each].used)]
-            self._sessions[_hash(named)] = _Session(token, now, now)
+            self._sessions[_hash(named)] = _Session(token, now, now, refresh, now + seconds)
         return named
 
     def token(self, named: str) -> str | None:
@@ -55,10 +64,30 @@ class Sessions:
             session.used = now
             return session.token
 
-    def end(self, named: str) -> None:
-        """Nobody gets in with it any more."""
+    def to_renew(self, named: str) -> str | None:
+        """By what the token of that session is to be renewed now. None: it is not to be, or somebody is at it, or it
+        did not work a moment ago."""
         with self._lock:
-            self._sessions.pop(_hash(named), None)
+            session = self._sessions.get(_hash(named))
+            now = self._now()
+            if session is None or not session.refresh or now < session.again or session.until - now > RENEWED_SECONDS:
+                return None
+            session.again = now + AGAIN_SECONDS
+            return session.refresh
+
+    def renewed(self, named: str, token: str, refresh: str, seconds: float) -> None:
+        """The session goes on with that token; `refresh` "": by what renewed this one it is renewed again."""
+        with self._lock:
+            session = self._sessions.get(_hash(named))
+            if session is not None:
+                session.token, session.until, session.again = token, self._now() + seconds, float("-inf")
+                session.refresh = refresh or session.refresh
+
+    def end(self, named: str) -> str:
+        """Nobody gets in with it any more; by what its token could have been renewed, "": by nothing."""
+        with self._lock:
+            session = self._sessions.pop(_hash(named), None)
+            return session.refresh if session is not None else ""
 
     def form_token(self, named: str) -> str:
         """What a form of this session has to send with it: no other site can know it."""
