@@ -61,7 +61,7 @@ cache_option = click.option(
 )
 @classes_option
 @click.option("--yes", is_flag=True, help="Build a release image though the recipe says `debug`.")
-@click.option("--check", is_flag=True, help="Build twice in unlike surroundings, compare, and store nothing.")
+@click.option("--check", is_flag=True, help="Build again in unlike surroundings, compare, and store nothing.")
 @output_option
 def build(
     recipe: str,
@@ -84,8 +84,9 @@ def build(
     Where the site's inventory declares classes of machines, an image that leaves too little of the memory of one of its
     architecture is refused (docs/gates.md#memory); --class says which are to boot it.
 
-    --check builds a second time with another path, umask, locale, time zone, clock, host name, number of processors
-    and order of files, as far as that can be had here (file order: disorderfs; clock: libfaketime).
+    --check takes what the cache has for one build, and builds again from clean with another path, umask, locale, time
+    zone, clock, host name, number of processors and order of files, as far as that can be had here (file order:
+    disorderfs; clock: libfaketime).
 
     \b
       netboot image build debian-12-minimal
@@ -114,7 +115,8 @@ def build(
             result = _facts(built, digest) | {"steps": progress.steps, "seconds": round(time.monotonic() - start, 3)}
     _show(result | {"warnings": warnings}, output)
     if result.get("differences"):
-        raise ImageError("the two builds differ: this recipe is not reproducible here")
+        more = _of_cache(result["from_cache"])
+        raise ImageError(f"the two builds differ: this recipe is not reproducible here{more}")
 
 
 @click.command("lock")
@@ -196,17 +198,24 @@ def _check(
     secure_boot: SecureBootKey | None,
     again: Request,
 ) -> dict[str, Any]:
-    """Build twice, each time in an empty cache beside the real one; the second time in other surroundings."""
-    with cache.scratch() as scratch, Cache(scratch / "1") as empty:
-        progress.heading("first build, from clean")
-        first = build_image(recipe, keys, empty, progress, secure_boot)
-        there = surroundings.other(scratch / "2")
+    """Build with what the cache has, and again in an empty one and in other surroundings."""
+    with cache.scratch() as scratch:
+        progress.heading("first build, with what the cache has")
+        first = build_image(recipe, keys, cache, progress, secure_boot)
+        kept = sum(bool(step["cached"]) for step in progress.steps)
+        there = surroundings.other(scratch / "again")
         progress.heading(f"second build, from clean, with another {', '.join(there.varied)}")
         second, there = rebuilt(again, there, progress)
         unlike = differences(first, second)
         facts = _facts(first, first.manifest.digest)
-    facts |= {"varied": there.varied, "not_varied": there.same}
+    facts |= {"from_cache": kept, "varied": there.varied, "not_varied": there.same}
     return facts | {"steps": progress.steps, "reproducible": not unlike, "differences": unlike}
+
+
+def _of_cache(steps: int) -> str:
+    if not steps:
+        return ""
+    return f"; steps of the first that came from the cache: {steps}; with an empty --cache FOLDER both are from clean"
 
 
 def _facts(built: Built, digest: str) -> dict[str, Any]:
@@ -234,7 +243,7 @@ def _show(result: dict[str, Any], output: str) -> None:
         for what in gate.get("passed_over", ()):
             click.echo(f"gate {gate['gate']} passed over: {what}")
     if "reproducible" in result:
-        click.echo("\n".join(result["differences"]) or "built twice from clean: the same bytes")
+        click.echo("\n".join(result["differences"]) or "built twice: the same bytes")
         click.echo(f"varied: {', '.join(result['varied'])}")
         for what, why in result["not_varied"].items():
             click.echo(f"not varied: {what}: {why}")

@@ -104,7 +104,7 @@ class JournalFile:
                 db.execute(f"PRAGMA user_version = {1 + secrets.randbelow(2**31 - 1)}")
             self._cursor = read_cursor(cursor_path(self._path))
             self._last = _continue_after(db, self._cursor)
-            self._purged = db.execute("SELECT coalesce(min(id), 1) - 1 FROM records").fetchone()[0]
+            self._purged = db.execute("SELECT coalesce(min(id) - 1, ?) FROM records", (self._last,)).fetchone()[0]
             sync_folder(self._path.parent)
             self._inode = self._path.stat().st_ino
         except BaseException:

@@ -16,6 +16,7 @@ from netboot.machines.values import Machine
 from netboot.status.controllers import RolloutsStatus
 from netboot.web import inputs, render
 from netboot.web.dependencies import Dependencies, dependencies
+from netboot.web.readiness import judging
 
 SHOWN, MOST = 100, 1_000
 FIRST = 20
@@ -23,7 +24,7 @@ FIRST = 20
 FRESH_MS = 2_000
 """For so long a look is good, so that a page costs the same with fifty machines and with fifty thousand."""
 LONGEST_TEXT = 200
-FILTERS = ("word", "reason", "step", "rack", "image", "class", "text")
+FILTERS = ("name", "word", "reason", "step", "rack", "image", "class", "text")
 
 
 class Seen(NamedTuple):
@@ -77,7 +78,7 @@ def summary() -> Response:
     inputs.only(())
     deps = dependencies()
     found = _look(deps)
-    return jsonify({"at_ms": found.at_ms, **found.summary, "rollouts": _rollouts(deps)})
+    return jsonify({"at_ms": found.at_ms, **found.summary, "rollouts": _rollouts(deps), "problem": judging(deps)})
 
 
 def machines() -> Response:
@@ -131,6 +132,7 @@ def _urgency(seen: Seen) -> tuple[int, int, str]:
 def _fits(seen: Seen, wanted: Mapping[str, str]) -> bool:
     machine, found = seen
     said = {
+        "name": machine.name,
         "word": found.word,
         "step": found.step,
         "rack": machine.rack or "",

@@ -84,6 +84,16 @@ def assess(deps: Dependencies) -> Readiness:
     )
 
 
+def judging(deps: Dependencies) -> str:
+    """Why what was found of machines last may not be so any more, in words; empty: it is looked at all the time."""
+    now = deps.up_ms()
+    for name, model in (("projection", ProjectionStatus), ("lifecycle", LifecycleStatus)):
+        detail = at_work(name, _read(deps, name, model), now, None)
+        if not detail.ok:
+            return f"{name}: {detail.message}"
+    return ""
+
+
 def _read(deps: Dependencies, process: str, model: type[S]) -> S | CannotTellError | None:
     try:
         return deps.status.read(process, model)

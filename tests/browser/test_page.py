@@ -56,6 +56,27 @@ def test_what_changes_is_shown_without_anybody_s_doing_and_where_one_is_stays(pa
         world.keep([world.found(HUNG, "Switched", BOOTED=Reason.BOOT_LOOP, JOINED=Reason.BOOT_LOOP)])
 
 
+def test_a_page_whose_service_does_not_answer_says_so_until_it_does(browser: Browser, address: str) -> None:
+    """Whether it refuses or hangs with its stream open: an hour passes in a moment."""
+    with browser.new_context(base_url=address) as context:
+        page = context.new_page()
+        page.clock.install()
+        log_in(page)
+        expect(page.locator("#old")).to_have_text("")
+        page.route("**/page/", lambda _: None)  # nobody answers, and nobody says so
+        page.clock.fast_forward(60_000)
+        expect(page.locator("#old")).to_contain_text("What is shown is old: the service has not answered")
+        expect(page.locator("html.is-old")).to_have_count(1)
+        page.unroute("**/page/")
+        page.route("**/page/", lambda route: route.abort())
+        page.clock.fast_forward(60_000)
+        expect(page.locator("#liveness")).to_have_text("The service does not answer; what is shown is old.")
+        page.unroute("**/page/")
+        page.clock.fast_forward(20_000)
+        expect(page.locator("#old")).to_have_text("")
+        expect(page.locator("#liveness")).to_have_text(re.compile("^(Live|Asked)"))
+
+
 def test_a_walk_by_keyboard_alone_from_login_to_the_cause(browser: Browser, address: str) -> None:
     with browser.new_context(base_url=address) as context:
         page = context.new_page()

@@ -1,6 +1,7 @@
 """The page's door: who is let in, what a browser gets and keeps, and that a machine's words are only words."""
 
 import re
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,13 @@ import requests
 from flask.testing import FlaskClient
 
 from images.store.store import Store
-from netboot.web.page.sessions import IDLE_SECONDS, LONGEST_SECONDS, MOST, Sessions
+from netboot.status import FRESH_MS
+from netboot.web.page import live
+from netboot.web.page.sessions import IDLE_SECONDS, LONGEST_SECONDS, MOST, MOST_OF_ONE, Sessions
 from tests.browser.world import HOSTILE, LATE, World
 from tests.processes import wait_for
 from tests.sites import TOKEN, add_image, make_site
+from tests.sockets.api import LIFECYCLE, PROJECTION, UP_MS
 from tests.sockets.service import serving
 
 HOME = {"Origin": "http://localhost"}
@@ -65,7 +69,7 @@ def test_who_has_no_session_is_led_to_the_login_and_on_from_there(client: FlaskC
     assert (part.status_code, part.headers["HX-Redirect"], part.text) == (204, "/page/login", "")
     answer = client.post("/page/login", data={"token": TOKEN, "next": "/page/rollouts"}, headers=HOME)
     assert (answer.status_code, answer.location) == (303, "/page/rollouts")
-    for away in ("https://example.net/", "//example.net/", "/page/\\example.net", "/v1/boots"):
+    for away in ("https://example.net/", "//example.net/", "/page/\\example.net", "/page/\u2028x", "/v1/boots"):
         answer = client.post("/page/login", data={"token": TOKEN, "next": away}, headers=HOME)
         assert answer.location == "/page/"
 
@@ -88,15 +92,45 @@ def test_another_token_opens_nothing(client: FlaskClient, token: str) -> None:
 
 
 def test_a_form_of_another_site_or_session_does_nothing(client: FlaskClient) -> None:
-    for origin in ({}, {"Origin": "null"}, {"Origin": "https://example.net"}, {"Origin": "http://localhost.example"}):
+    names = ("null", "https://example.net", "http://localhost.example", "http://[")
+    for origin in ({}, {"Host": ""}, *({"Origin": name} for name in names)):
         answer = client.post("/page/login", data={"token": TOKEN}, headers=origin)
         assert (answer.status_code, "Set-Cookie" in answer.headers) == (403, False)
     log_in(client)
     for form in ("", "0" * 64, "ü"):
         assert client.post("/page/logout", data={"form": form}, headers=HOME).status_code == 403
     assert client.get("/page/").status_code == 200
-    assert client.post("/page/logout", data={"form": form_token(client)}, headers=HOME).status_code == 303
+    left = client.post("/page/logout", data={"form": form_token(client)}, headers=HOME)
+    assert (left.status_code, left.headers["Set-Cookie"].startswith("netboot_session=; Expires=Thu, 01 Jan 1970")) == (
+        303,
+        True,
+    )
     assert client.get("/page/").status_code == 303
+
+
+def test_a_login_ends_the_session_before_it_and_a_large_form_is_none(client: FlaskClient) -> None:
+    log_in(client)
+    before = client.get_cookie("netboot_session", path="/page")
+    assert before is not None
+    log_in(client)
+    assert client.get("/page/").status_code == 200
+    client.set_cookie("netboot_session", before.value, path="/page")
+    assert client.get("/page/").status_code == 303
+    assert log_in(client, "x" * 17_000).status_code == 413
+
+
+def test_what_cannot_be_told_now_is_asked_for_again_and_is_no_wrong_token(tmp_path: Path) -> None:
+    world = World(tmp_path, count=3)
+    client = world.api.client
+    log_in(client)
+    (world.api.config.data / "conditions.db").unlink()
+    whole, part = client.get("/page/"), client.get("/page/", headers={"HX-Request": "true"})
+    assert (whole.status_code, part.status_code) == (503, 200), "of a part only what is well is shown"
+    for answer in (whole, part):
+        assert "That cannot be told right now" in answer.text
+        assert 'hx-trigger="sse:changed, every 15s"' in answer.text
+    world.api.config.management.token_file.unlink()
+    assert log_in(client).status_code == 503
 
 
 def test_a_session_ends_with_its_token_at_once(tmp_path: Path) -> None:
@@ -121,10 +155,21 @@ def test_sessions_end_and_make_room() -> None:
         now[0] += IDLE_SECONDS
     assert sessions.token(busy) is None
     first = sessions.begin("first")
-    for _ in range(MOST):
+    for number in range(MOST):
         now[0] += 1
-        sessions.begin("more")
+        sessions.begin(f"more {number}")
     assert sessions.token(first) is None
+
+
+def test_who_logs_in_again_and_again_ends_sessions_of_its_own_alone() -> None:
+    now = [0.0]
+    sessions = Sessions(lambda: now[0])
+    other, mine = sessions.begin("other"), []
+    for _ in range(MOST_OF_ONE + 1):
+        now[0] += 1
+        mine.append(sessions.begin("mine"))
+    assert sessions.token(other) == "other"
+    assert [sessions.token(each) for each in mine] == [None] + MOST_OF_ONE * ["mine"]
 
 
 def test_every_answer_carries_the_policy(client: FlaskClient, world: World) -> None:
@@ -133,6 +178,8 @@ def test_every_answer_carries_the_policy(client: FlaskClient, world: World) -> N
         with client.get(path) as answer:
             assert (path, answer.headers["Content-Security-Policy"]) == (path, POLICY)
             assert answer.headers["X-Content-Type-Options"] == "nosniff"
+            assert answer.headers["Cross-Origin-Opener-Policy"] == "same-origin"
+            assert (answer.headers.get("Cache-Control") == "no-store") == ("static" not in path)
     assert "unsafe" not in POLICY
 
 
@@ -178,6 +225,56 @@ def test_events_come_while_places_are_free_and_later_where_none_is(client: Flask
     again.close()
 
 
+def test_a_stream_ends_after_a_while_and_asks_for_the_session_again(
+    client: FlaskClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "LONGEST_SECONDS", 0.0)
+    log_in(client)
+    with client.get("/page/live") as answer:
+        assert answer.data == b"event: changed\ndata:\n\n"
+
+
+def test_what_the_api_tells_without_an_end_is_no_boot(client: FlaskClient, world: World) -> None:
+    """`/v1/boots/watch` would be waited for, with a thread and a place, until the service ends."""
+    log_in(client)
+    stop = threading.Timer(3.0, setattr, (world.api, "stopping", True))  # or this test would not end either
+    stop.start()
+    answer = client.get("/page/boots/watch")
+    stop.cancel()
+    assert (answer.status_code, "there is nothing of that name" in answer.text) == (404, True)
+    places = [world.api.watchers.acquire(blocking=False) for _ in range(2)]
+    assert places == [True, True]
+    world.api.watchers.release(2)
+
+
+def test_what_nobody_looks_at_any_more_is_not_in_order(tmp_path: Path) -> None:
+    world = World(tmp_path, count=3)
+    client = world.api.client
+    log_in(client)
+    shown = client.get("/page/").text
+    assert ("Nothing is late, nothing is ill." in shown, "not-of-now" in shown) == (True, False)
+    world.api.kept.keep([], [world.names[0]], {})
+    shown = client.get("/page/").text
+    assert "Nothing is late, nothing is ill." not in shown
+    assert "Nothing is known to be late or ill; of 1 that cannot be told." in shown
+    world.api.say(lifecycle=LIFECYCLE.model_copy(update={"up_ms": UP_MS - FRESH_MS - 1}))
+    shown = client.get("/page/", headers={"HX-Request": "true"}).text
+    assert "<title>? 0 late, 0 ill · netboot</title>" in shown
+    assert "nobody looks at machines now: lifecycle: has said nothing for" in shown
+    world.api.say(projection=PROJECTION.model_copy(update={"problem": "the disk is full"}))
+    assert world.api.get("/v1/fleet").json["problem"] == "projection: the disk is full"
+
+
+def test_a_machine_is_found_by_its_whole_name(client: FlaskClient, world: World) -> None:
+    names = [each["name"] for each in world.api.get(f"/v1/fleet/machines?name={LATE}").json["machines"]]
+    assert names == [LATE]
+    assert world.api.get("/v1/fleet/machines?name=gpu-001").json["of"] == 0
+    log_in(client)
+    assert '<p class="state"><span class="word w-late">' in re.sub(
+        r">\s+<", "><", client.get(f"/page/machines/{LATE}").text
+    )
+
+
 def test_the_service_itself_serves_it(tmp_path: Path) -> None:
     """Behind its walls, by gunicorn: templates, files, a login, and what happens as it happens."""
     config = make_site(tmp_path / "site", workers=1)
@@ -189,9 +286,10 @@ def test_the_service_itself_serves_it(tmp_path: Path) -> None:
         assert (shown.url, shown.status_code) == (f"{address}/page/login?next=/", 200)
         assert browser.get(f"{address}/page/static/htmx.min.js", timeout=30).text.startswith("var htmx=")
         shown = browser.post(f"{address}/page/login", {"token": TOKEN}, headers={"Origin": address}, timeout=30)
-        assert (shown.url, shown.status_code) == (f"{address}/page/", 200)
+        assert shown.url == f"{address}/page/"  # it may not be known yet how machines are
+        wait_for(lambda: browser.get(f"{address}/page/", timeout=30).status_code == 200, 60)
         wait_for(lambda: "NeverBooted" in str(service.api("/v1/machines/gpu-001")["conditions"]), 60)
         wait_for(lambda: "off</span>" in browser.get(f"{address}/page/machines/gpu-001", timeout=30).text)
         with browser.get(f"{address}/page/live", stream=True, timeout=30) as live:
-            lines = live.iter_lines()
-            assert next(lines) == b"event: changed"
+            assert live.headers["Content-Type"] == "text/event-stream; charset=utf-8", live.text
+            assert next(live.iter_lines()) == b"event: changed"

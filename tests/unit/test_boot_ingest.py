@@ -3,8 +3,21 @@
 import asyncio
 import tracemalloc
 
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from netboot.boot import ingest
-from netboot.boot.ingest import ALONE_SECONDS, IN_HAND, IN_HAND_OF_SEVERAL, OVERHEAD, Buckets, Ingest, Repeats, Turns
+from netboot.boot.ingest import (
+    ALONE_SECONDS,
+    IN_HAND,
+    IN_HAND_OF_SEVERAL,
+    OVERHEAD,
+    Buckets,
+    Ingest,
+    Repeats,
+    Turns,
+    network,
+)
 
 KIB = 2048
 RATE = KIB * 1024
@@ -159,3 +172,54 @@ def test_what_is_remembered_is_bounded() -> None:
         known.remember(f"n{number}", "192.0.2.1", "record", "boot", 1_000)
     assert known.boot_id("n4", "192.0.2.1", "record", 1_000) is None
     assert known.boot_id("n5", "192.0.2.1", "record", 1_000) == "boot"
+
+
+class Askers:
+    """Whoever asks for turns, ends, is cancelled or goes, of two addresses."""
+
+    def __init__(self) -> None:
+        self.clock, self.gone = Hands(), set[int]()
+        self.turns, self.tasks = Turns(self.clock), list[asyncio.Task[None]]()
+        self.begun, self.order = list[str](), dict[str, list[int]]()
+
+    def begin(self, number: int) -> None:
+        peer = ("192.0.2.1", "2001:db8::1", "2001:db8::2")[min(number % 8, 2)]
+        self.tasks.append(asyncio.create_task(self.record(peer, len(self.tasks))))
+
+    async def record(self, peer: str, number: int) -> None:
+        await self.turns.begin(peer, lambda: number in self.gone)
+        self.begun.append(peer)
+        self.order.setdefault(network(peer), []).append(number)
+
+    def end(self, number: int) -> None:
+        if self.begun:
+            self.turns.end(self.begun.pop(number % len(self.begun)))
+
+    def cancel(self, number: int) -> None:
+        if self.tasks:
+            self.tasks[number % len(self.tasks)].cancel()
+
+    def go(self, number: int) -> None:
+        self.gone.add(number)
+
+    def tick(self, _number: int) -> None:
+        self.clock.now += ALONE_SECONDS / 3
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(["begin", "begin", "end", "cancel", "go", "tick"]), st.integers(0, 40))))
+def test_no_turn_is_lost_and_in_the_end_nothing_is_kept_in_mind(acts: list[tuple[str, int]]) -> None:
+    async def use() -> None:
+        askers = Askers()
+        for act, number in acts:
+            getattr(askers, act)(number)
+            if number % 2:
+                await asyncio.sleep(0)
+        while not all(task.done() for task in askers.tasks) or askers.begun:
+            await asyncio.sleep(0)
+            askers.end(0)
+        await asyncio.gather(*askers.tasks, return_exceptions=True)
+        assert (len(askers.turns), askers.turns._waiting) == (0, {})
+        assert all(each == sorted(each) for each in askers.order.values())
+
+    asyncio.run(asyncio.wait_for(use(), 30))

@@ -255,13 +255,13 @@ def test_check_builds_twice_and_stores_nothing(site: Path, monkeypatch: pytest.M
     done = invoke(site, "debian-12-minimal", "--check", "--profile", "release")
     assert done.exception is None
     said = done.stdout.splitlines()
-    assert said[4] == "built twice from clean: the same bytes"
+    assert said[4] == "built twice: the same bytes"
     assert said[5].startswith("varied: path, host name, umask, time zone, locale, order of sets")
     assert "not varied: file order: disorderfs is not installed, or there is no /dev/fuse" in said[6:]
     assert [
         line.partition(", with another path, host name, ")[0] for line in done.stderr.splitlines() if "build" in line
     ] == [
-        "first build, from clean",
+        "first build, with what the cache has",
         "second build, from clean",
     ]
     assert not (site / "store").exists()
@@ -285,10 +285,14 @@ def test_check_names_what_differs(site: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(command, "rebuilt", fake_second("two"))
     monkeypatch.setattr(command, "differences", lambda first, second: ["root: differs", "first in step configure:"])
     done = invoke(site, "debian-12-minimal", "--check", "--output", "json")
-    assert str(done.exception) == "the two builds differ: this recipe is not reproducible here"
+    assert str(done.exception) == (
+        "the two builds differ: this recipe is not reproducible here; steps of the first that came from the cache: 1; "
+        "with an empty --cache FOLDER both are from clean"
+    )
     assert isinstance(done.exception, ImageError)
     result = json.loads(done.stdout)
     assert (result["reproducible"], result["differences"]) == (False, ["root: differs", "first in step configure:"])
+    assert result["from_cache"] == 1
     assert {"umask", "locale", "path"} <= result["varied"].keys()
 
 

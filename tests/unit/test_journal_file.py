@@ -76,6 +76,24 @@ def test_whoever_waits_for_a_commit_waits_for_a_small_piece_of_a_purge_in_the_sa
     file.close()
 
 
+def test_a_journal_that_was_empty_when_it_was_opened_purges_from_there_on(path: Path) -> None:
+    """Not from the first id that it ever had: that would take a commit for each few of millions."""
+    file = file_at(path)
+    assert file.commit(rows(1_000)) is None
+    write_cursor(cursor_path(path), 1_000)
+    file.close()
+    file = file_at(path)
+    assert file.commit([]) is None
+    assert [row.id for row in read_after(path, 0)] == []
+    file.close()
+    file = file_at(path)
+    assert file.commit(rows(1)) is None
+    write_cursor(cursor_path(path), 1_001)
+    assert file.commit(rows(1)) is None
+    assert [row.id for row in read_after(path, 0)] == [1_002]
+    file.close()
+
+
 def test_with_little_room_what_was_taken_over_makes_room_before_anything_is_written(path: Path) -> None:
     file = file_at(path, most_bytes=400_000)
     assert file.commit(rows(80, size=3_000)) is None

@@ -89,11 +89,19 @@ def _to_login() -> AnyResponse:
 
 def _require_own_form(sessions: Sessions) -> None:
     """A form of ours: browsers say where one comes from (Origin), and no other site knows what is in ours."""
-    if urlsplit(request.headers.get("Origin", "")).netloc != request.host:
+    if not (origin := _origin()) or origin != request.host:
         abort(403, "this form does not come from this page: open the page again, at the address that it has here")
     named = request.cookies.get(COOKIE, "")
     if request.endpoint != "entered" and not sessions.fits(named, request.form.get("form", "")):
         abort(403, "this form is of an older session: load the page again")
+
+
+def _origin() -> str:
+    """The host of the page whose form this is; empty: none is said that makes sense."""
+    try:
+        return urlsplit(request.headers.get("Origin", "")).netloc
+    except ValueError:
+        return ""
 
 
 def _guarded(response: Response) -> Response:

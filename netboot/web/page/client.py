@@ -9,6 +9,8 @@ from werkzeug.test import EnvironBuilder, run_wsgi_app
 
 Wsgi = Callable[..., Iterable[bytes]]
 """An application of PEP 3333."""
+JSON = ("application/json", "application/problem+json")
+"""What an answer is that is a whole."""
 
 
 class ApiError(Exception):
@@ -32,8 +34,13 @@ class Api:
         Raises:
             ApiError: it says no.
         """
-        chunks, status, _ = run_wsgi_app(self._app, self._environ(path, query), buffered=True)
-        body = json.loads(b"".join(chunks))
+        chunks, status, headers = run_wsgi_app(self._app, self._environ(path, query))
+        try:
+            if headers.get("Content-Type") not in JSON:  # a stream, which has no end to wait for
+                raise ApiError(404, {"message": "there is nothing of that name"})
+            body = json.loads(b"".join(chunks))
+        finally:
+            end(chunks)
         if not status.startswith("2"):
             raise ApiError(int(status[:3]), body.get("error", body))
         assert isinstance(body, dict)
@@ -73,3 +80,9 @@ class Api:
         headers = [("Authorization", f"Bearer {g.token}")]
         of_client = {"REMOTE_ADDR": request.environ.get("REMOTE_ADDR", "")}
         return EnvironBuilder(path, query_string=asked, headers=headers, environ_base=of_client).get_environ()
+
+
+def end(chunks: Iterable[bytes]) -> None:
+    """Whoever made them gives back what it holds."""
+    if (close := getattr(chunks, "close", None)) is not None:
+        close()

@@ -57,7 +57,7 @@ class Entrance:
         try:
             granted = self._logins.finish(Begun(*begun), request.args)
             token = granted.bearer(self._logins.people.oidc.audience)
-            seconds = self._seconds(token)
+            whose, seconds = self._whose(token)
         except NotAuthenticatedError as error:
             return self._form(f"You are not logged in: {error}.", 401)
         except CannotTellError as error:
@@ -66,7 +66,7 @@ class Entrance:
             return self._form(f"You are not logged in: {error.message}.", error.status)
         self._sessions.end(request.cookies.get(COOKIE, ""))
         answer = AnyResponse(render_template("going_on.html", next=following), mimetype="text/html")
-        named = self._sessions.begin(token, granted.refresh_token, seconds)
+        named = self._sessions.begin(token, whose, granted.refresh_token, seconds)
         self._set(answer, COOKIE, named, LONGEST_SECONDS, "/page", "Strict")
         answer.delete_cookie(BEGUN, path=url_for("oidc"), secure=self._logins.by_tls, httponly=True, samesite="Lax")
         return answer
@@ -79,7 +79,7 @@ class Entrance:
         try:
             granted = self._logins.refreshed(refresh)
             token = granted.bearer(self._logins.people.oidc.audience)
-            self._sessions.renewed(named, token, granted.refresh_token, self._seconds(token))
+            self._sessions.renewed(named, token, granted.refresh_token, self._whose(token)[1])
         except (NotAuthenticatedError, CannotTellError, ApiError) as error:
             log.info("a session at the page is not renewed: %s", error)
 
@@ -90,11 +90,12 @@ class Entrance:
         except CannotTellError as error:
             log.info("a login that ended here is not taken back at the issuer: %s", error)
 
-    def _seconds(self, token: str) -> float:
-        """Until it ends. Raises ApiError: nobody is let in with it."""
+    def _whose(self, token: str) -> tuple[str, float]:
+        """Whose it is, and the seconds until it ends. Raises ApiError: nobody is let in with it."""
         g.token = token
         try:
-            return float(self._api.get("/v1/whoami")["expires_ms"] - self._now_ms()) / 1000
+            who = self._api.get("/v1/whoami")
+            return str(who["name"]), (who["expires_ms"] - self._now_ms()) / 1000
         finally:
             del g.token
 

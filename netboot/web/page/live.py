@@ -6,12 +6,14 @@ from collections.abc import Callable, Generator, Iterable
 
 from flask import Response
 
-from netboot.web.page.client import Api, ApiError
+from netboot.web.page.client import Api, ApiError, end
 
 LEAST_SECONDS = 1.0
 """Between two, however much happens: what is left out comes with the next, after a heartbeat at the latest."""
 MOST = 6
 """Of the eight places that the API has for watchers: who watches by the command line finds one, too."""
+LONGEST_SECONDS = 300.0
+"""Then the browser asks again, with its session: a token that was taken back keeps no place, and others find one."""
 LATER = b"retry: 5000\n\n"
 CHANGED = b"event: changed\ndata:\n\n"
 
@@ -55,13 +57,15 @@ class _Events:
         if self._open:
             self._open = False
             self._events.close()
-            if (close := getattr(self._lines, "close", None)) is not None:
-                close()
+            end(self._lines)
             self._release()
 
     def _generate(self) -> Generator[bytes, None, None]:
-        last = float("-inf")
+        last, until = float("-inf"), time.monotonic() + LONGEST_SECONDS
         for _ in self._lines:
-            if time.monotonic() - last >= LEAST_SECONDS:
-                last = time.monotonic()
+            now = time.monotonic()
+            if now - last >= LEAST_SECONDS:
+                last = now
                 yield CHANGED
+            if now >= until:
+                return

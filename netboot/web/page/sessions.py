@@ -16,11 +16,14 @@ AGAIN_SECONDS = 15
 """Between two tries."""
 MOST = 1_000
 """Sessions; the one that was used longest ago makes room."""
+MOST_OF_ONE = 100
+"""The same of one token, or person, so that nobody ends the sessions of others by logging in again and again."""
 
 
 @dataclass(slots=True)
 class _Session:
     token: str
+    whose: str
     began: float
     used: float
     refresh: str = ""
@@ -41,14 +44,16 @@ class Sessions:
         self._lock = threading.Lock()
         self._sessions: dict[bytes, _Session] = {}
 
-    def begin(self, token: str, refresh: str = "", seconds: float = float("inf")) -> str:
-        """The id of a new one, of 256 random bits. `refresh`: by which its token is renewed at its issuer, "": it is
-        not; `seconds`: until its token ends."""
+    def begin(self, token: str, whose: str = "", refresh: str = "", seconds: float = float("inf")) -> str:
+        """The id of a new one, of 256 random bits. `whose`: of a person, who has another token with each login;
+        `refresh`: by which its token is renewed at its issuer, "": it is not; `seconds`: until its token ends."""
         named, now = secrets.token_urlsafe(32), self._now()
         with self._lock:
-            while len(self._sessions) >= MOST:
-                del self._sessions[min(self._sessions, key=lambda each: self._sessions[each].used)]
-            self._sessions[_hash(named)] = _Session(token, now, now, refresh, now + seconds)
+            of_it = [each for each, session in self._sessions.items() if session.whose == (whose or token)]
+            if len(of_it) >= MOST_OF_ONE or len(self._sessions) >= MOST:
+                crowd = of_it if len(of_it) >= MOST_OF_ONE else self._sessions
+                del self._sessions[min(crowd, key=lambda each: self._sessions[each].used)]
+            self._sessions[_hash(named)] = _Session(token, whose or token, now, now, refresh, now + seconds)
         return named
 
     def token(self, named: str) -> str | None:

@@ -13,6 +13,9 @@ COLUMNS = 16
 """Machines beside each other in a rack that has more than so many."""
 CELL = 12
 RANKS: Mapping[str, int] = {word: rank for rank, word in enumerate(Word)}
+KEPT = 128
+"""Machines of a rack that is drawn once for all that look while it is so; a larger one is drawn each time, for it is
+another after each change, and thousands of those would be kept."""
 DOTTED = frozenset({Word.IN_SERVICE, Word.OFF})
 """Words that are drawn as one line of dots for a whole run: most machines are these."""
 WIDE = 1000
@@ -39,13 +42,16 @@ def racks(told: Sequence[Mapping[str, Any]]) -> list[Drawn]:
     columns = min(COLUMNS, max((rack["machines"] for rack in told), default=1))
     return [
         Drawn(
-            rack["rack"], rack["machines"], _shape(tuple((run["word"], run["count"]) for run in rack["runs"]), columns)
+            rack["rack"],
+            rack["machines"],
+            (_kept if rack["machines"] <= KEPT else _shape)(
+                tuple((run["word"], run["count"]) for run in rack["runs"]), columns
+            ),
         )
         for rack in told
     ]
 
 
-@lru_cache(8192)
 def _shape(runs: tuple[tuple[str, int], ...], columns: int) -> Shape:
     parts, counts, at = list[str](), Counter[str](), 0
     for said, count in runs:
@@ -60,6 +66,9 @@ def _shape(runs: tuple[tuple[str, int], ...], columns: int) -> Shape:
     size = f"{columns * CELL} {-(-max(at, 1) // columns) * CELL}"
     svg = f'<svg viewBox="0 0 {size}" aria-hidden="true" focusable="false">{"".join(parts)}</svg>'
     return Shape(Markup(svg), by_rank, next(iter(by_rank), Word.UNKNOWN))  # noqa: S704 - see Shape
+
+
+_kept = lru_cache(4096)(_shape)
 
 
 def _part(word: str, x: int, y: int, count: int) -> str:

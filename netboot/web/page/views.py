@@ -43,8 +43,7 @@ def machine(name: str) -> str:
     api, path = _api(), f"/v1/machines/{quote(name, safe='')}"
     found, explained = api.get(path), api.get(f"{path}/explain")
     events = api.get(f"{path}/events", limit=EVENTS)
-    at = api.get("/v1/fleet/machines", text=name, limit=1000)["machines"]
-    glance = next((each for each in at if each["name"] == name), None)
+    glance = next(iter(api.get("/v1/fleet/machines", name=name)["machines"]), None)
     return render_template("machine.html", machine=found, explained=explained, events=events, glance=glance)
 
 

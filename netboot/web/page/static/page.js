@@ -1,6 +1,12 @@
 // What is read is not pulled away: nothing is exchanged while somebody has text of it marked or nobody looks.
 "use strict";
-const said = (text) => { const place = document.getElementById("liveness"); if (place) place.textContent = text; };
+const OLD_MS = 45_000; // three questions without an answer
+const OLD = "What is shown is old: the service has not answered for a while, or text of this page is marked.";
+const SILENT = "The service does not answer; what is shown is old.", UNTOLD = "The service could not tell; what is shown is old.";
+let answered = performance.now(), live = false, failed = "";
+const put = (name, text) => { const place = document.getElementById(name); if (place && place.textContent !== text) place.textContent = text; };
+const tell = () => put("liveness", failed || (live ? "Live." : "Asked for every 15 seconds."));
+const fails = (text) => () => { failed = text; tell(); };
 document.addEventListener("htmx:beforeRequest", (event) => {
   const marked = document.getSelection();
   if (document.hidden || (marked && !marked.isCollapsed)) event.preventDefault();
@@ -8,8 +14,8 @@ document.addEventListener("htmx:beforeRequest", (event) => {
 // A stream that ends is no failure: the browser opens it again, and meanwhile the page is asked for by itself.
 htmx.createEventSource = (url) => {
   const source = new EventSource(url);
-  source.addEventListener("open", () => said("Live."));
-  source.addEventListener("error", () => said("Asked for every 15 seconds."));
+  source.addEventListener("open", () => { live = true; tell(); });
+  source.addEventListener("error", () => { live = false; tell(); });
   Object.defineProperty(source, "onerror", { set() {} });
   window.addEventListener("pagehide", () => source.close());
   return source;
@@ -17,6 +23,16 @@ htmx.createEventSource = (url) => {
 document.addEventListener("htmx:afterSwap", () => {
   const time = document.querySelector("footer time"), now = new Date().toISOString().slice(0, 19) + "Z";
   if (time) { time.textContent = now; time.dateTime = now; }
+  answered = performance.now();
+  if (failed) { failed = ""; tell(); }
+  judge();
 });
-document.addEventListener("htmx:sendError", () => said("The service does not answer; what is shown is old."));
-document.addEventListener("htmx:responseError", () => said("The service could not tell; what is shown is old."));
+for (const name of ["htmx:sendError", "htmx:timeout"]) document.addEventListener(name, fails(SILENT));
+document.addEventListener("htmx:responseError", fails(UNTOLD));
+// A stream of a service that hangs stays open, so what counts is when the last answer came.
+const judge = () => {
+  const old = document.getElementById("now") !== null && performance.now() - answered > OLD_MS;
+  document.documentElement.classList.toggle("is-old", old);
+  put("old", old ? OLD : "");
+};
+setInterval(judge, 1000);
