@@ -28,7 +28,10 @@ def test_an_issuer_opens_its_port_to_the_process_that_is_asked_and_to_no_other(t
     assert config.management.oidc.issuer == "https://login.example:8443/realms/x/", "as it writes itself"
     provisioning = config.provisioning.listen.port
     asks = access_of("management", "management", "", config)
-    assert (asks.connect, tmp_path / "secrets/oidc.secret" in asks.handed) == ({53, 8443, provisioning}, True)
+    assert (asks.connect, tmp_path / "secrets/oidc.secret" in asks.handed) == (
+        frozenset({53, 8443, provisioning}),
+        True,
+    )
     for kind in ("boot", "join", "controllers"):
         other = access_of(kind, kind, "", config)
         assert (other.connect, tmp_path / "secrets/oidc.secret" in other.handed) == (frozenset(), False)
@@ -38,7 +41,7 @@ def test_a_cluster_that_reviews_tokens_opens_the_ports_of_api_servers(tmp_path: 
     config = load_config(site(tmp_path, 'token_review: {audiences: [netboot], roles: {"user:x": viewer}}'))
     asks = access_of("management", "management", "", config)
     assert asks.kubeconfigs == {tmp_path / "secrets/review.kubeconfig"}
-    assert asks.connect == {53, 443, 6443, config.provisioning.listen.port}
+    assert asks.connect == frozenset({53, 443, 6443, config.provisioning.listen.port})
 
 
 @pytest.mark.parametrize(
