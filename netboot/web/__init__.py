@@ -22,6 +22,7 @@ from netboot.web import (
     intents,
     inventory,
     join_tokens,
+    logins,
     machines,
     metrics,
     node_health,
@@ -48,6 +49,7 @@ OPEN = (
     Route("GET", "/healthz", readiness.healthy, guarded=False, raw=Raw("application/json", model=readiness.Healthy)),
     Route("GET", "/readyz", readiness.ready, guarded=False, raw=Raw("application/json", (200, 503), Readiness)),
     Route("GET", "/metrics", metrics.metrics, guarded=False, raw=Raw("text/plain")),
+    Route("GET", "/v1/login", logins.offered, guarded=False, refuses=(400,)),
 )
 """What anybody may ask."""
 
@@ -61,6 +63,7 @@ def described() -> Response:
 ROUTES: tuple[Route, ...] = (
     *OPEN,
     Route("GET", "/v1/openapi.json", described, raw=Raw("application/json", kind="object")),
+    Route("GET", "/v1/whoami", logins.whoami),
     Route("GET", "/v1/audit", audits.listed),
     Route("GET", "/v1/fleet", fleet.summary),
     Route("GET", "/v1/fleet/machines", fleet.machines),
@@ -147,7 +150,7 @@ def create_app(dependencies: Dependencies) -> Flask:
         app.add_url_rule(route.path, f"{route.method} {route.path}", bound(route.view), methods=[route.method])
     app.before_request(_let_in)
     app.after_request(operators.refused)
-    page.install(app, dependencies.clock.now_ms)
+    page.install(app, dependencies.clock.now_ms, dependencies.logins)
     return app
 
 

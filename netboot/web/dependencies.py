@@ -20,6 +20,7 @@ from netboot.lifecycle.remedies import RemedyStore
 from netboot.lifecycle.rollout_store import RolloutStore
 from netboot.lifecycle.summary import Summaries
 from netboot.machines.values import Inventory
+from netboot.oidc.logins import Logins
 from netboot.status import Condition
 from netboot.stores.acceptance import Acceptance
 from netboot.stores.audit import SqliteAudit
@@ -74,6 +75,8 @@ class Dependencies:
     boot_key: Callable[[], bytes]
     up_ms: Callable[[], int]
     """`netboot.status.up_ms`, by which processes say when they were at work last."""
+    logins: Logins | None = None
+    """At an issuer of OpenID Connect, where one is configured."""
 
 
 def dependencies() -> Dependencies:

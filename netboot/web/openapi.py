@@ -207,10 +207,10 @@ def _responses(route: Route, models: Models) -> Schema:
 
 
 def _errors(route: Route) -> Mapping[int, str]:
+    more = {status: (ACTS | ANYWHERE)[status] for status in route.refuses}
     if not route.guarded:
-        return {500: ANYWHERE[500]}
+        return {500: ANYWHERE[500]} | more
     acts = ACTS if route.method != "GET" else {}
-    more = {status: ACTS[status] for status in route.refuses}
     return ANYWHERE | GUARDED | (NAMED if "<" in route.path else {}) | acts | more
 
 

@@ -84,7 +84,7 @@ def _record(act: str, machine: str, reason: str, result: str, facts: Mapping[str
         machine=machine,
         reason=reason,
         result=result,
-        facts=dict(facts),
+        facts={**({"issuer": who.issuer} if who.issuer else {}), **facts},
     )
 
 

@@ -86,7 +86,9 @@ def test_a_token_ends_by_time_and_by_word_at_once(api: Api) -> None:
         "token-expired",
         "the token ended expired at 2023-11-14T22:15:00Z",
     )
-    access_tokens.change(api.config.management.tokens, lambda tokens: tokens[:1])
+    access_tokens.change(
+        api.config.management.tokens, lambda there: there.model_copy(update={"tokens": there.tokens[:1]})
+    )
     assert api.get("/v1/channels", good).status_code == 401
 
 

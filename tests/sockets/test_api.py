@@ -75,8 +75,9 @@ def test_nobody_gets_in_without_the_token(api: Api, path: str, header: str | Non
     assert answer.headers["WWW-Authenticate"] == 'Bearer realm="netboot"'
 
 
-def test_every_route_but_health_and_metrics_is_protected(api: Api) -> None:
-    open_routes = {"/healthz", "/readyz", "/metrics"}
+def test_every_route_but_health_metrics_and_how_to_log_in_is_protected(api: Api) -> None:
+    open_routes = {"/healthz", "/readyz", "/metrics", "/v1/login"}
+    assert api.get("/v1/login", None).json == {"oidc": None}
     routes = {str(rule) for rule in api.client.application.url_map.iter_rules()}
     assert open_routes <= routes
     for route in routes - open_routes:
