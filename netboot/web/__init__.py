@@ -55,7 +55,7 @@ OPEN = (
 def described() -> Response:
     """This document."""
     inputs.only(())
-    return jsonify(openapi())
+    return jsonify(api_document())
 
 
 ROUTES: tuple[Route, ...] = (
@@ -131,7 +131,7 @@ ROUTES: tuple[Route, ...] = (
 
 
 @cache
-def openapi() -> Schema:
+def api_document() -> Schema:
     """The API's document (OpenAPI 3.1)."""
     return document(ROUTES)
 
