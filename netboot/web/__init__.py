@@ -57,7 +57,7 @@ OPEN = (
 def described() -> Response:
     """This document."""
     inputs.only(())
-    return jsonify(openapi())
+    return jsonify(api_document())
 
 
 ROUTES: tuple[Route, ...] = (
@@ -134,7 +134,7 @@ ROUTES: tuple[Route, ...] = (
 
 
 @cache
-def openapi() -> Schema:
+def api_document() -> Schema:
     """The API's document (OpenAPI 3.1)."""
     return document(ROUTES)
 
