@@ -65,7 +65,7 @@ if [ -n "$other" ] && ! arch-test "$other" >/dev/null 2>&1; then
 fi
 
 stamp=.venv/.installed
-want=$(cat requirements.lock pyproject.toml setup.sh | sha256sum)
+want=$(cat requirements.lock pyproject.toml setup.sh tests/oidc/package-lock.json | sha256sum)
 if [ "$(cat "$stamp" 2>/dev/null)" != "$want" ]; then
   # The distribution's Python first: it is built with profile and link-time optimisation, which a home-made one often is not
   # (half as fast again, measured), and every account can execute it.
@@ -78,5 +78,12 @@ if [ "$(cat "$stamp" 2>/dev/null)" != "$want" ]; then
   [ -x .venv/bin/python ] || "$python" -m venv .venv
   .venv/bin/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements.lock
   .venv/bin/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
-  printf '%s' "$want" >"$stamp"
+  say "installing the issuer of the tests' logins (npm's oidc-provider)"
+  mkdir -p .venv/share/oidc
+  cp tests/oidc/package.json tests/oidc/package-lock.json .venv/share/oidc/
+  if PATH="$PWD/.venv/bin:$PATH" npm ci --prefix .venv/share/oidc --ignore-scripts --no-audit --no-fund --loglevel=error; then
+    printf '%s' "$want" >"$stamp"
+  else
+    say "it cannot be fetched now: tests of logins fail until ./setup.sh can; all else is there"
+  fi
 fi

@@ -8,6 +8,7 @@ from pydantic import model_validator
 
 from images.values.strict import Strict
 from netboot.addresses import Address, Listen, Url
+from netboot.config_access import Oidc, TokenReview
 
 _Section = TypeVar("_Section", bound=Strict)
 
@@ -40,7 +41,9 @@ class Management(Strict):
     plain_http: bool = False
     """No TLS, also where the address is not of this machine alone."""
     url: Url | None = None
-    """How the command line reaches it; None: at its listening address."""
+    """How the command line and browsers reach it; None: at its listening address."""
+    oidc: Oidc | None = None
+    token_review: TokenReview | None = None
 
     @property
     def base_url(self) -> str:
@@ -67,4 +70,7 @@ class Management(Strict):
     def resolved(self, folder: Path) -> "Management":
         """The same with relative paths taken from `folder`."""
         tls = self.tls and under(folder, self.tls, "certificate", "key", "authority")
-        return under(folder, self, "token_file", "tokens").model_copy(update={"tls": tls})
+        oidc = self.oidc and under(folder, self.oidc, "client_secret_file", "certificate_authority")
+        review = self.token_review and under(folder, self.token_review, "kubeconfig")
+        own = {"tls": tls, "oidc": oidc, "token_review": review}
+        return under(folder, self, "token_file", "tokens").model_copy(update=own)

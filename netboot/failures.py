@@ -5,38 +5,14 @@ status 500, no detail. Errors of builds are not: no server builds.
 """
 
 import logging
-from typing import Literal, NamedTuple
 
 from images import errors as images
 from images.values.strict import FaultsError
+from netboot.answer import UNEXPECTED, Answer
 from netboot.join import errors as join
 from netboot.lifecycle import errors as lifecycle
 
-
-class Answer(NamedTuple):
-    """How a failure is answered.
-
-    `says`: the exception's own words may go to the client, for they were written for it; otherwise `message` does.
-    `retry_after`: seconds, where trying again is right. `script`: which script a machine gets.
-    """
-
-    status: int
-    code: str
-    level: int
-    message: str
-    remedy: str = ""
-    says: bool = False
-    retry_after: int | None = None
-    script: Literal["refused", "unavailable"] = "unavailable"
-
-    def text(self, error: BaseException) -> str:
-        """What the client may read: printable, one line, at most 500 characters."""
-        message = str(error) if self.says and str(error) else self.message
-        return "".join(c if " " <= c <= "~" else " " for c in message)[:500]
-
-
-UNEXPECTED = Answer(500, "internal", logging.ERROR, "internal error", "see the log of the service")
-
+__all__ = ["TABLE", "UNEXPECTED", "Answer", "answer_to"]
 _DEBUG, _INFO, _WARNING, _ERROR = logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR
 _CORRECT = "correct the request"
 _AGAIN = "try again"
@@ -113,6 +89,24 @@ TABLE: dict[type[BaseException], Answer] = {
         says=True,
         script="refused",
     ),
+    lifecycle.BadTokenError: Answer(
+        401,
+        "bad-token",
+        _INFO,
+        "the token cannot be taken",
+        "log in again: `netboot login`",
+        says=True,
+        script="refused",
+    ),
+    lifecycle.LoginExpiredError: Answer(
+        401, "login-expired", _INFO, "the login has ended", "log in again: `netboot login`", says=True, script="refused"
+    ),
+    lifecycle.LoginRefusedError: Answer(
+        401, "login-refused", _INFO, "the issuer gives no token", "log in again", says=True, script="refused"
+    ),
+    lifecycle.NoRoleError: Answer(
+        403, "no-role", _INFO, "no role here", "an admin of the service gives one: `roles` in netboot.yaml", says=True
+    ),
     lifecycle.NotAllowedError: Answer(
         403,
         "not-allowed",
@@ -159,6 +153,15 @@ TABLE: dict[type[BaseException], Answer] = {
         "see `netboot doctor`",
         says=True,
         retry_after=30,
+    ),
+    lifecycle.IssuerUnavailableError: Answer(
+        503,
+        "issuer-unavailable",
+        _WARNING,
+        "who vouches for people cannot be asked right now",
+        "try again; a token of `netboot access token create` works meanwhile",
+        says=True,
+        retry_after=5,
     ),
     lifecycle.NoTokensError: Answer(
         503,

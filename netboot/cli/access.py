@@ -15,7 +15,7 @@ from netboot.cli.paths import config_option, find_config
 from netboot.cli.times import moment
 from netboot.lifecycle.roles import Role
 from netboot.stores import access_tokens
-from netboot.stores.access_tokens import AccessToken, TokenName
+from netboot.stores.access_tokens import AccessToken, AccessTokens, Blocked, TokenName
 
 _NAME: TypeAdapter[str] = TypeAdapter(TokenName)
 DAY = 86_400
@@ -32,6 +32,7 @@ def group() -> None:
       netboot access token create alice --role operator --ttl 90d > alice.token
       netboot access token list
       netboot access token revoke alice
+      netboot access block oidc:bob@example.com
     """
 
 
@@ -114,7 +115,7 @@ def list_(config: Path | None, output: str) -> None:
     Example:  netboot access token list
     """
     path, now = find_config(config).management.tokens, round(time() * 1000)
-    tokens = [_shown(each, now) for each in access_tokens.read(path)]
+    tokens = [_shown(each, now) for each in access_tokens.read(path).tokens]
     rows = [
         (
             each["name"],
@@ -150,7 +151,76 @@ def revoke(name: str, config: Path | None) -> None:
     click.echo(f"the token of {name} is revoked")
 
 
+def _person(_context: click.Context, _option: click.Parameter, value: str) -> str:
+    try:
+        return Blocked(name=value, at_ms=0).name
+    except ValidationError:
+        raise click.BadParameter("a name as `netboot whoami` shows it, like oidc:bob@example.com") from None
+
+
+@group.command()
+@click.argument("name", callback=_person)
+@config_option
+def block(name: str, config: Path | None) -> None:
+    """Let NAME, whom an issuer or a cluster vouches for, do nothing here from now on, whatever token they have.
+
+    It is for the time until whoever vouches for them has taken it back; `unblock` ends it. Tokens of this site are
+    revoked: `netboot access token revoke`.
+
+    \b
+    Example:  netboot access block oidc:bob@example.com
+    """
+    made = Blocked(name=name, at_ms=round(time() * 1000))
+
+    def add(there: AccessTokens) -> AccessTokens:
+        others = tuple(each for each in there.blocked if each.name != name)
+        if len(others) >= access_tokens.MOST:
+            raise ApiError(f"{access_tokens.MOST} are blocked, and no more can be", "unblock some", 1)
+        return there.model_copy(update={"blocked": (*others, made)})
+
+    _edit(find_config(config).management.tokens, add)
+    click.echo(f"{name} is blocked")
+
+
+@group.command()
+@click.argument("name", callback=_person)
+@config_option
+def unblock(name: str, config: Path | None) -> None:
+    """End what `block` began: NAME may do what their role says.
+
+    \b
+    Example:  netboot access unblock oidc:bob@example.com
+    """
+
+    def remove(there: AccessTokens) -> AccessTokens:
+        kept = tuple(each for each in there.blocked if each.name != name)
+        if len(kept) == len(there.blocked):
+            raise ApiError(f"{name} is not blocked", "see `netboot access blocked`", UNKNOWN)
+        return there.model_copy(update={"blocked": kept})
+
+    _edit(find_config(config).management.tokens, remove)
+    click.echo(f"{name} is not blocked any more")
+
+
+@group.command()
+@config_option
+@output_option
+def blocked(config: Path | None, output: str) -> None:
+    """List who is blocked.
+
+    \b
+    Example:  netboot access blocked
+    """
+    there = access_tokens.read(find_config(config).management.tokens).blocked
+    rows = [(each.name, moment(each.at_ms)) for each in there]
+    show(output, {"blocked": [each.model_dump(mode="json") for each in there]}, ("name", "since"), rows, "nobody")
+
+
 def _change(path: Path, edit: Callable[[tuple[AccessToken, ...]], tuple[AccessToken, ...]]) -> None:
+    _edit(path, lambda there: there.model_copy(update={"tokens": edit(there.tokens)}))
+
+
+def _edit(path: Path, edit: Callable[[AccessTokens], AccessTokens]) -> None:
     try:
         access_tokens.change(path, edit)
     except OSError as error:

@@ -4,9 +4,13 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from images.values.strict import Fault
+from images.values.strict import Fault, FaultsError
+from netboot.authorities import read_authorities
 from netboot.config_management import Management
-from netboot.lifecycle.errors import NoTokensError
+from netboot.kube.errors import KubeconfigError
+from netboot.kube.kubeconfig import read_kubeconfig
+from netboot.lifecycle.errors import IssuerUnavailableError, NoTokensError
+from netboot.oidc.logins import read_secret
 from netboot.stores import access_tokens
 
 
@@ -14,12 +18,13 @@ def faults(management: Management, file: Path) -> Iterator[Fault]:
     """All of them. `file`: the configuration."""
     named = 0
     try:
-        named = len(access_tokens.read(management.tokens))
+        named = len(access_tokens.read(management.tokens).tokens)
         yield from _mode(management.tokens, "the file of tokens") if management.tokens.exists() else ()
     except (NoTokensError, OSError) as error:
         yield Fault(str(management.tokens), 0, "", str(error))
     if not named or management.token_file.exists():
         yield from _token_file(management.token_file)
+    yield from _others(management, file)
     if management.exposed:
         remedy = (
             "give it `management.tls`, or listen on loopback behind a proxy that brings TLS; or say "
@@ -27,6 +32,26 @@ def faults(management: Management, file: Path) -> Iterator[Fault]:
         )
         message = f"operators' tokens would cross a network unencrypted at {management.listen}: {remedy}"
         yield Fault(str(file), 0, "management.listen", message)
+
+
+def _others(management: Management, file: Path) -> Iterator[Fault]:
+    """Of who else vouches for people."""
+    oidc, review = management.oidc, management.token_review
+    if oidc is not None and oidc.client_secret_file is not None:
+        try:
+            read_secret(oidc.client_secret_file)
+        except IssuerUnavailableError as error:
+            yield Fault(str(file), 0, "", str(error))
+    if oidc is not None and oidc.certificate_authority is not None:
+        try:
+            read_authorities(oidc.certificate_authority, "management.oidc.certificate_authority")
+        except FaultsError as error:
+            yield from error.faults
+    if review is not None:
+        try:
+            read_kubeconfig(review.kubeconfig)
+        except KubeconfigError as error:
+            yield Fault(str(file), 0, "management.token_review.kubeconfig", str(error))
 
 
 def _token_file(path: Path) -> Iterator[Fault]:

@@ -24,7 +24,7 @@ from netboot.cli.outcomes import (
 )
 from netboot.cli.output import output_option
 from netboot.cli.paths import config_option, config_path, find_config
-from netboot.cli.transport import CONNECT_SECONDS, READ_SECONDS, session, why_not
+from netboot.cli.transport import CONNECT_SECONDS, READ_SECONDS, address, session, why_not
 
 __all__ = ["CANNOT_TELL", "NOT_ALLOWED", "UNKNOWN", "ApiError", "Client", "Connection", "api_command", "segment"]
 __all__ += ["connection_options", "with_exit_codes"]
@@ -140,19 +140,23 @@ class Connection:
         context = self._context(server)
         if context is not None:
             hint = hint if server is not None else f"context {context.name}"
-            server, token_file = server or context.server, token_file or context.token_file
-            authority, proxy = authority or context.certificate_authority, proxy or context.proxy
+            server, authority = server or context.server, authority or context.certificate_authority
+            proxy = proxy or context.proxy
+            if token_file is None and context.login is not None:
+                from netboot.cli import renewal  # what speaks to issuers is large: only where somebody logged in
+
+                return Client(address(server), renewal.token(context.name, context.login), hint, authority, proxy)
+            token_file = token_file or context.token_file
             if token_file is None:
-                raise ApiError(f"context {context.name} has no token", "name one with --token-file", NOT_ALLOWED)
+                remedy = "name one with --token-file, or `netboot login`"
+                raise ApiError(f"context {context.name} has no token", remedy, NOT_ALLOWED)
         elif server is None or token_file is None:
             management = find_config(self.config).management
             if server is None:
                 hint, server = f"management in {config_path(self.config)}", management.base_url
                 authority = authority or (management.tls.authority if management.tls is not None else None)
             token_file = token_file or management.token_file
-        if not server.startswith(("http://", "https://")):
-            raise click.UsageError(f"the address of the service must begin with http:// or https://: {server}")
-        return Client(server.rstrip("/"), read_token(token_file), hint, authority, proxy)
+        return Client(address(server), read_token(token_file), hint, authority, proxy)
 
     def _context(self, server: str | None) -> Context | None:
         """The one that is named; or the one in use, where nothing else says which service is meant."""
@@ -226,8 +230,8 @@ def _not_netboot(client: Client) -> ApiError:
 
 def _refused(client: Client, answer: Any) -> click.ClickException:
     try:
-        error = answer.json()["error"]
-        message, remedy = str(error["message"]), str(error["remedy"])
+        error = answer.json()
+        message, remedy = str(error["detail"]), str(error["remedy"])
         message = "\n".join([*map(str, error.get("faults", ())), message])
     except (ValueError, KeyError, TypeError):
         return _not_netboot(client)

@@ -1,6 +1,8 @@
 """`netboot context`: which service commands ask, by name."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -73,10 +75,13 @@ def add(name: str, server: str, token_file: Path | None, certificate_authority: 
     for path in filter(None, (token_file, certificate_authority)):
         if not path.is_file():
             click.echo(f"WARNING: there is no file {path} yet", err=True)
-    there = contexts.read()
-    others = tuple(each for each in there.contexts if each.name != name)
-    _write(Contexts(current=there.current or name, contexts=(*others, made)))
-    click.echo(f"context {name} is {server}{', and in use' if (there.current or name) == name else ''}")
+
+    def added(there: Contexts) -> Contexts:
+        others = tuple(each for each in there.contexts if each.name != name)
+        return Contexts(current=there.current or name, contexts=(*others, made))
+
+    there = change(added)
+    click.echo(f"context {name} is {server}{', and in use' if there.current == name else ''}")
 
 
 @group.command()
@@ -87,9 +92,12 @@ def use(name: str) -> None:
     \b
       netboot context use fra
     """
-    there = contexts.read()
-    known(there, name)
-    _write(there.model_copy(update={"current": name}))
+
+    def used(there: Contexts) -> Contexts:
+        known(there, name)
+        return there.model_copy(update={"current": name})
+
+    change(used)
     click.echo(f"context {name} is in use")
 
 
@@ -103,11 +111,23 @@ def list_(output: str) -> None:
     """
     there = contexts.read()
     rows = [
-        ("*" if each.name == there.current else "", each.name, each.server, each.token_file, each.certificate_authority)
+        (
+            "*" if each.name == there.current else "",
+            each.name,
+            each.server,
+            each.login.issuer if each.login else each.token_file,
+            each.certificate_authority,
+        )
         for each in sorted(there.contexts, key=lambda each: each.name)
     ]
-    columns = ("", "name", "server", "token", "authority")
-    show(output, there.model_dump(mode="json"), columns, rows, "no context: `netboot context add` makes one")
+    columns = ("", "name", "server", "token or login", "authority")
+    shown = {"current": there.current, "contexts": [_shown(each) for each in there.contexts]}
+    show(output, shown, columns, rows, "no context: `netboot context add` makes one")
+
+
+def _shown(context: Context) -> dict[str, Any]:
+    """Without what opens anything."""
+    return context.model_dump(mode="json", exclude={"login": {"token", "refresh_token"}})
 
 
 @group.command()
@@ -118,11 +138,13 @@ def remove(name: str) -> None:
     \b
       netboot context remove fra
     """
-    there = contexts.read()
-    known(there, name)
-    rest = tuple(each for each in there.contexts if each.name != name)
-    _write(Contexts(current=there.current if there.current != name else None, contexts=rest))
-    click.echo(f"context {name} is forgotten{'; none is in use' if there.current == name else ''}")
+
+    def removed(there: Contexts) -> Contexts:
+        known(there, name)
+        rest = tuple(each for each in there.contexts if each.name != name)
+        return Contexts(current=there.current if there.current != name else None, contexts=rest)
+
+    click.echo(f"context {name} is forgotten{'; none is in use' if change(removed).current is None else ''}")
 
 
 def known(there: Contexts, name: str) -> Context:
@@ -137,8 +159,9 @@ def known(there: Contexts, name: str) -> Context:
     return context
 
 
-def _write(there: Contexts) -> None:
+def change(edit: Callable[[Contexts], Contexts]) -> Contexts:
+    """`contexts.change`, in words where the file cannot be written."""
     try:
-        contexts.write(there)
+        return contexts.change(edit)
     except OSError as error:
         raise click.ClickException(f"cannot write {contexts.file()}: {error.strerror}") from None

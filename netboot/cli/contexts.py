@@ -4,13 +4,15 @@ As kubectl's contexts, with a file of its own for each person: where the site's 
 where the service is, with which token and by which authority.
 """
 
+import fcntl
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Self
 
 import click
-from pydantic import StringConstraints, ValidationError, model_validator
+from pydantic import Field, StringConstraints, ValidationError, model_validator
 
 from images.values import files
 from images.values.faults import first_fault
@@ -19,6 +21,19 @@ from images.values.types import Name
 from netboot.addresses import Url
 
 MODE = 0o600
+
+
+class Login(Strict):
+    """What `netboot login` got from an issuer. Tokens are secrets: they are in this file, and shown nowhere."""
+
+    issuer: str
+    client_id: str
+    certificate_authority: Path | None = None
+    """PEM that vouches for the issuer's certificate; None: those that the system trusts."""
+    audience: str | None = None
+    token: str = Field(repr=False)
+    expires_ms: int
+    refresh_token: str = Field(default="", repr=False)
 
 
 class Context(Strict):
@@ -31,6 +46,8 @@ class Context(Strict):
     """PEM, by which its certificate is believed; None: by what the system trusts."""
     proxy: Annotated[str, StringConstraints(pattern=r"^https?://[^\s/@]+$")] | None = None
     """By way of which it is asked, in TLS all the way."""
+    login: Login | None = None
+    """It goes before `token_file`."""
 
     @model_validator(mode="after")
     def _sound(self) -> Self:
@@ -81,13 +98,30 @@ def read() -> Contexts:
         raise ContextsError(message) from None
 
 
-def write(contexts: Contexts) -> None:
-    """Replace the file.
+def change(edit: Callable[[Contexts], Contexts]) -> Contexts:
+    """Replace what is kept by what `edit` makes of it, one writer at a time: tokens that are renewed work once. What is
+    kept then.
 
     Raises:
-        images.errors.StoreError: it cannot be written. OSError: its folder cannot be made.
+        ContextsError: as `read`. images.errors.StoreError: it cannot be written. OSError: its folder cannot be made.
+        What `edit` raises; nothing is changed then.
     """
     path = file()
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    text = json.dumps(contexts.model_dump(mode="json", exclude_none=True), indent=2)
-    files.write(path, text.encode() + b"\n", mode=MODE)
+    descriptor = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        there = read()
+        contexts = edit(there)
+        if contexts != there:
+            text = json.dumps(contexts.model_dump(mode="json", exclude_none=True), indent=2)
+            files.write(path, text.encode() + b"\n", mode=MODE)
+        return contexts
+    finally:
+        os.close(descriptor)
+
+
+def with_login(contexts: Contexts, name: str, login: Login | None) -> Contexts:
+    """The same, where the context of that name, which may be gone, has this login."""
+    changed = (each.model_copy(update={"login": login}) if each.name == name else each for each in contexts.contexts)
+    return contexts.model_copy(update={"contexts": tuple(changed)})

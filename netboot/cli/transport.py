@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
+
 if TYPE_CHECKING:
     import requests
 
@@ -28,6 +30,17 @@ def session(authority: Path | None, proxy: str | None = None) -> "requests.Sessi
     if proxy is not None:
         made.proxies = {"https": proxy}
     return made
+
+
+def address(server: str) -> str:
+    """The address of a service, without a slash at its end.
+
+    Raises:
+        click.UsageError: it is none.
+    """
+    if not server.startswith(("http://", "https://")):
+        raise click.UsageError(f"the address of the service must begin with http:// or https://: {server}")
+    return server.rstrip("/")
 
 
 def why_not(error: Exception, server: str) -> tuple[str, str]:

@@ -16,6 +16,8 @@ HANDED: Mapping[str, frozenset[str]] = {
     "proof_key": frozenset({"controllers"}),
     "management.token_file": frozenset({"management"}),
     "management.tokens": frozenset({"management"}),
+    "management.oidc.client_secret_file": frozenset({"management"}),
+    "management.oidc.certificate_authority": frozenset({"management"}),
     "management.tls.certificate": frozenset({"management"}),
     "management.tls.key": frozenset({"management"}),
     "management.tls.authority": frozenset(),
@@ -40,6 +42,7 @@ KUBECONFIGS: Mapping[str, frozenset[str]] = {
     "clusters.*.issuer": frozenset({"join", "management"}),
     "clusters.*.approver": frozenset({"approver"}),
     "clusters.*.nodes": frozenset({"nodes"}),
+    "management.token_review.kubeconfig": frozenset({"management"}),
 }
 """Likewise, with the files that they name, and the port of the server that they name to connect to."""
 PUBLIC_KEYS = {"keys": frozenset({"controllers", "fetcher", "management"})}
@@ -120,6 +123,10 @@ def access_of(kind: str, name: str, cluster: str, config: Config) -> Access:
     if kind in _CONNECTS and config.clusters:
         endpoints = [url for each in config.clusters.values() for url in each.endpoints]
         ports |= _USUAL_PORTS | {urlsplit(url).port or 443 for url in endpoints}
+    if kind == "management" and config.management.oidc is not None:
+        ports |= {_NAMES, config.management.oidc.port}
+    if kind == "management" and config.management.token_review is not None:
+        ports |= _USUAL_PORTS
     if kind == "pause" and config.pause is not None:
         ports |= {_NAMES, urlsplit(config.pause.where).port or 443}
     if kind == "traces" and config.traces is not None:

@@ -16,13 +16,18 @@ LifecycleError
 ├── RolloutRefusedError        what is asked of a rollout cannot be, as it is now
 ├── TooOftenError              more than is written down for one boot, one address or all
 ├── NotAuthenticatedError      the operator's token is missing or wrong
-│   └── TokenExpiredError
+│   ├── TokenExpiredError
+│   ├── BadTokenError          of an issuer, which is not by it, or not for us
+│   ├── LoginExpiredError      of an issuer, whose time is over
+│   └── LoginRefusedError      the issuer gives no token
 ├── NotAllowedError            the operator's role does not suffice
+│   └── NoRoleError            who asks is known, and has none
 └── CannotTellError            right now; trying again is right
     ├── NotReadyError          nothing has been published yet
     ├── JournalUnavailableError
     ├── StateUnavailableError
     ├── InventoryUnreadError   its files change, or cannot be read to their end
+    ├── IssuerUnavailableError who vouches for people cannot be asked
     ├── NoTokensError         there is no operator's token to compare with
     ├── NoProofYetError        of a boot that attested
     └── OverloadedError        too many at once, or from one address
@@ -102,8 +107,28 @@ class TokenExpiredError(NotAuthenticatedError):
     """The token was one of ours."""
 
 
+class BadTokenError(NotAuthenticatedError):
+    """A token of an issuer is not by it, or not for us; the words say which."""
+
+
+class LoginExpiredError(NotAuthenticatedError):
+    """The time of an issuer's token is over."""
+
+
+class LoginRefusedError(NotAuthenticatedError):
+    """The issuer gives no token. `code`: why, as RFC 6749, 5.2 and RFC 8628, 3.5 name it; "": otherwise."""
+
+    def __init__(self, message: str = "", *, code: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+
+
 class NotAllowedError(LifecycleError):
     """Who asks is known, and has not the role that this needs."""
+
+
+class NoRoleError(NotAllowedError):
+    """Somebody vouches for who asks, and this site gives them no role, or has blocked them."""
 
 
 class CannotTellError(LifecycleError):
@@ -124,6 +149,10 @@ class StateUnavailableError(CannotTellError):
 
 class InventoryUnreadError(CannotTellError):
     """The inventory's files change all the time, or cannot be read to their end."""
+
+
+class IssuerUnavailableError(CannotTellError):
+    """Who vouches for people, an issuer or an API server, cannot be asked right now."""
 
 
 class NoTokensError(CannotTellError):

@@ -11,6 +11,8 @@ from netboot.join.issue import Issuer
 from netboot.join.register import Register
 from netboot.lifecycle.intents import Intents
 from netboot.lifecycle.publish import fault_of
+from netboot.oidc.logins import Logins
+from netboot.oidc.people import People
 from netboot.process import ProcessSpec
 from netboot.status import up_ms
 from netboot.stores import bootkey
@@ -36,7 +38,7 @@ from netboot.web.metrics import Now, exposition
 from netboot.web.probe import Probe
 from netboot.web.server import Server
 from netboot.web.tls import Certificate
-from netboot.web.tokens import Tokens
+from netboot.web.tokens import Tokens, Vouching
 from netboot.web.watch import MOST_WATCHERS
 
 RENEW = "netboot config management-certificate"
@@ -66,12 +68,13 @@ def compose(config: Config, stopping: Callable[[], bool]) -> Dependencies:
     intents = SqliteIntents(config.data / "intents.db")
     conditions = SqliteConditions(config.data / "conditions.db")
     status, clock = StatusFolder(config.data / "status"), SystemClock()
+    people = People(config.management.oidc, clock.now_ms) if config.management.oidc is not None else None
     return Dependencies(
         live=live,
         states=states,
         sightings=states,
         conditions=conditions,
-        glances=conditions,
+        summaries=conditions,
         history=history,
         rollouts=SqliteRollouts(config.data / "rollouts.db"),
         unusable=partial(
@@ -83,7 +86,7 @@ def compose(config: Config, stopping: Callable[[], bool]) -> Dependencies:
         ),
         repository=repository,
         repository_writer=repository,
-        tokens=Tokens(config.management.token_file, config.management.tokens, clock.now_ms),
+        tokens=Tokens(config.management.token_file, config.management.tokens, clock.now_ms, _vouching(config, people)),
         audit=SqliteAudit(config.data / "audit.db"),
         clock=clock,
         inventory=config.inventory,
@@ -104,7 +107,18 @@ def compose(config: Config, stopping: Callable[[], bool]) -> Dependencies:
         issuer=_issuer(config, register, intents) if config.clusters else None,
         boot_key=partial(bootkey.key_of, config),
         up_ms=up_ms,
+        logins=Logins(people, config.management.base_url) if people is not None else None,
     )
+
+
+def _vouching(config: Config, people: People | None) -> list[Vouching]:
+    """Who else knows people by their tokens; the issuer first, for its tokens name it."""
+    others: list[Vouching] = [people] if people is not None else []
+    if config.management.token_review is not None:
+        from netboot.kube.token_reviews import Reviews  # the client of Kubernetes is large: only with clusters
+
+        others.append(Reviews(config.management.token_review))
+    return others
 
 
 def _issuer(config: Config, register: Register, intents: Intents) -> Issuer:

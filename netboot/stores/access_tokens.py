@@ -43,10 +43,18 @@ class AccessToken(Strict):
     expires_ms: Annotated[int, Field(ge=0)]
 
 
+class Blocked(Strict):
+    """Somebody whom another than this site vouches for, and who may do nothing here all the same."""
+
+    name: Annotated[str, StringConstraints(pattern=r"^(oidc|k8s):[^\x00-\x1f\x7f]{1,256}$")]
+    at_ms: Annotated[int, Field(ge=0)]
+
+
 class AccessTokens(Strict):
     """The file."""
 
     tokens: Annotated[tuple[AccessToken, ...], Field(max_length=MOST)] = ()
+    blocked: Annotated[tuple[Blocked, ...], Field(max_length=MOST)] = ()
 
     @model_validator(mode="after")
     def _named_once(self) -> Self:
@@ -65,8 +73,8 @@ def hash_of(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
-def read(path: Path) -> tuple[AccessToken, ...]:
-    """The tokens of the file; none where there is no file.
+def read(path: Path) -> AccessTokens:
+    """What is in the file; nothing where there is no file.
 
     Raises:
         NoTokensError: it cannot be read, or is not what this program writes.
@@ -74,11 +82,11 @@ def read(path: Path) -> tuple[AccessToken, ...]:
     try:
         text = credentials.read(path)
     except FileNotFoundError:
-        return ()
+        return AccessTokens()
     except OSError as error:
         raise NoTokensError(f"the file of tokens {path} cannot be read: {error.strerror}") from None
     try:
-        return AccessTokens.model_validate_json(text).tokens
+        return AccessTokens.model_validate_json(text)
     except ValidationError as error:
         fault = first_fault(error)
         where = f"{fault.key}: " if fault.key else ""
@@ -88,16 +96,19 @@ def read(path: Path) -> tuple[AccessToken, ...]:
         ) from None
 
 
-def change(path: Path, edit: Callable[[tuple[AccessToken, ...]], tuple[AccessToken, ...]]) -> None:
-    """Replace the tokens by what `edit` makes of them, one writer at a time; of mode 0600, and its folder's owner's.
+def change(path: Path, edit: Callable[[AccessTokens], AccessTokens]) -> None:
+    """Replace the file by what `edit` makes of it, one writer at a time; of mode 0600, and its folder's owner's.
 
     Raises:
         NoTokensError: as `read`. OSError, images.errors.StoreError: it cannot be written. What `edit` raises.
     """
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with _alone(path.parent):
-        tokens = AccessTokens(tokens=edit(read(path)))
-        files.write(path, json.dumps(tokens.model_dump(mode="json"), indent=2).encode() + b"\n", mode=MODE)
+        edited = edit(read(path))
+        unused = {"blocked"} if not edited.blocked else None  # a netboot of before reads it then
+        files.write(
+            path, json.dumps(edited.model_dump(mode="json", exclude=unused), indent=2).encode() + b"\n", mode=MODE
+        )
         owner = path.parent.stat()
         if os.geteuid() == 0:  # the service, which has an account of its own, is to read it
             os.chown(path, owner.st_uid, owner.st_gid)

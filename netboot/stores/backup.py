@@ -77,9 +77,11 @@ def places(config: Config, file: Path) -> dict[str, Path]:
     for name, cluster in config.clusters.items():
         for key in ("authority", "issuer", "approver", "nodes"):
             paths[f"file/clusters.{name}.{key}"] = getattr(cluster, key)
-    sections = (("upstream", config.upstream), ("pause", config.pause), ("traces", config.traces))
+    people = (("management.oidc", config.management.oidc), ("management.token_review", config.management.token_review))
+    sections = (("upstream", config.upstream), ("pause", config.pause), ("traces", config.traces), *people)
+    keys = ("credentials", "token_file", "headers_file", "authority", "client_secret_file", "certificate_authority")
     for name, section in sections:
-        for key in ("credentials", "token_file", "headers_file", "authority"):
+        for key in (*keys, "kubeconfig"):
             if (path := getattr(section, key, None)) is not None:
                 paths[f"file/{name}.{key}"] = path
     for name, told in (("journal", config.journal), ("ssh", config.ssh)):

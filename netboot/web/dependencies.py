@@ -12,14 +12,15 @@ from netboot.join.issue import Issuer
 from netboot.join.register import Register
 from netboot.lifecycle.conditions import Conditions
 from netboot.lifecycle.drains import DrainStore
-from netboot.lifecycle.glance import Glances
 from netboot.lifecycle.history import History
 from netboot.lifecycle.image_repository import ImageRepository, ImageRepositoryWriter
 from netboot.lifecycle.intents import FreezeStore, IntentStore
 from netboot.lifecycle.ports import Clock, Sightings, States
 from netboot.lifecycle.remedies import RemedyStore
 from netboot.lifecycle.rollout_store import RolloutStore
+from netboot.lifecycle.summary import Summaries
 from netboot.machines.values import Inventory
+from netboot.oidc.logins import Logins
 from netboot.status import Condition
 from netboot.stores.acceptance import Acceptance
 from netboot.stores.audit import SqliteAudit
@@ -44,7 +45,7 @@ class Dependencies:
     states: States
     sightings: Sightings
     conditions: Conditions
-    glances: Glances
+    summaries: Summaries
     history: History
     rollouts: RolloutStore
     unusable: Callable[[str], str | None]
@@ -74,6 +75,8 @@ class Dependencies:
     boot_key: Callable[[], bytes]
     up_ms: Callable[[], int]
     """`netboot.status.up_ms`, by which processes say when they were at work last."""
+    logins: Logins | None = None
+    """At an issuer of OpenID Connect, where one is configured."""
 
 
 def dependencies() -> Dependencies:

@@ -7,14 +7,15 @@ comment just above a token is the name under which its acts are recorded.
 import hashlib
 import hmac
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Protocol
 
 from netboot import credentials
-from netboot.lifecycle.errors import NotAuthenticatedError, NoTokensError, TokenExpiredError
-from netboot.lifecycle.roles import Role
+from netboot.lifecycle.errors import NoRoleError, NotAuthenticatedError, NoTokensError, TokenExpiredError
+from netboot.lifecycle.roles import Person, Role
 from netboot.reread import Reread
 from netboot.stores import access_tokens
 from netboot.stores.access_tokens import AccessToken
@@ -27,12 +28,15 @@ SHORTEST = 16
 class Operator:
     """Who asks. `fingerprint`: eight hexadecimal digits of the token's hash, for the log; it opens nothing.
 
-    `name`: of the token, where it has one.
+    `name`: of the token, where it has one. `issuer`: who vouches for them, where it is not this site; `expires_ms`:
+    until when the token is one, None: for ever, or nobody says.
     """
 
     fingerprint: str
     name: str = ""
     role: Role = Role.ADMIN
+    issuer: str = ""
+    expires_ms: int | None = None
 
     @property
     def who(self) -> str:
@@ -44,11 +48,25 @@ _Hash = tuple[bytes, str]
 """SHA-256 of a token, and the name of its operator."""
 
 
-class Tokens:
-    """Both files. Who takes one away takes its tokens back: neither stays in force without its file."""
+class Vouching(Protocol):
+    """Somebody else who knows people by their tokens."""
 
-    def __init__(self, token_file: Path, tokens: Path, now_ms: Callable[[], int]) -> None:
-        self._paths, self._now_ms = (token_file, tokens), now_ms
+    def person(self, token: str) -> Person | None:
+        """Whose it is; None: no token of theirs.
+
+        Raises:
+            NotAuthenticatedError, NotAllowedError, CannotTellError: with words for who sent it.
+        """
+
+
+class Tokens:
+    """Both files. Who takes one away takes its tokens back: neither stays in force without its file. `others`: are
+    asked, one after the other, about a token that is in none: this site's own open whatever becomes of them."""
+
+    def __init__(
+        self, token_file: Path, tokens: Path, now_ms: Callable[[], int], others: Sequence[Vouching] = ()
+    ) -> None:
+        self._paths, self._now_ms, self._others = (token_file, tokens), now_ms, others
         self._plain = Reread("operators' tokens", lambda: (token_file,), lambda: _read(token_file), NoTokensError)
         self._named = Reread("named tokens", lambda: (tokens,), lambda: access_tokens.read(tokens), NoTokensError)
 
@@ -75,6 +93,9 @@ class Tokens:
             return self._of(ours[0], hashed)
         if found:
             return Operator(hashed.hex()[:8], found[0])
+        for others in self._others:
+            if (person := others.person(token.strip())) is not None:
+                return self._of_person(person, hashed)
         if problem is not None:
             raise problem
         raise NotAuthenticatedError("the token is not one of this site's")
@@ -83,14 +104,20 @@ class Tokens:
         if token.expires_ms <= self._now_ms():
             when = datetime.fromtimestamp(token.expires_ms / 1000, UTC).isoformat(timespec="seconds")
             raise TokenExpiredError(f"the token {token.name} expired at {when.replace('+00:00', 'Z')}")
-        return Operator(hashed.hex()[:8], token.name, token.role)
+        return Operator(hashed.hex()[:8], token.name, token.role, expires_ms=token.expires_ms)
+
+    def _of_person(self, person: Person, hashed: bytes) -> Operator:
+        """Raises NoRoleError; NoTokensError: nobody can tell who is blocked."""
+        if any(each.name == person.name for each in self._named.strict().blocked):
+            raise NoRoleError(f"{person.name} is blocked here")
+        return Operator(hashed.hex()[:8], person.name, person.role, person.issuer, person.expires_ms)
 
     def _known(self) -> tuple[tuple[_Hash, ...], tuple[AccessToken, ...], NoTokensError | None]:
         """Of both files, and why one that might have a token that is not among these cannot be read."""
         problem: NoTokensError | None = None
         plain, named = tuple[_Hash, ...](), tuple[AccessToken, ...]()
         try:
-            named = self._named.strict()
+            named = self._named.strict().tokens
         except NoTokensError as error:
             problem = error
         try:

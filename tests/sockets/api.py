@@ -2,6 +2,7 @@
 
 import secrets
 import threading
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -12,11 +13,15 @@ from flask.testing import FlaskClient
 from images.artifact.keyring import KeyRing
 from images.store.store import Store
 from images.values.strict import Strict
+from netboot.config_access import Oidc
 from netboot.controllers.snapshot_publisher import SnapshotPublisher
 from netboot.join.issue import Issuer
 from netboot.join.ports import ClusterAccess
 from netboot.join.register import Register
 from netboot.lifecycle.publish import fault_of
+from netboot.lifecycle.roles import Role
+from netboot.oidc.logins import Logins
+from netboot.oidc.people import People
 from netboot.status import Condition
 from netboot.status.controllers import (
     ImagesStatus,
@@ -28,7 +33,9 @@ from netboot.status.controllers import (
     RolloutStatus,
 )
 from netboot.status.supervisor import ProcessStatus, SupervisorStatus
+from netboot.stores import access_tokens
 from netboot.stores.acceptance import Acceptance
+from netboot.stores.access_tokens import AccessToken
 from netboot.stores.audit import SqliteAudit
 from netboot.stores.audit import make as make_audit
 from netboot.stores.conditions import JudgedFile, SqliteConditions
@@ -48,6 +55,7 @@ from netboot.web import create_app
 from netboot.web.dependencies import Dependencies
 from netboot.web.metrics import Now, exposition
 from netboot.web.tokens import Tokens
+from tests.declared import DeclaredClient
 from tests.enrolments import MemoryEnrolments
 from tests.intents import MemoryIntents
 from tests.kube_fake import FakeCluster
@@ -55,6 +63,8 @@ from tests.sites import INVENTORY, TOKEN, make_site
 from tests.states import MemoryStates
 
 NOW = 1_700_000_100_000
+HERE = "http://localhost"
+"""Where a browser of the tests finds it."""
 UP_MS = 9_000_000
 """Since the machine was started."""
 UP = ProcessStatus(ready=True, pid=1, restarts=0, last_exit=None)
@@ -94,13 +104,34 @@ class Fixed:
         return NOW
 
 
+class Going:
+    """One that goes, `ahead_ms` before the real one."""
+
+    ahead_ms = 0
+
+    def now_ms(self) -> int:
+        return round(time.time() * 1000) + self.ahead_ms
+
+
 class Api:
     """`get`, `put` and `post` with the operator's token."""
 
     def __init__(
-        self, root: Path, *, inventory: str = INVENTORY, publish: bool = True, clusters: bool = True, places: int = 2
+        self,
+        root: Path,
+        *,
+        inventory: str = INVENTORY,
+        publish: bool = True,
+        clusters: bool = True,
+        places: int = 2,
+        oidc: Oidc | None = None,
+        here: str = HERE,
     ) -> None:
+        """`oidc`: an issuer, whose tokens are of now: the clock goes then; `here`: where its browsers find us."""
         self.config = make_site(root / "site", inventory=inventory)
+        self.here = here
+        self.clock: Fixed | Going = Going() if oidc is not None else Fixed()
+        self.people = People(oidc, self.clock.now_ms) if oidc is not None else None
         self.config.data.mkdir()
         self.store, self.states = Store(self.config.store), MemoryStates()
         self.say(supervisor=SUPERVISOR, publisher=PUBLISHER, projection=PROJECTION, lifecycle=LIFECYCLE)
@@ -130,7 +161,9 @@ class Api:
         self.cluster = FakeCluster()
         self.issuer = self._issuer() if clusters else None
         self.authorised = {"Authorization": f"Bearer {TOKEN}"}
-        self.client: FlaskClient = create_app(self._dependencies()).test_client()
+        app = create_app(self._dependencies())
+        app.test_client_class = DeclaredClient
+        self.client: FlaskClient = app.test_client()
 
     def _issuer(self) -> Issuer:
         cluster = ClusterAccess(
@@ -168,7 +201,7 @@ class Api:
             states=self.states,
             sightings=self.states,
             conditions=conditions,
-            glances=conditions,
+            summaries=conditions,
             history=history,
             rollouts=self.rollouts,
             unusable=partial(
@@ -179,9 +212,14 @@ class Api:
             ),
             repository=self.repository,
             repository_writer=self.repository,
-            tokens=Tokens(self.config.management.token_file, self.config.management.tokens, Fixed().now_ms),
+            tokens=Tokens(
+                self.config.management.token_file,
+                self.config.management.tokens,
+                self.clock.now_ms,
+                [self.people] if self.people is not None else [],
+            ),
             audit=SqliteAudit(self.config.data / "audit.db"),
-            clock=Fixed(),
+            clock=self.clock,
             inventory=self.config.inventory,
             declared=partial(read_inventory, self.config),
             acceptance=Acceptance(self.config.data),
@@ -200,6 +238,7 @@ class Api:
             issuer=self.issuer,
             boot_key=lambda: bytes(32),
             up_ms=lambda: UP_MS,
+            logins=Logins(self.people, self.here) if self.people is not None else None,
         )
 
     def get(self, path: str, token: str | None = TOKEN) -> Any:
@@ -221,3 +260,15 @@ def of_alice(api: Api) -> Api:
     """The same, whose operator has a name."""
     api.config.management.token_file.write_text(f"# alice\n{TOKEN}\n")
     return api
+
+
+def given(api: Api, name: str, role: Role, expires_ms: int = NOW + 1) -> str:
+    """A token of that role."""
+    text = access_tokens.new_token()
+    made = AccessToken(
+        name=name, role=role, sha256=access_tokens.hash_of(text), created_ms=NOW - 9, expires_ms=expires_ms
+    )
+    access_tokens.change(
+        api.config.management.tokens, lambda there: there.model_copy(update={"tokens": (*there.tokens, made)})
+    )
+    return text

@@ -12,9 +12,9 @@ from tests.sockets.api import Api
 
 
 @contextmanager
-def served(api: Api) -> Iterator[str]:
+def served(api: Api, port: int = 0) -> Iterator[str]:
     """The address of the API while in the block."""
-    server = make_server("127.0.0.1", 0, api.client.application, threaded=True)
+    server = make_server("127.0.0.1", port, api.client.application, threaded=True)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from flask import Flask
 
+from netboot.oidc.logins import Logins
 from netboot.web.page.app import create_page
 from netboot.web.page.client import Api
 
@@ -15,10 +16,10 @@ if TYPE_CHECKING:
 ROOT = "/page"
 
 
-def install(api: Flask, now_ms: Callable[[], int]) -> None:
+def install(api: Flask, now_ms: Callable[[], int], logins: Logins | None) -> None:
     """Answer `/` and what is under `/page` before `api` does."""
     behind = api.wsgi_app
-    page = create_page(Api(behind), now_ms)
+    page = create_page(Api(behind), now_ms, logins)
 
     def either(environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
         path = environ.get("PATH_INFO", "")

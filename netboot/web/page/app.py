@@ -9,12 +9,14 @@ from flask import Flask, Response, abort, g, redirect, render_template, request,
 from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response as AnyResponse
 
+from netboot.oidc.logins import Logins
 from netboot.web.page import views, words
 from netboot.web.page.client import Api, ApiError
+from netboot.web.page.entrance import COOKIE, Entrance, next_page
 from netboot.web.page.live import Live
 from netboot.web.page.sessions import LONGEST_SECONDS, Sessions
 
-COOKIE, THEME = "netboot_session", "netboot_theme"
+THEME = "netboot_theme"
 THEMES = ("auto", "light", "dark")
 LARGEST_BODY = 16 * 1024
 POLICY = (
@@ -28,12 +30,13 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-OPEN = ("static", "login", "entered", "theme")
+OPEN = ("static", "login", "entered", "theme", "oidc", "oidc_back")
 """What nobody has to be logged in for."""
 
 
-def create_page(api: Api, now_ms: Callable[[], int]) -> Flask:
-    """The application under `/page`. `now_ms`: the time of day, to say how long ago something was."""
+def create_page(api: Api, now_ms: Callable[[], int], logins: Logins | None) -> Flask:
+    """The application under `/page`. `now_ms`: the time of day, to say how long ago something was; `logins`: at an
+    issuer, where there is one."""
     page = Flask("netboot.web.page", static_url_path="/page/static")
     page.config["MAX_CONTENT_LENGTH"] = LARGEST_BODY
     page.config["SEND_FILE_MAX_AGE_DEFAULT"] = 3600
@@ -41,10 +44,11 @@ def create_page(api: Api, now_ms: Callable[[], int]) -> Flask:
     page.jinja_env.filters.update(words.FILTERS)
     page.jinja_env.globals.update(now_ms=now_ms, **words.GLOBALS)
     sessions = Sessions(time.monotonic)
+    entrance = Entrance(api, sessions, logins, now_ms, _form) if logins is not None else None
     page.extensions["netboot.page"] = api
-    page.before_request(lambda: _let_in(sessions))
+    page.before_request(lambda: _let_in(sessions, entrance))
     page.after_request(_guarded)
-    page.context_processor(lambda: _around(sessions))
+    page.context_processor(lambda: _around(sessions) | {"issuer": logins.where if logins is not None else ""})
     page.register_error_handler(ApiError, _of_api)
     page.register_error_handler(HTTPException, _of_http)
     page.add_url_rule("/", "root", lambda: redirect(url_for("fleet"), 303))
@@ -54,16 +58,21 @@ def create_page(api: Api, now_ms: Callable[[], int]) -> Flask:
     page.add_url_rule("/page/live", "live", Live(api))
     page.add_url_rule("/page/login", "login", lambda: _form())
     page.add_url_rule("/page/login", "entered", lambda: _entered(api, sessions), methods=["POST"])
-    page.add_url_rule("/page/logout", "logout", lambda: _left(sessions), methods=["POST"])
+    if entrance is not None:
+        page.add_url_rule("/page/login/oidc", "oidc", entrance.begin)
+        page.add_url_rule("/page/login/oidc/callback", "oidc_back", entrance.back)
+    page.add_url_rule("/page/logout", "logout", lambda: _left(sessions, entrance), methods=["POST"])
     page.add_url_rule("/page/theme", "theme", _chosen, methods=["POST"])
     return page
 
 
-def _let_in(sessions: Sessions) -> AnyResponse | None:
+def _let_in(sessions: Sessions, entrance: Entrance | None) -> AnyResponse | None:
     if request.method == "POST":
         _require_own_form(sessions)
     if request.endpoint in OPEN or request.endpoint is None:
         return None
+    if entrance is not None:
+        entrance.renew(request.cookies.get(COOKIE, ""))
     token = sessions.token(request.cookies.get(COOKIE, ""))
     if token is None:
         return _to_login()
@@ -116,13 +125,7 @@ def _around(sessions: Sessions) -> dict[str, Any]:
 
 
 def _form(problem: str = "", status: int = 200) -> AnyResponse:
-    return Response(render_template("login.html", problem=problem, next=_next()), status)
-
-
-def _next() -> str:
-    """Where to go on: a path of the page, whatever was sent."""
-    asked = request.values.get("next", "")
-    return asked if asked.startswith("/page/") and "\\" not in asked and asked.isprintable() else url_for("fleet")
+    return Response(render_template("login.html", problem=problem, next=next_page()), status)
 
 
 def _entered(api: Api, sessions: Sessions) -> AnyResponse:
@@ -131,13 +134,15 @@ def _entered(api: Api, sessions: Sessions) -> AnyResponse:
         remedy = "Whoever runs the service makes one: netboot access token create."
         return _form(f"That is no token of this site. {remedy}", 401)
     sessions.end(request.cookies.get(COOKIE, ""))
-    answer = redirect(_next(), 303)
+    answer = redirect(next_page(), 303)
     _set(answer, COOKIE, sessions.begin(token), LONGEST_SECONDS)
     return answer
 
 
-def _left(sessions: Sessions) -> AnyResponse:
-    sessions.end(request.cookies.get(COOKIE, ""))
+def _left(sessions: Sessions, entrance: Entrance | None) -> AnyResponse:
+    refresh = sessions.end(request.cookies.get(COOKIE, ""))
+    if refresh and entrance is not None:
+        entrance.ended(refresh)
     answer = redirect(url_for("login"), 303)
     answer.delete_cookie(COOKIE, path="/page", secure=_by_tls(), httponly=True, samesite="Strict")
     return answer
@@ -145,7 +150,7 @@ def _left(sessions: Sessions) -> AnyResponse:
 
 def _chosen() -> AnyResponse:
     theme = request.form.get("theme", "auto")
-    answer = redirect(_next(), 303)
+    answer = redirect(next_page(), 303)
     _set(answer, THEME, theme if theme in THEMES else "auto", 365 * 86_400)
     return answer
 

@@ -10,17 +10,26 @@ from dataclasses import dataclass
 IDLE_SECONDS = 12 * 3600
 """An open page asks every few seconds, so that one on a wall stays."""
 LONGEST_SECONDS = 30 * 86_400
+RENEWED_SECONDS = 60
+"""Before its token's end a session that can be is renewed."""
+AGAIN_SECONDS = 15
+"""Between two tries."""
 MOST = 1_000
 """Sessions; the one that was used longest ago makes room."""
 MOST_OF_ONE = 100
-"""The same of one token, so that nobody ends the sessions of others by logging in again and again."""
+"""The same of one token, or person, so that nobody ends the sessions of others by logging in again and again."""
 
 
 @dataclass(slots=True)
 class _Session:
     token: str
+    whose: str
     began: float
     used: float
+    refresh: str = ""
+    until: float = float("inf")
+    again: float = float("-inf")
+    """From when on it may be tried to renew it."""
 
 
 class Sessions:
@@ -35,15 +44,16 @@ class Sessions:
         self._lock = threading.Lock()
         self._sessions: dict[bytes, _Session] = {}
 
-    def begin(self, token: str) -> str:
-        """The id of a new one, of 256 random bits."""
+    def begin(self, token: str, whose: str = "", refresh: str = "", seconds: float = float("inf")) -> str:
+        """The id of a new one, of 256 random bits. `whose`: of a person, who has another token with each login;
+        `refresh`: by which its token is renewed at its issuer, "": it is not; `seconds`: until its token ends."""
         named, now = secrets.token_urlsafe(32), self._now()
         with self._lock:
-            of_it = [each for each, session in self._sessions.items() if session.token == token]
+            of_it = [each for each, session in self._sessions.items() if session.whose == (whose or token)]
             if len(of_it) >= MOST_OF_ONE or len(self._sessions) >= MOST:
                 crowd = of_it if len(of_it) >= MOST_OF_ONE else self._sessions
                 del self._sessions[min(crowd, key=lambda each: self._sessions[each].used)]
-            self._sessions[_hash(named)] = _Session(token, now, now)
+            self._sessions[_hash(named)] = _Session(token, whose or token, now, now, refresh, now + seconds)
         return named
 
     def token(self, named: str) -> str | None:
@@ -59,10 +69,30 @@ class Sessions:
             session.used = now
             return session.token
 
-    def end(self, named: str) -> None:
-        """Nobody gets in with it any more."""
+    def to_renew(self, named: str) -> str | None:
+        """By what the token of that session is to be renewed now. None: it is not to be, or somebody is at it, or it
+        did not work a moment ago."""
         with self._lock:
-            self._sessions.pop(_hash(named), None)
+            session = self._sessions.get(_hash(named))
+            now = self._now()
+            if session is None or not session.refresh or now < session.again or session.until - now > RENEWED_SECONDS:
+                return None
+            session.again = now + AGAIN_SECONDS
+            return session.refresh
+
+    def renewed(self, named: str, token: str, refresh: str, seconds: float) -> None:
+        """The session goes on with that token; `refresh` "": by what renewed this one it is renewed again."""
+        with self._lock:
+            session = self._sessions.get(_hash(named))
+            if session is not None:
+                session.token, session.until, session.again = token, self._now() + seconds, float("-inf")
+                session.refresh = refresh or session.refresh
+
+    def end(self, named: str) -> str:
+        """Nobody gets in with it any more; by what its token could have been renewed, "": by nothing."""
+        with self._lock:
+            session = self._sessions.pop(_hash(named), None)
+            return session.refresh if session is not None else ""
 
     def form_token(self, named: str) -> str:
         """What a form of this session has to send with it: no other site can know it."""

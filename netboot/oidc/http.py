@@ -1,0 +1,90 @@
+"""Questions to an issuer: over TLS, each with a deadline and an end, and no answer leads elsewhere."""
+
+import json
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import requests
+import urllib3
+
+from images.values.faults import root_cause, unverified
+from netboot import credentials
+from netboot.lifecycle.errors import IssuerUnavailableError
+
+DEADLINE_SECONDS = 5.0
+_LARGEST, _BLOCK = 256 * 1024, 16 * 1024
+_HEADERS = {"Accept": "application/json", "Accept-Encoding": "identity", "Connection": "close"}
+
+
+class Answered(NamedTuple):
+    """What came: the status, and the JSON object; empty where it was none."""
+
+    status: int
+    body: dict[str, Any]
+
+
+class Asker:
+    """Each question over a connection of its own: neither a proxy nor ~/.netrc has a say in where credentials go.
+    `authority`: PEM, read anew each time; None: by what the system trusts. `named`: how words name that setting."""
+
+    def __init__(self, authority: Path | None, named: str, deadline: float = DEADLINE_SECONDS) -> None:
+        self._authority, self._named, self._deadline = authority, named, deadline
+
+    def get(self, url: str) -> Answered:
+        """Raises IssuerUnavailableError: it does not answer, late, or at too great length."""
+        return self._ask("GET", url, None, None)
+
+    def post(self, url: str, form: Mapping[str, str], basic: tuple[str, str] | None = None) -> Answered:
+        """A form; `basic`: user and password. Raises as `get`."""
+        return self._ask("POST", url, form, basic)
+
+    def _ask(self, method: str, url: str, form: Mapping[str, str] | None, basic: tuple[str, str] | None) -> Answered:
+        begun = time.monotonic()
+        with ExitStack() as held:
+            session = held.enter_context(requests.Session())
+            session.trust_env = False
+            session.verify = self._verify(held)
+            how: dict[str, Any] = {"timeout": self._deadline, "allow_redirects": False, "stream": True}
+            try:
+                answer = session.request(method, url, data=form, auth=basic, headers=_HEADERS, **how)
+                held.enter_context(closing(answer))
+                return Answered(answer.status_code, _object(self._bounded(answer, begun)))
+            except requests.exceptions.SSLError as error:
+                words = "its certificate is not believed" if unverified(error) else "TLS failed"
+                raise IssuerUnavailableError(f"{words}: {root_cause(error)}; see {self._named}") from None
+            except (requests.exceptions.Timeout, urllib3.exceptions.TimeoutError):
+                raise self._late() from None
+            except (requests.exceptions.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
+                raise IssuerUnavailableError(f"it cannot be reached: {root_cause(error)}") from None
+
+    def _bounded(self, answer: requests.Response, begun: float) -> bytes:
+        data = bytearray()
+        while block := answer.raw.read1(_BLOCK):  # what has come, so that who sends a byte at a time is late too
+            data += block
+            if len(data) > _LARGEST:
+                raise IssuerUnavailableError(f"it answers with more than {_LARGEST} bytes")
+            if time.monotonic() - begun > self._deadline:
+                raise self._late()
+        return bytes(data)
+
+    def _late(self) -> IssuerUnavailableError:
+        return IssuerUnavailableError(f"it did not answer within {self._deadline:g} s")
+
+    def _verify(self, held: ExitStack) -> bool | str:
+        if self._authority is None:
+            return True
+        try:
+            return str(held.enter_context(credentials.named(self._authority)))
+        except OSError as error:
+            raise IssuerUnavailableError(f"{self._named}: {self._authority}: {error.strerror}") from None
+
+
+def _object(data: bytes) -> dict[str, Any]:
+    try:
+        body = json.loads(data)
+    except (ValueError, RecursionError):
+        return {}
+    return body if isinstance(body, dict) else {}

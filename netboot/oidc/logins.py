@@ -1,0 +1,146 @@
+"""Logins at the page: the authorisation code flow with PKCE (OpenID Connect Core 1.0, 3.1; RFC 7636; RFC 9700, 2.1)."""
+
+import base64
+import hashlib
+import os
+import secrets
+import stat
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from netboot import credentials
+from netboot.lifecycle.errors import IssuerUnavailableError, LoginRefusedError
+from netboot.oidc.issuer import Client, Granted
+from netboot.oidc.people import People
+
+CALLBACK = "/page/login/oidc/callback"
+AT_ONCE = 4
+"""Questions to the issuer: strangers, who may begin logins, keep no more threads than these."""
+_LARGEST = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """What a browser keeps between the two halves of its login."""
+
+    state: str = field(repr=False)
+    nonce: str = field(repr=False)
+    verifier: str = field(repr=False)
+
+
+class Logins:
+    """At one issuer, for the page at `base_url`, which the configuration says and no request."""
+
+    def __init__(self, people: People, base_url: str) -> None:
+        self.people, self.redirect_uri = people, base_url + CALLBACK
+        self.by_tls = base_url.startswith("https:")
+        self._places = threading.BoundedSemaphore(AT_ONCE)
+
+    @property
+    def where(self) -> str:
+        """As people are told."""
+        return self.people.oidc.issuer.partition("://")[2].rstrip("/")
+
+    def begin(self) -> tuple[str, Begun]:
+        """Where the browser goes, and what it keeps.
+
+        Raises:
+            IssuerUnavailableError: it does not say where.
+        """
+        begun = Begun(*(secrets.token_urlsafe(32) for _ in range(3)))
+        challenge = base64.urlsafe_b64encode(hashlib.sha256(begun.verifier.encode()).digest()).rstrip(b"=").decode()
+        query = {
+            "response_type": "code",
+            "client_id": self.people.oidc.client_id,
+            "redirect_uri": self.redirect_uri,
+            "scope": " ".join(self.people.oidc.scopes),
+            "state": begun.state,
+            "nonce": begun.nonce,
+            "code_challenge": challenge,
+            "code_challenge_method": "S256",
+        }
+        with _Place(self._places):
+            return self.people.issuer.authorization(query), begun
+
+    def finish(self, begun: Begun, sent: Mapping[str, str]) -> Granted:
+        """What the login gave; `sent`: with which the issuer sent the browser back.
+
+        Raises:
+            LoginRefusedError: it is of another login, or the issuer refused. BadTokenError, LoginExpiredError,
+            IssuerUnavailableError: as `People.person`.
+        """
+        if not secrets.compare_digest(sent.get("state", "").encode(), begun.state.encode()):
+            raise LoginRefusedError("that login was begun elsewhere (state): begin again")
+        if sent.get("iss", self.people.oidc.issuer) != self.people.oidc.issuer:  # RFC 9207
+            raise LoginRefusedError("another issuer answered than the one that was asked (iss): begin again")
+        if "code" not in sent:
+            words = ": ".join(filter(None, (sent.get("error"), sent.get("error_description")))) or "it gave no code"
+            raise LoginRefusedError(
+                f"the issuer refused: {''.join(c if c.isprintable() else ' ' for c in words)[:200]}"
+            )
+        grant = {
+            "grant_type": "authorization_code",
+            "code": sent["code"],
+            "redirect_uri": self.redirect_uri,
+            "code_verifier": begun.verifier,
+        }
+        with _Place(self._places):
+            granted = self.people.issuer.token(self._client(), grant)
+            self.people.of_login(granted.id_token, begun.nonce)
+        return granted
+
+    def refreshed(self, refresh_token: str) -> Granted:
+        """A new one for one whose time is over.
+
+        Raises:
+            LoginRefusedError: it has ended at the issuer. IssuerUnavailableError.
+        """
+        with _Place(self._places):
+            grant = {"grant_type": "refresh_token", "refresh_token": refresh_token}
+            return self.people.issuer.token(self._client(), grant)
+
+    def end(self, refresh_token: str) -> None:
+        """Take it back at the issuer, where that does such a thing. Raises IssuerUnavailableError."""
+        with _Place(self._places):
+            self.people.issuer.revoke(self._client(), refresh_token)
+
+    def _client(self) -> Client:
+        oidc = self.people.oidc
+        file = oidc.client_secret_file
+        return Client(oidc.client_id, read_secret(file) if file is not None else None)
+
+
+class _Place:
+    """One of those that there are to ask the issuer. Raises IssuerUnavailableError: none is free."""
+
+    def __init__(self, places: threading.BoundedSemaphore) -> None:
+        self._places = places
+
+    def __enter__(self) -> None:
+        if not self._places.acquire(blocking=False):
+            raise IssuerUnavailableError("too many log in at once")
+
+    def __exit__(self, *_: object) -> None:
+        self._places.release()
+
+
+def read_secret(path: Path) -> str:
+    """The secret of a file.
+
+    Raises:
+        IssuerUnavailableError: it cannot be read, others can read it, or it is none. The message does not repeat it.
+    """
+    try:
+        with credentials.opened(path) as file:
+            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+            secret = file.read(_LARGEST).decode("ascii", "replace").strip()
+    except OSError as error:
+        raise IssuerUnavailableError(f"management.oidc.client_secret_file: {path}: {error.strerror}") from None
+    if mode & 0o077:
+        words = f"others can read management.oidc.client_secret_file {path} (mode {mode:04o}): `chmod 600 {path}`"
+        raise IssuerUnavailableError(words)
+    if not secret or not all(" " <= character <= "~" for character in secret):
+        raise IssuerUnavailableError(f"management.oidc.client_secret_file: {path} holds no secret: one line")
+    return secret
