@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from netboot.lifecycle.conditions import Judged, MachineCondition
 from netboot.lifecycle.errors import StateUnavailableError
-from netboot.lifecycle.glance import Glance, glance
+from netboot.lifecycle.summary import MachineSummary, summary_of
 
 
 class MemoryJudged:
@@ -38,5 +38,5 @@ class MemoryJudged:
         wanted = self.kept if names is None else self.judged(names)
         return {name: each.conditions for name, each in wanted.items()}
 
-    def glances(self) -> dict[str, Glance]:
-        return {name: glance(each) for name, each in self.kept.items()}
+    def summaries(self) -> dict[str, MachineSummary]:
+        return {name: summary_of(each) for name, each in self.kept.items()}

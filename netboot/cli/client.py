@@ -230,8 +230,8 @@ def _not_netboot(client: Client) -> ApiError:
 
 def _refused(client: Client, answer: Any) -> click.ClickException:
     try:
-        error = answer.json()["error"]
-        message, remedy = str(error["message"]), str(error["remedy"])
+        error = answer.json()
+        message, remedy = str(error["detail"]), str(error["remedy"])
         message = "\n".join([*map(str, error.get("faults", ())), message])
     except (ValueError, KeyError, TypeError):
         return _not_netboot(client)

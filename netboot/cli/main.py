@@ -30,6 +30,7 @@ COMMANDS = {
     "unfreeze": "netboot.cli.freeze:unfreeze",
     "remedies": "netboot.cli.remedies:group",
     "explain": "netboot.cli.explain:command",
+    "api": "netboot.cli.api:group",
     "cluster": "netboot.cli.cluster:group",
     "doctor": "netboot.cli.doctor:command",
     "serve": "netboot.cli.serve:command",

@@ -157,7 +157,7 @@ def _pause(said: dict[str, Any] | None) -> str:
 
 def _lines(value: object, depth: int = 1) -> Iterable[str]:
     """Nested values, one a line; what machines said is shown as printable text."""
-    pairs = value.items() if isinstance(value, dict) else enumerate(value, 1) if isinstance(value, list) else ()
+    pairs = sorted(value.items()) if isinstance(value, dict) else enumerate(value, 1) if isinstance(value, list) else ()
     for name, inner in pairs:
         if isinstance(inner, dict | list):
             yield f"{'  ' * depth}{name}:"

@@ -1,10 +1,12 @@
 """What the service needs of the artifact store. The adapter is `netboot.stores.image_repository`."""
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from images.artifact.bundle import SiteBundle
 from images.artifact.manifest import Manifest
+
+Document = Literal["packages", "sbom"]
 
 
 class ListedImage(NamedTuple):
@@ -36,6 +38,22 @@ class ImageRepository(Protocol):
 
         Raises:
             images.errors.ImageError: NotFoundError, SignatureError or CorruptError, in words.
+        """
+        ...
+
+    def image(self, digest: str) -> Manifest:
+        """The manifest of an image as it lies there: nobody's signature has been looked at.
+
+        Raises:
+            images.errors.ImageError: NotFoundError or CorruptError, in words.
+        """
+        ...
+
+    def document(self, digest: str, name: Document) -> bytes:
+        """A document of an image, whole, as its manifest has it.
+
+        Raises:
+            images.errors.ImageError: NotFoundError, also where the image has none of that name; CorruptError; in words.
         """
         ...
 

@@ -1,7 +1,7 @@
 """What operators are shown, as values: the inventory, and what is known of its machines."""
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from images.values.strict import Strict
 from netboot.lifecycle.decide import Decision, decide_machine
@@ -36,11 +36,11 @@ class MachineDetail(Strict):
     boots: tuple[Trace, ...] = ()
 
 
-def machine_views(view: View, states: Mapping[str, MachineState]) -> list[MachineView]:
-    """Every machine, in the order of the inventory."""
+def machine_views(machines: Iterable[Machine], states: Mapping[str, MachineState]) -> list[MachineView]:
+    """These machines, with what is known of them."""
     empty = MachineState(machine="")
     views = []
-    for machine in view.snapshot.inventory.machines:
+    for machine in machines:
         state = states.get(machine.name, empty)
         known = {"current": state.current, "pending": state.pending, "claims": state.claims, "checked": state.checked}
         views.append(MachineView(machine=machine, **known))

@@ -74,7 +74,7 @@ def compose(config: Config, stopping: Callable[[], bool]) -> Dependencies:
         states=states,
         sightings=states,
         conditions=conditions,
-        glances=conditions,
+        summaries=conditions,
         history=history,
         rollouts=SqliteRollouts(config.data / "rollouts.db"),
         unusable=partial(

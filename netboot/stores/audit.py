@@ -37,7 +37,7 @@ _FORGET = (
 
 class Record(Strict):
     """One act. `token`: eight digits of its hash; `request_id`: of the request; `machine`: "" where it is of none;
-    `result`: `done`, `unchanged` (it was so already), or why not, as the API's `error.code`; `facts`: what else belongs
+    `result`: `done`, `unchanged` (it was so already), or why not, as the API's `code`; `facts`: what else belongs
     to it."""
 
     at_ms: int

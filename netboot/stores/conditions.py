@@ -15,7 +15,7 @@ from types import MappingProxyType
 
 from netboot.lifecycle.conditions import Judged, MachineCondition
 from netboot.lifecycle.errors import StateUnavailableError
-from netboot.lifecycle.glance import Glance, glance
+from netboot.lifecycle.summary import MachineSummary, summary_of
 from netboot.stores.state_rows import lenient, why
 
 log = logging.getLogger(__name__)
@@ -38,9 +38,9 @@ class SqliteConditions:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._glancing = threading.Lock()
-        self._known: dict[str, tuple[int, Glance]] = {}
+        self._known: dict[str, tuple[int, MachineSummary]] = {}
         """With what the row was: its hash, which is shorter."""
-        self._glances: Mapping[str, Glance] = {}
+        self._summaries: Mapping[str, MachineSummary] = {}
         self._seen: tuple[int, ...] | None = None
 
     def conditions(self, names: Sequence[str] | None = None) -> dict[str, tuple[MachineCondition, ...]]:
@@ -49,23 +49,23 @@ class SqliteConditions:
     def judged(self, names: Sequence[str] | None = None) -> dict[str, Judged]:
         return {judged.machine: judged for judged in _parsed(self._rows(names))}
 
-    def glances(self) -> Mapping[str, Glance]:
+    def summaries(self) -> Mapping[str, MachineSummary]:
         with self._glancing:
             seen = self._stat()
             if seen is None or seen != self._seen:
-                known = {name: self._glance(name, body) for name, body in self._rows(None)}
+                known = {name: self._summary_of(name, body) for name, body in self._rows(None)}
                 there = {name: each for name, each in known.items() if each is not None}
                 if there != self._known:
                     self._known = there
-                    self._glances = MappingProxyType({name: found for name, (_, found) in there.items()})
+                    self._summaries = MappingProxyType({name: found for name, (_, found) in there.items()})
                 self._seen = seen
-            return self._glances
+            return self._summaries
 
-    def _glance(self, name: str, body: str) -> tuple[int, Glance] | None:
+    def _summary_of(self, name: str, body: str) -> tuple[int, MachineSummary] | None:
         known, now = self._known.get(name), hash(body)
         if known is not None and known[0] == now:
             return known
-        return next(((now, glance(each)) for each in _parsed([(name, body)])), None)
+        return next(((now, summary_of(each)) for each in _parsed([(name, body)])), None)
 
     def _stat(self) -> tuple[int, ...] | None:
         """What is another where anything was written since; None: that cannot be told, also of what was written just

@@ -1,13 +1,12 @@
 """The artifact store as the service sees it: `netboot.lifecycle.image_repository` on `images.store`."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from pydantic import TypeAdapter, ValidationError
-
 from images.artifact.bundle import SiteBundle
+from images.artifact.diff import read_packages
 from images.artifact.keyring import KeyRing
 from images.artifact.manifest import Manifest
 from images.errors import CorruptError, NotFoundError, SignatureError, StoreError
@@ -16,8 +15,10 @@ from images.store.store import Store
 from images.values import files
 from netboot import credentials
 from netboot.config import Config
-from netboot.lifecycle.image_repository import ListedImage
+from netboot.lifecycle.image_repository import Document, ListedImage
 from netboot.reread import Reread
+
+WHAT: Mapping[Document, str] = {"packages": "list of packages", "sbom": "bill of materials"}
 
 
 def open_image_repository(config: Config, wait: float = 0.0) -> "StoreImageRepository":
@@ -50,17 +51,28 @@ class StoreImageRepository:
             raise CorruptError("; ".join(map(str, findings)))
         return manifest
 
-    def kubelet(self, digest: str) -> str:
-        blob = self._store.manifest(digest).artifacts.packages.sha256
-        unreadable = f"the list of packages of image {digest[:12]} cannot be read"
+    def image(self, digest: str) -> Manifest:
+        return self._store.manifest(digest)
+
+    def document(self, digest: str, name: Document) -> bytes:
+        artifact = dict(self._store.manifest(digest).artifacts).get(name)
+        if artifact is None:
+            raise NotFoundError(f"image {digest[:12]} has no {name}: the netboot that built it made none")
+        unreadable = f"the {WHAT[name]} of image {digest[:12]} cannot be read"
         try:
-            data = self._store.blob_path(blob).read_bytes()
-            listed = _PACKAGES.validate_json(data)
-        except (OSError, ValidationError) as error:
+            data = self._store.blob_path(artifact.sha256).read_bytes()
+        except OSError as error:
             raise CorruptError(unreadable) from error
-        if hashlib.sha256(data).hexdigest() != blob:
+        if hashlib.sha256(data).hexdigest() != artifact.sha256:
             raise CorruptError(f"{unreadable}: it is not what was signed")
-        return next((version for name, version, _ in listed if name == "kubelet"), "")
+        return data
+
+    def kubelet(self, digest: str) -> str:
+        try:
+            listed = read_packages(self.document(digest, "packages"))
+        except CorruptError as error:
+            raise CorruptError(f"the list of packages of image {digest[:12]} cannot be read") from error
+        return next((version for name, version in listed.items() if name.partition(":")[0] == "kubelet"), "")
 
     def bundle(self) -> SiteBundle | None:
         try:
@@ -81,9 +93,6 @@ class StoreImageRepository:
             known = None
         if known != frozenset(digests):
             self._store.set_references(owner, frozenset(digests))
-
-
-_PACKAGES = TypeAdapter(list[tuple[str, str, str]])
 
 
 def _key_files(ring: KeyRing) -> Iterator[Path]:

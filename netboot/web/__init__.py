@@ -1,9 +1,10 @@
 """The management server: the operators' API, health and metrics (Flask)."""
 
-from collections.abc import Callable
+from functools import cache
 
-from flask import Flask, Response, request
+from flask import Flask, Response, jsonify, request
 
+from netboot.readiness import Readiness
 from netboot.web import (
     audits,
     boots,
@@ -17,6 +18,7 @@ from netboot.web import (
     fleet,
     freeze,
     images,
+    inputs,
     intents,
     inventory,
     join_tokens,
@@ -34,84 +36,107 @@ from netboot.web import (
     rollouts,
     watch,
 )
+from netboot.web.binding import bound
 from netboot.web.dependencies import EXTENSION, Dependencies
+from netboot.web.openapi import Raw, Route, Schema, document
 
 LARGEST_BODY = 64 * 1024
 """Bytes; the largest honest body is a channel and a digest."""
 
-OPEN: tuple[tuple[str, str, Callable[..., Response]], ...] = (
-    ("GET", "/healthz", readiness.healthy),
-    ("GET", "/readyz", readiness.ready),
-    ("GET", "/metrics", metrics.metrics),
-    ("GET", "/v1/login", logins.offered),
+LINES = Raw(watch.LINES, other=(watch.EVENTS,), headers=(watch.LAST_ID,))
+
+OPEN = (
+    Route("GET", "/healthz", readiness.healthy, guarded=False, raw=Raw("application/json", model=readiness.Healthy)),
+    Route("GET", "/readyz", readiness.ready, guarded=False, raw=Raw("application/json", (200, 503), Readiness)),
+    Route("GET", "/metrics", metrics.metrics, guarded=False, raw=Raw("text/plain")),
+    Route("GET", "/v1/login", logins.offered, guarded=False),
 )
 """What anybody may ask."""
 
-ROUTES: tuple[tuple[str, str, Callable[..., Response]], ...] = (
+
+def described() -> Response:
+    """This document."""
+    inputs.only(())
+    return jsonify(openapi())
+
+
+ROUTES: tuple[Route, ...] = (
     *OPEN,
-    ("GET", "/v1/whoami", logins.whoami),
-    ("GET", "/v1/audit", audits.listed),
-    ("GET", "/v1/fleet", fleet.summary),
-    ("GET", "/v1/fleet/machines", fleet.machines),
-    ("GET", "/v1/machines", machines.listed),
-    ("GET", "/v1/machines/<name>", machines.shown),
-    ("GET", "/v1/machines/<name>/explain", machines.explained),
-    ("GET", "/v1/machines/<name>/health", node_health.shown),
-    ("GET", "/v1/machines/<name>/events", events.listed),
-    ("GET", "/v1/machines/<name>/events/watch", events.watched),
-    ("GET", "/v1/explain", machines.claim_explained),
-    ("GET", "/v1/discovered", boots.discovered),
-    ("GET", "/v1/boots", boots.listed),
-    ("GET", "/v1/boots/<boot>", boots.shown),
-    ("GET", "/v1/boots/<boot>/proof", proofs.shown),
-    ("GET", "/v1/boots/watch", watch.watched),
-    ("GET", "/v1/channels", channels.listed),
-    ("GET", "/v1/channels/<name>", channels.shown),
-    ("PUT", "/v1/channels/<name>", channels.moved),
-    ("GET", "/v1/images/<digest>/uses", images.used),
-    ("GET", "/v1/drift", drift.shown),
-    ("GET", "/v1/rollouts", rollouts.listed),
-    ("POST", "/v1/rollouts", rollouts.started),
-    ("GET", "/v1/rollouts/<int:number>", rollouts.shown),
-    ("POST", "/v1/rollouts/<int:number>/pause", rollouts.pause),
-    ("POST", "/v1/rollouts/<int:number>/resume", rollouts.resume),
-    ("POST", "/v1/rollouts/<int:number>/undo", rollouts.undo),
-    ("GET", "/v1/inventory/diff", inventory.compared),
-    ("POST", "/v1/inventory/accept", inventory.accepted),
-    ("GET", "/v1/enrolments", enrolments.listed),
-    ("POST", "/v1/enrolments", enrolments.imported),
-    ("GET", "/v1/machines/<name>/enrolment", enrolments.shown),
-    ("POST", "/v1/machines/<name>/enroll", enrolments.enroll),
-    ("POST", "/v1/machines/<name>/approve", enrolments.approve),
-    ("POST", "/v1/machines/<name>/release", enrolments.release),
-    ("POST", "/v1/machines/<name>/replace", enrolments.replace),
-    ("POST", "/v1/machines/<name>/retire", enrolments.retire),
-    ("GET", "/v1/freeze", freeze.shown),
-    ("POST", "/v1/freeze", freeze.frozen),
-    ("POST", "/v1/unfreeze", freeze.ended),
-    ("GET", "/v1/intents", intents.listed),
-    ("GET", "/v1/machines/<name>/intents", intents.shown),
-    ("POST", "/v1/machines/<name>/hold", intents.hold),
-    ("POST", "/v1/machines/<name>/unhold", intents.unhold),
-    ("POST", "/v1/machines/<name>/quarantine", intents.quarantine),
-    ("POST", "/v1/machines/<name>/readmit", intents.readmit),
-    ("POST", "/v1/machines/<name>/accept", intents.accept),
-    ("POST", "/v1/machines/<name>/unaccept", intents.unaccept),
-    ("GET", "/v1/drains", drains.listed),
-    ("GET", "/v1/machines/<name>/drains", drains.shown),
-    ("POST", "/v1/machines/<name>/drain", drains.drain),
-    ("POST", "/v1/machines/<name>/reboot", drains.reboot),
-    ("POST", "/v1/machines/<name>/undrain", drains.undrain),
-    ("POST", "/v1/machines/<name>/delete-node", delete_node.delete_node),
-    ("GET", "/v1/remedies", remedies.listed),
-    ("GET", "/v1/remedies/<int:number>", remedies.shown),
-    ("POST", "/v1/remedies/pause", remedies.pause),
-    ("POST", "/v1/remedies/resume", remedies.resume),
-    ("GET", "/v1/tokens", join_tokens.listed),
-    ("POST", "/v1/tokens", join_tokens.created),
-    ("DELETE", "/v1/tokens/<token_id>", join_tokens.revoked),
+    Route("GET", "/v1/openapi.json", described, raw=Raw("application/json", kind="object")),
+    Route("GET", "/v1/whoami", logins.whoami),
+    Route("GET", "/v1/audit", audits.listed),
+    Route("GET", "/v1/fleet", fleet.summary),
+    Route("GET", "/v1/fleet/machines", fleet.machines),
+    Route("GET", "/v1/machines", machines.listed),
+    Route("GET", "/v1/machines/<name>", machines.shown),
+    Route("GET", "/v1/machines/<name>/explain", machines.explained),
+    Route("GET", "/v1/machines/<name>/health", node_health.shown),
+    Route("GET", "/v1/machines/<name>/events", events.listed),
+    Route("GET", "/v1/machines/<name>/events/watch", events.watched, raw=LINES),
+    Route("GET", "/v1/explain", machines.claim_explained),
+    Route("GET", "/v1/discovered", boots.discovered),
+    Route("GET", "/v1/boots", boots.listed, refuses=(404,)),
+    Route("GET", "/v1/boots/<boot>", boots.shown),
+    Route("GET", "/v1/boots/<boot>/proof", proofs.shown, refuses=(409,)),
+    Route("GET", "/v1/boots/watch", watch.watched, raw=LINES, refuses=(404,)),
+    Route("GET", "/v1/channels", channels.listed),
+    Route("GET", "/v1/channels/<name>", channels.shown),
+    Route("PUT", "/v1/channels/<name>", channels.moved),
+    Route("GET", "/v1/images", images.listed),
+    Route("GET", "/v1/images/<digest>", images.shown),
+    Route("GET", "/v1/images/<digest>/packages", images.packages),
+    Route("GET", "/v1/images/<digest>/sbom", images.sbom, raw=Raw(images.SBOM, kind="object")),
+    Route("GET", "/v1/images/<digest>/diff", images.compared),
+    Route("GET", "/v1/images/<digest>/uses", images.used),
+    Route("GET", "/v1/drift", drift.shown),
+    Route("GET", "/v1/rollouts", rollouts.listed),
+    Route("POST", "/v1/rollouts", rollouts.started),
+    Route("GET", "/v1/rollouts/<int:number>", rollouts.shown),
+    Route("POST", "/v1/rollouts/<int:number>/pause", rollouts.pause),
+    Route("POST", "/v1/rollouts/<int:number>/resume", rollouts.resume),
+    Route("POST", "/v1/rollouts/<int:number>/undo", rollouts.undo),
+    Route("GET", "/v1/inventory/diff", inventory.compared, refuses=(422,)),
+    Route("POST", "/v1/inventory/accept", inventory.accepted),
+    Route("GET", "/v1/enrolments", enrolments.listed),
+    Route("POST", "/v1/enrolments", enrolments.imported, takes="text/csv"),
+    Route("GET", "/v1/machines/<name>/enrolment", enrolments.shown),
+    Route("POST", "/v1/machines/<name>/enroll", enrolments.enroll),
+    Route("POST", "/v1/machines/<name>/approve", enrolments.approve),
+    Route("POST", "/v1/machines/<name>/release", enrolments.release),
+    Route("POST", "/v1/machines/<name>/replace", enrolments.replace),
+    Route("POST", "/v1/machines/<name>/retire", enrolments.retire),
+    Route("GET", "/v1/freeze", freeze.shown),
+    Route("POST", "/v1/freeze", freeze.frozen),
+    Route("POST", "/v1/unfreeze", freeze.ended),
+    Route("GET", "/v1/intents", intents.listed),
+    Route("GET", "/v1/machines/<name>/intents", intents.shown),
+    Route("POST", "/v1/machines/<name>/hold", intents.hold),
+    Route("POST", "/v1/machines/<name>/unhold", intents.unhold),
+    Route("POST", "/v1/machines/<name>/quarantine", intents.quarantine),
+    Route("POST", "/v1/machines/<name>/readmit", intents.readmit),
+    Route("POST", "/v1/machines/<name>/accept", intents.accept),
+    Route("POST", "/v1/machines/<name>/unaccept", intents.unaccept),
+    Route("GET", "/v1/drains", drains.listed),
+    Route("GET", "/v1/machines/<name>/drains", drains.shown),
+    Route("POST", "/v1/machines/<name>/drain", drains.drain),
+    Route("POST", "/v1/machines/<name>/reboot", drains.reboot),
+    Route("POST", "/v1/machines/<name>/undrain", drains.undrain),
+    Route("POST", "/v1/machines/<name>/delete-node", delete_node.delete_node),
+    Route("GET", "/v1/remedies", remedies.listed),
+    Route("GET", "/v1/remedies/<int:number>", remedies.shown),
+    Route("POST", "/v1/remedies/pause", remedies.pause),
+    Route("POST", "/v1/remedies/resume", remedies.resume),
+    Route("GET", "/v1/tokens", join_tokens.listed),
+    Route("POST", "/v1/tokens", join_tokens.created),
+    Route("DELETE", "/v1/tokens/<token_id>", join_tokens.revoked),
 )
 """Everything that there is to ask for: docs/http-management.md."""
+
+
+@cache
+def openapi() -> Schema:
+    """The API's document (OpenAPI 3.1)."""
+    return document(ROUTES)
 
 
 def create_app(dependencies: Dependencies) -> Flask:
@@ -121,8 +146,8 @@ def create_app(dependencies: Dependencies) -> Flask:
     app.extensions[EXTENSION] = dependencies
     errors.install(app)
     request_ids.install(app)
-    for method, path, view in ROUTES:
-        app.add_url_rule(path, f"{method} {path}", view, methods=[method])
+    for route in ROUTES:
+        app.add_url_rule(route.path, f"{route.method} {route.path}", bound(route.view), methods=[route.method])
     app.before_request(_let_in)
     app.after_request(operators.refused)
     page.install(app, dependencies.clock.now_ms, dependencies.logins)
@@ -130,6 +155,6 @@ def create_app(dependencies: Dependencies) -> Flask:
 
 
 def _let_in() -> None:
-    unguarded = {path for _, path, _ in OPEN}
+    unguarded = {route.path for route in OPEN}
     if request.url_rule is not None and request.url_rule.rule not in unguarded:
         roles.require(operators.operator(), request.method, request.url_rule.rule)

@@ -1,15 +1,38 @@
 """`GET /v1/audit?machine=&limit=&before=`: who did what, the newest first."""
 
-from flask import Response, jsonify, request
+from typing import Annotated
 
-from netboot.web import inputs, render
+from images.values.strict import Strict
+from netboot.stores.audit import Record
+from netboot.web import render
+from netboot.web.binding import Shown
 from netboot.web.dependencies import dependencies
+from netboot.web.inputs import Whole
 
 
-def listed() -> Response:
-    """Acts, and what was refused; `next`: where the older ones begin, for `before`, or null."""
-    inputs.only(("machine", "limit", "before"))
-    limit, before = inputs.whole("limit", 50, 1, 1_000), inputs.whole("before", 0, 1, 2**62)
-    found = dependencies().audit.records(request.args.get("machine"), before or None, limit)
-    records = [{"id": number, **render.plain(record)} for number, record in found]
-    return jsonify({"audit": records, "next": found[-1][0] if len(found) == limit else None})
+class AuditAsked(Strict):
+    """Of which machine, how many, and from where on: `before` is the `next` of an earlier answer."""
+
+    machine: str | None = None
+    limit: Annotated[int, Whole(1, 1_000)] = 50
+    before: Annotated[int, Whole(1, 2**62)] | None = None
+
+
+class RecordShown(Record):
+    """`result`: `done`, `unchanged`, or the `code` of the refusal."""
+
+    id: int
+
+
+class Audit(Shown):
+    """The newest first. `next`: where the older ones begin, for `before`, or null."""
+
+    audit: tuple[RecordShown, ...]
+    next: int | None
+
+
+def listed(query: AuditAsked) -> Audit:
+    """Acts, and what was refused."""
+    found = dependencies().audit.records(query.machine, query.before, query.limit)
+    records = tuple(render.grown(RecordShown, record, id=number) for number, record in found)
+    return Audit(audit=records, next=found[-1][0] if len(found) == query.limit else None)

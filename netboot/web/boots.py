@@ -1,59 +1,107 @@
 """`/v1/boots?machine=&limit=`, `/v1/boots/<id>`; `/v1/discovered`: machines that asked and may not boot."""
 
 import logging
-from typing import Any
+from typing import Annotated
 
-from flask import Response, jsonify, request
-
+from images.values.strict import Strict
 from netboot.lifecycle.crashes import crashes_of
 from netboot.lifecycle.errors import CannotTellError, NoSuchBootError
+from netboot.lifecycle.sightings import Discovered
 from netboot.lifecycle.spans import spans
 from netboot.lifecycle.state import KEPT
 from netboot.lifecycle.trace import Trace
 from netboot.lifecycle.views import machine_named
-from netboot.web import inputs, node_health, render
+from netboot.web import node_health, render
+from netboot.web.binding import Shown
 from netboot.web.dependencies import dependencies
+from netboot.web.inputs import Whole
+from netboot.web.shapes import CheckedReport, CrashShown, TraceShown
 
 log = logging.getLogger(__name__)
 
 
-def listed() -> Response:
+class BootsAsked(Strict):
+    """Of which machine, and how many."""
+
+    machine: str | None = None
+    limit: Annotated[int, Whole(1, 1_000)] = 20
+
+
+class Boots(Shown):
+    """The newest first."""
+
+    boots: tuple[TraceShown, ...]
+
+
+class SpanShown(Shown):
+    """A part of a boot, milliseconds since 1970. `missing`: steps within it that were never heard of."""
+
+    step: str
+    until: str
+    begin_ms: int
+    end_ms: int
+    missing: tuple[str, ...]
+
+
+class BootShown(TraceShown):
+    """One boot whole. `in_service_ms`: when it was first seen in service; null where it was not, or that cannot be
+    read."""
+
+    crashes: tuple[CrashShown, ...]
+    checked: CheckedReport | None
+    in_service_ms: int | None
+    spans: tuple[SpanShown, ...]
+
+
+class DiscoveredAsked(Strict):
+    """How many."""
+
+    limit: Annotated[int, Whole(1, 10_000)] = 100
+
+
+class DiscoveredMachines(Shown):
+    """The latest seen first."""
+
+    discovered: tuple[Discovered, ...]
+
+
+def listed(query: BootsAsked) -> Boots:
     """Boots and claims, the newest first."""
-    inputs.only(("machine", "limit"))
-    name = request.args.get("machine")
-    boots = dependencies().states.boots(name, inputs.whole("limit", 20, 1, 1_000))
+    name = query.machine
+    boots = dependencies().states.boots(name, query.limit)
     if name is not None and not boots:
         machine_named(dependencies().live.view(), name)  # an empty answer is about a machine that there is
-    return jsonify({"boots": [render.trace(boot) for boot in boots]})
+    return Boots(boots=tuple(map(render.trace, boots)))
 
 
-def shown(boot: str) -> Response:
+def shown(boot: str) -> BootShown:
     """One boot's trace, with the crashes that it found and that ended it."""
-    inputs.only(())
     states = dependencies().states
     trace = states.boot(boot)
     if trace is None:
         raise NoSuchBootError("never heard of, or longer ago than is kept")
     crashes = crashes_of(trace, states.boots(trace.machine, sum(KEPT.values())))
     texts = {finder: states.crash_texts(finder) for finder in {crashed.found_by for crashed in crashes}}
-    shown = [render.crashed(crashed, texts[crashed.found_by].get(crashed.crash.sha256)) for crashed in crashes]
-    more = {"crashes": shown, "checked": node_health.report_of(trace), **_time(trace)}
-    return jsonify({**render.trace(trace), **more})
+    in_service_ms = _in_service(trace)
+    return render.grown(
+        BootShown,
+        render.trace(trace),
+        crashes=tuple(render.crashed(each, texts[each.found_by].get(each.crash.sha256)) for each in crashes),
+        checked=node_health.report_of(trace),
+        in_service_ms=in_service_ms,
+        spans=tuple(SpanShown(**part._asdict()) for part in spans(trace, in_service_ms)),
+    )
 
 
-def _time(trace: Trace) -> dict[str, Any]:
-    """Where it went. When it was first in service is left out where that cannot be read: all else can be told."""
+def _in_service(trace: Trace) -> int | None:
+    """When it was first in service. Nothing where that cannot be read: all else can be told."""
     try:
-        in_service_ms = dependencies().history.in_service([trace.boot]).get(trace.boot)
+        return dependencies().history.in_service([trace.boot]).get(trace.boot)
     except CannotTellError as error:
         log.warning("history: %s", error)
-        in_service_ms = None
-    parts = [{**part._asdict(), "missing": list(part.missing)} for part in spans(trace, in_service_ms)]
-    return {"in_service_ms": in_service_ms, "spans": parts}
+        return None
 
 
-def discovered() -> Response:
+def discovered(query: DiscoveredAsked) -> DiscoveredMachines:
     """Machines that asked and may not boot, the latest seen first."""
-    inputs.only(("limit",))
-    machines = dependencies().sightings.discovered(inputs.whole("limit", 100, 1, 10_000))
-    return jsonify({"discovered": [render.plain(machine) for machine in machines]})
+    return DiscoveredMachines(discovered=tuple(dependencies().sightings.discovered(query.limit)))

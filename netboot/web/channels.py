@@ -4,18 +4,18 @@ import logging
 from collections.abc import Mapping
 from typing import Annotated
 
-from flask import Response, jsonify
 from pydantic import StringConstraints
 
 from images.errors import ImageError
 from images.values.strict import Strict
-from netboot.lifecycle.channels import channel_states, declared, move
+from netboot.lifecycle.channels import ChannelState, channel_states, declared, move
 from netboot.lifecycle.conditions import Judged
 from netboot.lifecycle.errors import CannotTellError, RolloutRefusedError
 from netboot.lifecycle.rollout_orders import cancelled
 from netboot.lifecycle.rollout_store import Note
 from netboot.machines.inventory import declared_at
-from netboot.web import inputs, render
+from netboot.web import render
+from netboot.web.binding import Shown
 from netboot.web.dependencies import dependencies
 from netboot.web.intents import MayBeWhy
 from netboot.web.operators import audit, operator
@@ -33,31 +33,38 @@ class Move(Strict):
     dry_run: bool = False
 
 
-def listed() -> Response:
+class Channels(Shown):
+    """In the order of the inventory."""
+
+    channels: tuple[ChannelState, ...]
+
+
+class Moved(ChannelState):
+    """The channel as it is then. `ended_rollouts`: their numbers; `assignments_kept`: machines boot what a rollout
+    assigned to them, for that cannot be read; `dry_run`: nothing was changed."""
+
+    ended_rollouts: tuple[int, ...]
+    assignments_kept: bool
+    dry_run: bool
+
+
+def listed() -> Channels:
     """Every channel of the inventory."""
-    inputs.only(())
     states = channel_states(dependencies().live.view().snapshot, dependencies().repository, judged())
-    return jsonify({"channels": [render.plain(state) for state in states]})
+    return Channels(channels=tuple(states))
 
 
-def shown(name: str) -> Response:
+def shown(name: str) -> ChannelState:
     """One channel."""
-    inputs.only(())
     snapshot = dependencies().live.view().snapshot
     channel = declared(snapshot, name)
-    return jsonify(
-        next(
-            render.plain(state)
-            for state in channel_states(snapshot, dependencies().repository, judged())
-            if state.name == channel.name
-        )
-    )
+    states = channel_states(snapshot, dependencies().repository, judged())
+    return next(state for state in states if state.name == channel.name)
 
 
-def moved(name: str) -> Response:
+def moved(name: str, body: Move) -> Moved:
     """Let the channel point to another image: written into the store, in force within a second."""
-    inputs.only(())
-    deps, asked = dependencies(), inputs.parsed(Move)
+    deps, asked = dependencies(), body
     place = declared_at(deps.inventory, "channel", name) or str(deps.inventory)
     snapshot = deps.live.view().snapshot
     ended, kept = list[int](), False
@@ -76,8 +83,8 @@ def moved(name: str) -> Response:
         facts = {"channel": name, "image": state.image, "was": was, "ended_rollouts": ended}
         after = {"image": state.image, "name": state.image_name}
         audit("channel-set", facts, reason=asked.reason, before={"image": was}, after=after, changed=was != state.image)
-    said = {"ended_rollouts": ended, "assignments_kept": kept, "dry_run": asked.dry_run}
-    return jsonify(render.plain(state) | said)
+    dry = asked.dry_run
+    return render.grown(Moved, state, ended_rollouts=tuple(ended), assignments_kept=kept, dry_run=dry)
 
 
 def _set(channel: str) -> str | None:

@@ -1,15 +1,14 @@
 """`POST /v1/machines/<name>/delete-node`: an operator's word that a machine's Node goes (docs/operations.md)."""
 
-from flask import Response, jsonify
+from typing import Literal
 
 from images.values.strict import Strict
 from netboot.join.ports import MARK, NodeView
 from netboot.lifecycle.cordons import Cordon, hold_of, is_kept
 from netboot.lifecycle.errors import ActRefusedError, BadClaimError
 from netboot.lifecycle.views import machine_named
-from netboot.web import inputs
+from netboot.web.binding import Shown
 from netboot.web.dependencies import dependencies
-from netboot.web.inputs import parsed
 from netboot.web.intents import Why
 from netboot.web.operators import audit
 
@@ -21,14 +20,23 @@ class Deleting(Strict):
     dry_run: bool = False
 
 
-def delete_node(name: str) -> Response:
+class Deleted(Shown):
+    """`did`: empty where there is no Node; `held`: it was cordoned, and the machine is held for that."""
+
+    machine: str
+    node: str
+    did: Literal["deleted", ""]
+    held: bool
+    dry_run: bool
+
+
+def delete_node(name: str, body: Deleting) -> Deleted:
     """Delete the Node that the machine has now, by its uid; where somebody cordoned it, its machine is held first.
 
     Raises:
         ActRefusedError: it is Ready, or not netboot's. BadClaimError: the machine joins no cluster of this service.
     """
-    inputs.only(())
-    body, deps = parsed(Deleting), dependencies()
+    deps = dependencies()
     machine = machine_named(deps.live.view(), name)
     if deps.issuer is None:
         raise BadClaimError("this service knows no cluster: declare `join` and `clusters` in netboot.yaml")
@@ -47,8 +55,8 @@ def delete_node(name: str) -> Response:
         facts = {"node": machine.node_name, "uid": uid, "held": held}
         was = {"node": node.name, "uid": uid} if node is not None else None
         audit("delete-node", facts, machine=name, reason=body.reason, before=was, changed=node is not None)
-    answer = {"machine": name, "node": machine.node_name, "did": "deleted" if node is not None else "", "held": held}
-    return jsonify(answer | {"dry_run": body.dry_run})
+    did: Literal["deleted", ""] = "deleted" if node is not None else ""
+    return Deleted(machine=name, node=machine.node_name, did=did, held=held, dry_run=body.dry_run)
 
 
 def _allowed(name: str, node: NodeView) -> None:

@@ -12,13 +12,13 @@ from netboot.join.issue import Issuer
 from netboot.join.register import Register
 from netboot.lifecycle.conditions import Conditions
 from netboot.lifecycle.drains import DrainStore
-from netboot.lifecycle.glance import Glances
 from netboot.lifecycle.history import History
 from netboot.lifecycle.image_repository import ImageRepository, ImageRepositoryWriter
 from netboot.lifecycle.intents import FreezeStore, IntentStore
 from netboot.lifecycle.ports import Clock, Sightings, States
 from netboot.lifecycle.remedies import RemedyStore
 from netboot.lifecycle.rollout_store import RolloutStore
+from netboot.lifecycle.summary import Summaries
 from netboot.machines.values import Inventory
 from netboot.oidc.logins import Logins
 from netboot.status import Condition
@@ -45,7 +45,7 @@ class Dependencies:
     states: States
     sightings: Sightings
     conditions: Conditions
-    glances: Glances
+    summaries: Summaries
     history: History
     rollouts: RolloutStore
     unusable: Callable[[str], str | None]

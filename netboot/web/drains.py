@@ -3,9 +3,8 @@
 
 import secrets
 from collections.abc import Collection, Iterable
-from typing import Annotated, Any
+from typing import Annotated
 
-from flask import Response, jsonify
 from pydantic import Field
 
 from images.values.strict import Strict
@@ -23,12 +22,12 @@ from netboot.lifecycle.drains import (
 )
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.views import machine_named
-from netboot.web import inputs, render
+from netboot.web import render
 from netboot.web.control_planes import hindrance
 from netboot.web.dependencies import dependencies
-from netboot.web.inputs import parsed
 from netboot.web.intents import MayBeWhy, Why
 from netboot.web.operators import audit, operator
+from netboot.web.shapes import Did, DrainActed, Drains, DrainShown, DrainsOf, Out
 
 SHOWN = 20
 FRESH_MS = 120_000
@@ -53,20 +52,19 @@ class Undraining(Strict):
     dry_run: bool = False
 
 
-def drain(name: str) -> Response:
+def drain(name: str, body: Ordering) -> DrainActed:
     """Move its Pods away."""
-    return _order(name, "drain")
+    return _order(name, "drain", body)
 
 
-def reboot(name: str) -> Response:
+def reboot(name: str, body: Ordering) -> DrainActed:
     """Move its Pods away, then reboot it."""
-    return _order(name, "reboot")
+    return _order(name, "reboot", body)
 
 
-def undrain(name: str) -> Response:
+def undrain(name: str, body: Undraining) -> DrainActed:
     """Let it take Pods again, and forget the order to reboot, if it was not taken yet."""
-    inputs.only(())
-    body, deps, who = parsed(Undraining), dependencies(), operator().who
+    deps, who = dependencies(), operator().who
     stands = _standing(name)
     if stands is None:
         machine_named(deps.live.view(), name)  # 404, where it is not there at all
@@ -75,28 +73,26 @@ def undrain(name: str) -> Response:
         stands = deps.drains.finish(stands.id, "taken-off", words, deps.clock.now_ms())
     if not body.dry_run:
         audit("undrain", machine=name, reason=body.reason, before=stands, changed=stands is not None)
-    did = "taken-off" if stands is not None else ""
+    did: Did = "taken-off" if stands is not None else ""
     return _answer(name, "undrain", did, stands, dry_run=body.dry_run)
 
 
-def listed() -> Response:
+def listed() -> Drains:
     """All that stand, and how far each is."""
-    inputs.only(())
     states, problems = _states()
     drains = [_shown(one, states) for one in dependencies().drains.standing()]
-    return jsonify({"drains": drains, "problems": problems})
+    return Drains(drains=tuple(drains), problems=tuple(problems))
 
 
-def shown(name: str) -> Response:
+def shown(name: str) -> DrainsOf:
     """What stands of one machine, and what ended, the latest first."""
-    inputs.only(())
     drains = of(name)
     if not drains:
         machine_named(dependencies().live.view(), name)
-    return jsonify({"machine": name, "drains": drains})
+    return DrainsOf(machine=name, drains=tuple(drains))
 
 
-def of(name: str) -> list[dict[str, Any]]:
+def of(name: str) -> list[DrainShown]:
     """Of one machine, the latest first. Raises CannotTellError."""
     states, _ = _states()
     return [_shown(one, states) for one in dependencies().drains.of(name, SHOWN)]
@@ -108,15 +104,14 @@ def hindered(clusters: Collection[str]) -> list[str]:
     return problems
 
 
-def how_far() -> dict[str, dict[str, Any]]:
+def how_far() -> dict[str, DrainShown]:
     """Machine → what stands of it, as `listed` has it. Raises CannotTellError."""
     states, _ = _states()
     return {one.machine: _shown(one, states) for one in dependencies().drains.standing()}
 
 
-def _order(name: str, what: What) -> Response:
-    inputs.only(())
-    body, deps, who = parsed(Ordering), dependencies(), operator().who
+def _order(name: str, what: What, body: Ordering) -> DrainActed:
+    deps, who = dependencies(), operator().who
     now = deps.clock.now_ms()
     asked = Drain(
         id=secrets.token_hex(8),
@@ -140,7 +135,7 @@ def _order(name: str, what: What) -> Response:
     return _answer(name, what, _did(change), change.drain, dry_run=body.dry_run)
 
 
-def _around(name: str) -> dict[str, Any] | None:
+def _around(name: str) -> Out | None:
     """Who is out of service beside it: of its rack, by whose word, and how many of all are by somebody's; None where
     that cannot be told. An order of a person waits for no budget (docs/drain.md)."""
     deps = dependencies()
@@ -154,7 +149,7 @@ def _around(name: str) -> dict[str, Any] | None:
         return None
     out = [each for each in near if each in by or (each in judged and fills_a_place(judged[each]))]
     of_rack = {each: by.get(each, BY_ITSELF) for each in out}
-    return {"rack": rack, "of_rack": of_rack, "of_all": len(by.keys() & machines.keys() - {name})}
+    return Out(rack=rack, of_rack=of_rack, of_all=len(by.keys() & machines.keys() - {name}))
 
 
 def _control_plane(name: str) -> str | None:
@@ -181,33 +176,31 @@ def _standing(name: str) -> Drain | None:
     return next((one for one in dependencies().drains.of(name, 1) if one.end is None), None)
 
 
-def _did(change: Change) -> str:
+def _did(change: Change) -> Did:
     if not change.did:
         return ""
     return "ordered" if change.replaced is None else "replaced"
 
 
-def _answer(name: str, act: str, did: str, drain: Drain | None, *, dry_run: bool) -> Response:
+def _answer(name: str, act: str, did: Did, drain: Drain | None, *, dry_run: bool) -> DrainActed:
     states, _ = _states()
-    return jsonify(
-        {
-            "machine": name,
-            "act": act,
-            "did": did,
-            "dry_run": dry_run,
-            "out": _around(name) if act != "undrain" else None,
-            "control_plane": _control_plane(name) if act != "undrain" else None,
-            "drain": _shown(drain, states) if drain is not None else None,
-        }
+    return DrainActed(
+        machine=name,
+        act=act,
+        did=did,
+        dry_run=dry_run,
+        out=_around(name) if act != "undrain" else None,
+        control_plane=_control_plane(name) if act != "undrain" else None,
+        drain=_shown(drain, states) if drain is not None else None,
     )
 
 
-def _shown(drain: Drain, states: dict[str, State]) -> dict[str, Any]:
+def _shown(drain: Drain, states: dict[str, State]) -> DrainShown:
     """With how far it is: null where that is not known, or it has ended."""
     state = states.get(drain.machine) if drain.end is None else None
     if state is not None and state.id != drain.id:
         state = None  # of the one before
-    return {**render.plain(drain), "state": render.plain(state) if state is not None else None}
+    return render.grown(DrainShown, drain, state=state)
 
 
 def _states() -> tuple[dict[str, State], list[str]]:

@@ -1,24 +1,25 @@
 """Enrolment by operators: `/v1/enrolments`, `/v1/machines/<name>/enrolment`, `POST /v1/machines/<name>/<act>`."""
 
 import secrets
-from typing import Annotated, Literal
+from operator import attrgetter
+from typing import Annotated, Any, Literal
 
-from flask import Response, jsonify, request
+from flask import request
 from pydantic import Field, StringConstraints
 
 from images.values.strict import Fault, FaultsError, Strict
 from images.values.types import Sha256
 from netboot.join.ek_list import read_ek_list
-from netboot.join.enrolment import Act, Approve, OpenWindow, Order, OrdersRefusedError, Release, Replace, Retire
+from netboot.join.enrolment import Act, Approve, Entry, OpenWindow, Order, OrdersRefusedError, Release, Replace, Retire
 from netboot.join.register import EnrolmentView
 from netboot.lifecycle.errors import BadClaimError, NoSuchMachineError
 from netboot.lifecycle.views import machine_named
-from netboot.machines.values import Machine
-from netboot.web import inputs, render
+from netboot.machines.values import AssuranceLevel, Machine, Match
+from netboot.web.binding import Shown
 from netboot.web.dependencies import dependencies
-from netboot.web.errors import faulty
-from netboot.web.inputs import parsed
+from netboot.web.errors import FaultyError
 from netboot.web.operators import audit, operator
+from netboot.web.pages import PageAsked, Paged, page
 
 HISTORY_SHOWN = 20
 LARGEST_LIST = 64 * 1024 * 1024
@@ -57,22 +58,53 @@ class Approval(Strict):
     revision: int | None = None
 
 
-def listed() -> Response:
-    """Every machine's."""
-    inputs.only(())
-    views = dependencies().register.views(dependencies().clock.now_ms())
-    return jsonify({"enrolments": [render.plain(view) for view in views]})
+class Importing(Strict):
+    """Why, and what the list is called in faults."""
+
+    reason: Reason = ""
+    file: Annotated[str, StringConstraints(max_length=500)] = "list"
 
 
-def imported() -> Response:
+class Imported(Shown):
+    """`machines`: how many are in the list; `enrolled`: those that were not before."""
+
+    machines: int
+    enrolled: tuple[str, ...]
+
+
+class Enrolments(Paged):
+    """By machine."""
+
+    enrolments: tuple[EnrolmentView, ...]
+
+
+class EnrolmentShown(Shown):
+    """One machine's. `match`, `identity`: as the inventory has them; null where it is not in there."""
+
+    enrolment: EnrolmentView
+    match: Match | None
+    identity: AssuranceLevel | None
+    pcr_policy: str
+    history: tuple[Entry, ...]
+
+
+class EnrolmentActed(EnrolmentShown):
+    """After an order. `did`: false where it was so already; `dry_run`: as it would be."""
+
+    did: bool
+    dry_run: bool
+
+
+def listed(query: PageAsked) -> Enrolments:
+    """Machines' enrolments, by name."""
+    found, more = page(query, dependencies().register.views(dependencies().clock.now_ms()), attrgetter("machine"))
+    return Enrolments(enrolments=tuple(found), next_page=more)
+
+
+def imported(query: Importing) -> Imported:
     """A list of EKs as CSV: all, or none and every fault."""
-    inputs.only(("reason", "file"))
     request.max_content_length = LARGEST_LIST
-    deps, reason = dependencies(), request.args.get("reason", "").strip()
-    file = request.args.get("file", "list")
-    for field, said in (("reason", reason), ("file", file)):
-        if len(said) > 500:
-            raise BadClaimError("at most 500 characters", field=field)
+    deps, reason, file = dependencies(), query.reason, query.file
     try:
         text = request.get_data(cache=False).decode("utf-8")
     except UnicodeDecodeError:
@@ -83,48 +115,43 @@ def imported() -> Response:
         orders: list[tuple[str, Order]] = [(row.machine, row.order) for row in rows]
         changes = deps.register.apply(orders, Act(operator().who, reason), deps.clock.now_ms())
     except FaultsError as error:
-        return faulty(error.faults)
+        raise FaultyError(error.faults) from None
     except OrdersRefusedError as error:
-        return faulty([Fault(file, rows[number].line, "", str(why)) for number, why in error.refusals])
+        faults = [Fault(file, rows[number].line, "", str(why)) for number, why in error.refusals]
+        raise FaultyError(faults) from None
     enrolled = sum(bool(change.act) for change in changes)
     audit("import", {"machines": len(rows), "enrolled": enrolled}, reason=reason, changed=bool(enrolled))
-    return jsonify({"machines": len(rows), "enrolled": [change.record.machine for change in changes if change.act]})
+    return Imported(machines=len(rows), enrolled=tuple(change.record.machine for change in changes if change.act))
 
 
-def shown(name: str) -> Response:
+def shown(name: str) -> EnrolmentShown:
     """One machine's, with its history."""
-    inputs.only(())
-    return _answer(name)
+    return EnrolmentShown(**_answer(name))
 
 
-def enroll(name: str) -> Response:
+def enroll(name: str, body: Window) -> EnrolmentActed:
     """Open a window in which its TPM may enrol on first use."""
-    body = parsed(Window)
     return _do(name, OpenWindow("enrol", new_window(), _until(body.window_seconds)), body.reason, declared=True)
 
 
-def approve(name: str) -> Response:
+def approve(name: str, body: Approval) -> EnrolmentActed:
     """Let the TPM that was shown join; or bring a retired machine back, as it was before."""
-    body = parsed(Approval)
     return _do(name, Approve(body.ek_sha256, body.revision), body.reason, declared=True)
 
 
-def release(name: str) -> Response:
+def release(name: str, body: Plain) -> EnrolmentActed:
     """What its Lease says binds nobody any more."""
-    body = parsed(Plain)
     return _do(name, Release(), body.reason, dry_run=body.dry_run)
 
 
-def replace(name: str) -> Response:
+def replace(name: str, body: Replacement) -> EnrolmentActed:
     """Its TPM has left it: that one is refused for ever, and a window opens for the next."""
-    body = parsed(Replacement)
     order = Replace(new_window(), _until(body.window_seconds))
     return _do(name, order, body.reason, dry_run=body.dry_run)
 
 
-def retire(name: str) -> Response:
+def retire(name: str, body: Plain) -> EnrolmentActed:
     """Out of service: no tokens, no renewals."""
-    body = parsed(Plain)
     return _do(name, Retire(), body.reason, dry_run=body.dry_run)
 
 
@@ -150,9 +177,8 @@ def _until(seconds: int) -> int:
     return dependencies().clock.now_ms() + seconds * 1000
 
 
-def _do(name: str, order: Order, reason: str, *, declared: bool = False, dry_run: bool = False) -> Response:
+def _do(name: str, order: Order, reason: str, *, declared: bool = False, dry_run: bool = False) -> EnrolmentActed:
     """`declared`: only for machines of the inventory; else what is left of one that was taken out of it will do."""
-    inputs.only(())
     deps = dependencies()
     try:
         machine_named(deps.live.view(), name)
@@ -162,7 +188,7 @@ def _do(name: str, order: Order, reason: str, *, declared: bool = False, dry_run
     now = deps.clock.now_ms()
     if dry_run:
         view, did = deps.register.would_be(name, order, now)
-        return _answer(name, view, did=did, dry_run=True)
+        return EnrolmentActed(**_answer(name, view), did=did, dry_run=True)
     was = deps.register.view(name, now)
     try:
         changes = deps.register.apply([(name, order)], Act(operator().who, reason), now)
@@ -171,26 +197,23 @@ def _do(name: str, order: Order, reason: str, *, declared: bool = False, dry_run
     view, did = deps.register.view(name, deps.clock.now_ms()), any(change.act for change in changes)
     facts = {"state": view.state, "ek": view.ek_sha256 or ""}
     audit(_ACTS[type(order)], facts, machine=name, reason=reason, before=was, after=view, changed=did)
-    return _answer(name, view, did=did, dry_run=False)
+    return EnrolmentActed(**_answer(name, view), did=did, dry_run=False)
 
 
 _ACTS = {OpenWindow: "enroll", Approve: "approve", Release: "release", Replace: "replace", Retire: "retire"}
 
 
-def _answer(name: str, view: EnrolmentView | None = None, **acted: bool) -> Response:
-    """`acted`: of an order `did`, whether it changes anything, and `dry_run`, whether it only would."""
+def _answer(name: str, view: EnrolmentView | None = None) -> dict[str, Any]:
+    """The fields of `EnrolmentShown`."""
     deps = dependencies()
     machine = deps.live.view().index.named(name)
     if machine is None and deps.register.store.record(name).revision == 0:
         machine_named(deps.live.view(), name)
     view = view or deps.register.view(name, deps.clock.now_ms())
-    return jsonify(
-        {
-            "enrolment": render.plain(view),
-            "match": render.plain(machine.match) if machine is not None else None,
-            "identity": machine.identity if machine is not None else None,
-            "pcr_policy": pcr_policy(machine) if machine is not None else "not in the inventory",
-            "history": [render.plain(entry) for entry in deps.register.store.history(name, HISTORY_SHOWN)],
-            **acted,
-        }
-    )
+    return {
+        "enrolment": view,
+        "match": machine.match if machine is not None else None,
+        "identity": machine.identity if machine is not None else None,
+        "pcr_policy": pcr_policy(machine) if machine is not None else "not in the inventory",
+        "history": tuple(deps.register.store.history(name, HISTORY_SHOWN)),
+    }

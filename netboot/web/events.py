@@ -5,32 +5,71 @@ identity; alerts. Moments are those of whoever found it, by this host's clock.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from operator import not_
+from typing import Annotated, Any, NamedTuple, TypeVar
 
-from flask import Response, jsonify, request
+from flask import Response
+from pydantic import Field
 
+from images.values.strict import Strict
 from netboot.join.enrolment import Alert, Entry
 from netboot.lifecycle.errors import BadClaimError, CannotTellError
 from netboot.lifecycle.history import TRANSITIONS_KEPT, Transition
 from netboot.lifecycle.state import FeedEntry
 from netboot.lifecycle.trace import Trace
 from netboot.lifecycle.views import machine_named
-from netboot.web import inputs
+from netboot.web.binding import Shown
 from netboot.web.dependencies import Dependencies, dependencies
-from netboot.web.watch import PAGE, stream
+from netboot.web.inputs import Whole
+from netboot.web.watch import PAGE, last_id, stream
 
 MOST = 1_000
 BOOTS = 50
 """Boots whose phases are in the timeline."""
-Event = dict[str, Any]
 T = TypeVar("T")
 
 
-def listed(name: str) -> Response:
-    """The latest, in order; `since`: from where to watch without a gap; `problems`: what cannot be read now, so that it
+class Event(Shown):
+    """`what` of that `kind`: `phase`, `crash`, `condition`, `enrolment`, `alert`; `gap`: something may be missing
+    before this. A phase or crash has `boot` and, where its machine said it, `uptime_ms`; a condition `status` and
+    `reason`; an alert `count`."""
+
+    at_ms: int
+    kind: str
+    what: str
+    said_by: str
+    detail: str
+    boot: str = Field("", exclude_if=not_)
+    uptime_ms: int | None = None
+    status: str = Field("", exclude_if=not_)
+    reason: str = Field("", exclude_if=not_)
+    count: int = Field(0, exclude_if=not_)
+
+
+class EventsAsked(Strict):
+    """How many."""
+
+    limit: Annotated[int, Whole(1, MOST)] = 100
+
+
+class WatchAsked(Strict):
+    """From where: what an earlier answer gave as `since`; without it from now on."""
+
+    since: str | None = None
+
+
+class Events(Shown):
+    """The latest, in order. `since`: from where to watch without a gap; `problems`: what cannot be read now, so that it
     is not in there."""
-    inputs.only(("limit",))
-    deps, limit = dependencies(), inputs.whole("limit", 100, 1, MOST)
+
+    events: tuple[Event, ...]
+    since: str
+    problems: tuple[str, ...]
+
+
+def listed(name: str, query: EventsAsked) -> Events:
+    """The latest of a machine's timeline, in order."""
+    deps, limit = dependencies(), query.limit
     machine_named(deps.live.view(), name)
     tried = _Tried()
     since = Place.now(
@@ -40,14 +79,13 @@ def listed(name: str) -> Response:
     found += map(_of_transition, tried.read(lambda: deps.history.transitions(name, None, limit)))
     found += map(_of_entry, tried.read(lambda: deps.register.store.history(name, limit)))
     found += map(_of_alert, tried.read(lambda: deps.register.store.alerts(name)))
-    found.sort(key=lambda event: event["at_ms"])
-    return jsonify({"events": found[-limit:], "since": str(since), "problems": sorted(tried.problems)})
+    found.sort(key=lambda event: event.at_ms)
+    return Events(events=tuple(found[-limit:]), since=str(since), problems=tuple(sorted(tried.problems)))
 
 
-def watched(name: str) -> Response:
+def watched(name: str, query: WatchAsked) -> Response:
     """Lines `{"event": {…}}` and heartbeats, as of boots; without `since` from now on."""
-    inputs.only(("since",))
-    deps, text = dependencies(), request.args.get("since")
+    deps, text = dependencies(), last_id() or query.since
     machine_named(deps.live.view(), name)
     place = Place.now(deps, name, _Tried()) if text is None else Place.parse(text)
     return stream(deps, _Timeline(deps, name, place))
@@ -143,7 +181,7 @@ class _Timeline:
         self.problem = "; ".join(sorted(tried.problems))
         told = _told(_of_feed, (entry for entry in feed if entry.machine == name))
         told += changes.events + _told(_of_entry, entries) + _told(_of_alert, alerts)
-        told.sort(key=lambda event: event["at_ms"])
+        told.sort(key=lambda event: event.at_ms)
         return told, len(feed) == PAGE
 
 
@@ -171,8 +209,8 @@ def _told(tell: Callable[[Any], Event], things: Iterable[object]) -> list[Event]
     return [tell(thing) for thing in things]
 
 
-def _event(at_ms: int, kind: str, what: str, said_by: str, detail: str, **more: object) -> Event:
-    return {"at_ms": at_ms, "kind": kind, "what": what, "said_by": said_by, "detail": detail, **more}
+def _event(at_ms: int, kind: str, what: str, said_by: str, detail: str, **more: Any) -> Event:
+    return Event(at_ms=at_ms, kind=kind, what=what, said_by=said_by, detail=detail, **more)
 
 
 def _of_trace(trace: Trace) -> Iterable[Event]:

@@ -1,47 +1,44 @@
-"""`/v1/fleet[/machines]`: thousands of machines at a glance, without reading their boots (docs/http-management.md)."""
+"""`/v1/fleet[/machines]`: thousands of machines at a summary, without reading their boots (docs/http-management.md)."""
 
 import re
 import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from flask import Response, current_app, jsonify, request
+from flask import current_app
 
-from netboot.lifecycle.errors import BadClaimError, CannotTellError
-from netboot.lifecycle.glance import RANK, UNJUDGED, Glance, Word
+from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.published import View
+from netboot.lifecycle.summary import RANK, UNJUDGED, MachineStatus, MachineSummary
 from netboot.machines.values import Machine
-from netboot.status.controllers import RolloutsStatus
-from netboot.web import inputs, render
+from netboot.status.controllers import RolloutsStatus, RolloutStatus
 from netboot.web.dependencies import Dependencies, dependencies
+from netboot.web.fleet_shapes import Fleet, FleetMachines, ImageRun, MachineEntry, MachinesAsked, Rack, Run
 from netboot.web.readiness import judging
 
-SHOWN, MOST = 100, 1_000
 FIRST = 20
 """Machines that are late or ill, and that the summary names."""
 FRESH_MS = 2_000
 """For so long a look is good, so that a page costs the same with fifty machines and with fifty thousand."""
-LONGEST_TEXT = 200
-FILTERS = ("name", "word", "reason", "step", "rack", "image", "class", "text")
 
 
 class Seen(NamedTuple):
     """A machine of the inventory, and how it is."""
 
     machine: Machine
-    glance: Glance
+    summary: MachineSummary
 
 
 class Look(NamedTuple):
     """What was seen of all machines at one moment. `sorted`: those that want to be seen first, first."""
 
     view: View
-    glances: Mapping[str, Glance]
+    summaries: Mapping[str, MachineSummary]
     at_ms: int
     sorted: Sequence[Seen]
-    summary: Mapping[str, Any]
+    fleet: Fleet
 
 
 class Looked:
@@ -63,38 +60,31 @@ class Looked:
             view = deps.live.view()
             if last is not None and last.view is view and 0 < now - last.at_ms < FRESH_MS:
                 return last
-            glances = deps.glances.glances()
-            if last is not None and last.view is view and last.glances is glances:
+            summaries = deps.summaries.summaries()
+            if last is not None and last.view is view and last.summaries is summaries:
                 self._last = last._replace(at_ms=now)
             else:
-                seen = [Seen(each, glances.get(each.name, UNJUDGED)) for each in view.snapshot.inventory.machines]
+                seen = [Seen(each, summaries.get(each.name, UNJUDGED)) for each in view.snapshot.inventory.machines]
                 first = sorted(seen, key=_urgency)
-                self._last = Look(view, glances, now, first, _summary(view, seen, first))
+                self._last = Look(view, summaries, now, first, _summary(view, now, seen, first))
             return self._last
 
 
-def summary() -> Response:
-    """Counts by word, reason, step, image and rack, who wants to be seen first, and rollouts under way."""
-    inputs.only(())
+def summary() -> Fleet:
+    """Counts by status, reason, step, image and rack, who wants to be seen first, and rollouts under way."""
     deps = dependencies()
     found = _look(deps)
-    return jsonify({"at_ms": found.at_ms, **found.summary, "rollouts": _rollouts(deps), "problem": judging(deps)})
+    now = {"at_ms": found.at_ms, "rollouts": _rollouts(deps), "problem": judging(deps)}
+    return found.fleet.model_copy(update=now)
 
 
-def machines() -> Response:
+def machines(query: MachinesAsked) -> FleetMachines:
     """Machines that fit all filters: late and ill ones first, of these the longest so."""
-    inputs.only((*FILTERS, "limit", "offset"))
-    limit, offset = inputs.whole("limit", SHOWN, 1, MOST), inputs.whole("offset", 0, 0, 10_000_000)
-    wanted = {name: text for name in FILTERS if (text := request.args.get(name))}
-    word = wanted.get("word")
-    if word is not None and word not in list(Word):
-        raise BadClaimError(f"word must be one of {', '.join(Word)}", field="word")
-    if len(wanted.get("text", "")) > LONGEST_TEXT:
-        raise BadClaimError(f"text must have at most {LONGEST_TEXT} characters", field="text")
     look = _look(dependencies())
+    wanted = {name: text for name, text in query.model_dump(exclude={"limit", "offset"}).items() if text}
     found = [each for each in look.sorted if _fits(each, wanted)] if wanted else look.sorted
-    page = [_entry(each) for each in found[offset : offset + limit]]
-    return jsonify({"at_ms": look.at_ms, "machines": page, "of": len(found), "offset": offset})
+    page = tuple(_entry(each) for each in found[query.offset : query.offset + query.limit])
+    return FleetMachines(at_ms=look.at_ms, machines=page, of=len(found), offset=query.offset)
 
 
 def _look(deps: Dependencies) -> Look:
@@ -102,42 +92,45 @@ def _look(deps: Dependencies) -> Look:
     return looked.look(deps)
 
 
-def _summary(view: View, seen: Sequence[Seen], first: Sequence[Seen]) -> dict[str, Any]:
-    words = Counter(each.glance.word for each in seen)
-    ailing = words[Word.LATE] + words[Word.ILL]
-    return {
-        "machines": len(seen),
-        "words": {word: words[word] for word in Word},
-        "reasons": _reasons(seen),
-        "steps": dict(Counter(each.glance.step for each in seen if each.glance.step)),
-        "images": _images(view, seen),
-        "racks": _racks(seen),
-        "first": [_entry(each) for each in first[: min(FIRST, ailing)]],
-    }
+def _summary(view: View, at_ms: int, seen: Sequence[Seen], first: Sequence[Seen]) -> Fleet:
+    statuses = Counter(each.summary.status for each in seen)
+    ailing = statuses[MachineStatus.LATE] + statuses[MachineStatus.ILL]
+    return Fleet(
+        at_ms=at_ms,
+        machines=len(seen),
+        statuses={status: statuses[status] for status in MachineStatus},
+        reasons=_reasons(seen),
+        steps=dict(Counter(each.summary.step for each in seen if each.summary.step)),
+        images=_images(view, seen),
+        racks=_racks(seen),
+        first=tuple(_entry(each) for each in first[: min(FIRST, ailing)]),
+        rollouts=None,
+        problem="",
+    )
 
 
-def _rollouts(deps: Dependencies) -> list[dict[str, Any]] | None:
+def _rollouts(deps: Dependencies) -> tuple[RolloutStatus, ...] | None:
     """Those under way, as the controllers said last; None where that cannot be told."""
     try:
         said = deps.status.read("rollouts", RolloutsStatus)
     except CannotTellError:
         return None
-    return [render.plain(each) for each in said.rollouts] if said is not None else None
+    return said.rollouts if said is not None else None
 
 
 def _urgency(seen: Seen) -> tuple[int, int, str]:
-    return RANK[seen.glance.word], seen.glance.since_ms, seen.machine.name
+    return RANK[seen.summary.status], seen.summary.since_ms, seen.machine.name
 
 
 def _fits(seen: Seen, wanted: Mapping[str, str]) -> bool:
     machine, found = seen
     said = {
         "name": machine.name,
-        "word": found.word,
+        "status": found.status,
         "step": found.step,
         "rack": machine.rack or "",
         "image": found.image,
-        "class": machine.class_name or "",
+        "class_name": machine.class_name or "",
     }
     return all(
         text in (reason for _, reason in found.reasons)
@@ -149,45 +142,46 @@ def _fits(seen: Seen, wanted: Mapping[str, str]) -> bool:
     )
 
 
-def _entry(seen: Seen) -> dict[str, Any]:
+def _entry(seen: Seen) -> MachineEntry:
     machine, found = seen
     told = found._asdict()
     del told["reasons"]
-    return {"name": machine.name, "rack": machine.rack, "class": machine.class_name, "profile": machine.profile, **told}
+    return MachineEntry.model_construct(
+        name=machine.name, rack=machine.rack, class_name=machine.class_name, profile=machine.profile, **told
+    )
 
 
 def _reasons(seen: Iterable[Seen]) -> dict[str, dict[str, int]]:
     found: dict[str, Counter[str]] = {}
-    for reasons, count in Counter(each.glance.reasons for each in seen).items():  # few are different
+    for reasons, count in Counter(each.summary.reasons for each in seen).items():  # few are different
         for kind, reason in reasons:
             found.setdefault(kind, Counter())[reason] += count
     return {kind: dict(counted) for kind, counted in found.items()}
 
 
-def _images(view: View, seen: Iterable[Seen]) -> list[dict[str, Any]]:
-    counted = Counter(each.glance.image for each in seen if each.glance.image)
+def _images(view: View, seen: Iterable[Seen]) -> tuple[ImageRun, ...]:
+    counted = Counter(each.summary.image for each in seen if each.summary.image)
     names = {digest: facts.name for digest, facts in view.snapshot.images.items()}
-    return [{"image": image, "name": names.get(image), "machines": n} for image, n in counted.most_common()]
+    return tuple(ImageRun(image=image, name=names.get(image), machines=n) for image, n in counted.most_common())
 
 
-def _racks(seen: Sequence[Seen]) -> list[dict[str, Any]]:
-    """Each with its machines in the order of the inventory, which is where they stand: how many in a row are alike."""
+def _racks(seen: Sequence[Seen]) -> tuple[Rack, ...]:
     by_rack: dict[str, list[Seen]] = {}
     for each in seen:
         by_rack.setdefault(each.machine.rack or "", []).append(each)
-    return [
-        {"rack": rack, "machines": len(there), "runs": [_run(word, run) for word, run in groupby(there, _word)]}
+    return tuple(
+        Rack(rack=rack, machines=len(there), runs=tuple(_run(status, run) for status, run in groupby(there, _status)))
         for rack, there in sorted(by_rack.items(), key=lambda item: natural(item[0]))
-    ]
+    )
 
 
-def _word(seen: Seen) -> Word:
-    return seen.glance.word
+def _status(seen: Seen) -> MachineStatus:
+    return seen.summary.status
 
 
-def _run(word: Word, run: Iterable[Seen]) -> dict[str, Any]:
+def _run(status: MachineStatus, run: Iterable[Seen]) -> Run:
     names = [each.machine.name for each in run]
-    return {"word": word, "first": names[0], "count": len(names)}
+    return Run.model_construct(status=status, first=names[0], count=len(names))
 
 
 def natural(name: str) -> tuple[tuple[int, str], ...]:

@@ -1,15 +1,36 @@
-"""What a request says: query parameters, each with its bounds, and JSON of a declared shape, or a 400 in words."""
+"""What a request says: query parameters and JSON, each of a declared shape, or a 400 in words."""
 
 from collections.abc import Collection
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from flask import request
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationError
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, core_schema
 
 from images.values.faults import first_fault
 from netboot.lifecycle.errors import BadClaimError
 
 M = TypeVar("M", bound=BaseModel)
+
+
+class Whole:
+    """Of a parameter: a whole number within bounds, in digits and nothing else."""
+
+    def __init__(self, least: int, most: int) -> None:
+        self._least, self._most = least, most
+
+    def __get_pydantic_core_schema__(self, _source: object, _handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(self._read)
+
+    def __get_pydantic_json_schema__(self, _schema: CoreSchema, _handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {"type": "integer", "minimum": self._least, "maximum": self._most}
+
+    def _read(self, value: object) -> int:
+        text = str(value)
+        if not (text.isascii() and text.isdigit() and len(text) < 20 and self._least <= int(text) <= self._most):
+            raise ValueError(f"must be a whole number from {self._least} to {self._most}")
+        return int(text)
 
 
 def parsed(model: type[M]) -> M:
@@ -24,6 +45,25 @@ def parsed(model: type[M]) -> M:
         fault = first_fault(error)
         if not fault.key:
             raise BadClaimError(f"the body: {fault.message}") from None
+        raise BadClaimError(fault.message, field=fault.key) from None
+
+
+def asked(model: type[M]) -> M:
+    """The query parameters of this request.
+
+    Raises:
+        BadClaimError: one that there is not, is there twice, or is not of that shape; names the first fault.
+    """
+    names = {field.alias or name for name, field in model.model_fields.items()}
+    only(names)
+    twice = sorted(name for name, values in request.args.lists() if len(values) > 1)
+    if twice:
+        raise BadClaimError("is given more than once", field=twice[0])
+    values: dict[str, Any] = request.args.to_dict()
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        fault = first_fault(error)
         raise BadClaimError(fault.message, field=fault.key) from None
 
 
@@ -47,17 +87,3 @@ def only(names: Collection[str]) -> None:
     unknown = sorted(set(request.args) - set(names))
     if unknown:
         raise BadClaimError(f"unknown parameters: {', '.join(unknown)[:100]}; there are: {', '.join(sorted(names))}")
-
-
-def whole(name: str, default: int, least: int, most: int) -> int:
-    """A whole number.
-
-    Raises:
-        BadClaimError: it is not one, or out of bounds.
-    """
-    text = request.args.get(name)
-    if text is None:
-        return default
-    if not (text.isascii() and text.isdigit() and len(text) < 19 and least <= int(text) <= most):
-        raise BadClaimError(f"{name} must be a whole number from {least} to {most}")
-    return int(text)

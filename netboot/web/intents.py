@@ -4,7 +4,6 @@
 from collections.abc import Sequence
 from typing import Annotated
 
-from flask import Response, jsonify
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from images.values.strict import Strict
@@ -14,6 +13,7 @@ from netboot.lifecycle.intents import (
     LONGEST_ACCEPTED_MS,
     LONGEST_MS,
     LONGEST_REASON,
+    Entry,
     Exemption,
     Intent,
     Order,
@@ -25,8 +25,8 @@ from netboot.lifecycle.intents import (
 from netboot.lifecycle.transitions import Mark
 from netboot.lifecycle.views import machine_named
 from netboot.web import inputs, render
+from netboot.web.binding import Shown
 from netboot.web.dependencies import dependencies
-from netboot.web.inputs import parsed
 from netboot.web.operators import audit, operator
 
 HISTORY_SHOWN = 20
@@ -94,64 +94,78 @@ class Readmitting(Strict):
     dry_run: bool = False
 
 
-def hold(name: str) -> Response:
+class Intents(Shown):
+    """By machine."""
+
+    intents: tuple[Intent, ...]
+
+
+class IntentsOf(Shown):
+    """What stands of one machine, and what was ordered of it, the latest first."""
+
+    machine: str
+    intents: tuple[Intent, ...]
+    history: tuple[Entry, ...]
+
+
+class IntentActed(Shown):
+    """`did`: `put-on`, `extended` or `taken-off`, empty where it is so already; `concerned`: what that is about;
+    `intents`: what stands then."""
+
+    machine: str
+    act: str
+    did: str
+    dry_run: bool
+    concerned: tuple[Intent, ...]
+    consequence: str
+    intents: tuple[Intent, ...]
+
+
+def hold(name: str, body: PuttingOn) -> IntentActed:
     """Its node takes no new work."""
-    body = parsed(PuttingOn)
     return _put_on(name, "hold", Mark.HELD, body)
 
 
-def quarantine(name: str) -> Response:
+def quarantine(name: str, body: PuttingOn) -> IntentActed:
     """It does not join."""
-    body = parsed(PuttingOn)
     return _put_on(name, "quarantine", Mark.QUARANTINED, body)
 
 
-def unhold(name: str) -> Response:
+def unhold(name: str, body: Unholding) -> IntentActed:
     """Held no more, whoever held it."""
-    body = parsed(Unholding)
     return _do(name, "unhold", TakeOff(Mark.HELD, body.reason), dry_run=body.dry_run)
 
 
-def readmit(name: str) -> Response:
+def readmit(name: str, body: Readmitting) -> IntentActed:
     """Out of quarantine, whoever put it there."""
-    body = parsed(Readmitting)
     return _do(name, "readmit", TakeOff(Mark.QUARANTINED, body.reason), dry_run=body.dry_run)
 
 
-def accept(name: str) -> Response:
+def accept(name: str, body: Accepting) -> IntentActed:
     """Its gate opens in spite of its checks."""
-    body = parsed(Accepting)
     return _put_on(name, "accept", Exemption.ACCEPTED, body, LONGEST_ACCEPTED_MS)
 
 
-def unaccept(name: str) -> Response:
+def unaccept(name: str, body: Unholding) -> IntentActed:
     """Accepted no more, whoever accepted it."""
-    body = parsed(Unholding)
     return _do(name, "unaccept", TakeOff(Exemption.ACCEPTED, body.reason), dry_run=body.dry_run)
 
 
-def listed() -> Response:
+def listed() -> Intents:
     """All that stands, by machine."""
-    inputs.only(())
     deps = dependencies()
-    return jsonify({"intents": [render.plain(each) for each in deps.intents.all(deps.clock.now_ms())]})
+    return Intents(intents=tuple(deps.intents.all(deps.clock.now_ms())))
 
 
-def shown(name: str) -> Response:
+def shown(name: str) -> IntentsOf:
     """What stands of one machine, and what was ordered of it, the latest first."""
-    inputs.only(())
     deps = dependencies()
     _known(name)
-    return jsonify(
-        {
-            "machine": name,
-            "intents": [render.plain(each) for each in deps.intents.of(name, deps.clock.now_ms())],
-            "history": [render.plain(each) for each in deps.intents.history(name, HISTORY_SHOWN)],
-        }
-    )
+    intents, history = deps.intents.of(name, deps.clock.now_ms()), deps.intents.history(name, HISTORY_SHOWN)
+    return IntentsOf(machine=name, intents=tuple(intents), history=tuple(history))
 
 
-def _put_on(name: str, act: str, mark: Want, body: PuttingOn, longest_ms: int = LONGEST_MS) -> Response:
+def _put_on(name: str, act: str, mark: Want, body: PuttingOn, longest_ms: int = LONGEST_MS) -> IntentActed:
     deps = dependencies()
     machine_named(deps.live.view(), name)
     now = deps.clock.now_ms()
@@ -162,8 +176,7 @@ def _put_on(name: str, act: str, mark: Want, body: PuttingOn, longest_ms: int = 
     return _do(name, act, PutOn(mark, body.reason, body.end(now, longest_ms)), dry_run=body.dry_run)
 
 
-def _do(name: str, act: str, order: Order, *, dry_run: bool) -> Response:
-    inputs.only(())
+def _do(name: str, act: str, order: Order, *, dry_run: bool) -> IntentActed:
     deps, who = dependencies(), operator().who
     _known(name)
     now = deps.clock.now_ms()
@@ -177,16 +190,14 @@ def _do(name: str, act: str, order: Order, *, dry_run: bool) -> Response:
         after, did = _marks(standing), bool(change.act)
         until = {"until_ms": order.until_ms if isinstance(order, PutOn) else None}
         audit(act, until, machine=name, reason=order.reason, before=was, after=after, changed=did)
-    return jsonify(
-        {
-            "machine": name,
-            "act": act,
-            "did": change.act,
-            "dry_run": dry_run,
-            "concerned": [render.plain(each) for each in change.concerned],
-            "consequence": _consequence(act, standing) if change.act else "",
-            "intents": [render.plain(each) for each in standing],
-        }
+    return IntentActed(
+        machine=name,
+        act=act,
+        did=change.act,
+        dry_run=dry_run,
+        concerned=tuple(change.concerned),
+        consequence=_consequence(act, standing) if change.act else "",
+        intents=tuple(standing),
     )
 
 

@@ -1,15 +1,16 @@
 """`/v1/inventory/…`: what the files of the inventory would change, and accepting a large removal."""
 
-from flask import Response, jsonify
+from typing import Literal
 
 from images.values.strict import FaultsError, Strict
 from images.values.types import Sha256
 from netboot.lifecycle.errors import InventoryChangedError, InventoryUnreadError
-from netboot.machines.difference import differences, digest_of
+from netboot.machines.difference import Difference, differences, digest_of
 from netboot.status.controllers import PendingInventory, PublisherStatus
-from netboot.web import errors, inputs, render
+from netboot.web.binding import Shown
 from netboot.web.dependencies import dependencies
 from netboot.web.enrolments import Reason
+from netboot.web.errors import FaultyError
 from netboot.web.operators import audit
 
 
@@ -20,12 +21,32 @@ class Accept(Strict):
     reason: Reason = ""
 
 
-def compared() -> Response:
-    """The files as they are now against what is in force.
+class Compared(Shown):
+    """The files against what is in force. `state`: `in-force`, `waits` (to be accepted), or `new`: the publisher has
+    yet to read them."""
 
-    `state`: `in-force`, `waits` (to be accepted), or `new`: the publisher has yet to read them.
-    """
-    inputs.only(())
+    digest: Sha256
+    state: Literal["in-force", "waits", "new"]
+    machines_in_force: int
+    machines_then: int
+    machines: Difference
+    profiles: Difference
+    channels: Difference
+    classes: Difference
+    racks: Difference
+    maintenance: Difference
+
+
+class Accepted(Shown):
+    """`removed`: how many machines of `of` are."""
+
+    accepted: Sha256
+    removed: int
+    of: int
+
+
+def compared() -> Compared:
+    """The files as they are now against what is in force."""
     deps, publisher = dependencies(), _publisher()
     in_force = deps.live.view().snapshot.inventory
     if publisher is not None and publisher.inventory.late:  # whoever reads them here would wait as long
@@ -33,27 +54,24 @@ def compared() -> Response:
     try:
         now = deps.declared()
     except FaultsError as error:
-        return errors.faulty(error.faults, "correct the files; the inventory in force stays so meanwhile")
+        raise FaultyError(error.faults, "correct the files; the inventory in force stays so meanwhile") from None
     digest, pending = digest_of(now), _pending()
-    state = "in-force" if digest == digest_of(in_force) else "new"
+    state: Literal["in-force", "waits", "new"] = "in-force" if digest == digest_of(in_force) else "new"
     if pending is not None and pending.digest == digest:
         state = "waits"
     compared = differences(in_force, now)
-    return jsonify(
-        {
-            "digest": digest,
-            "state": state,
-            "machines_in_force": len(in_force.machines),
-            "machines_then": len(now.machines),
-            **{kind: render.plain(difference) for kind, difference in compared.items()},
-        }
+    return Compared(
+        digest=digest,
+        state=state,
+        machines_in_force=len(in_force.machines),
+        machines_then=len(now.machines),
+        **compared,
     )
 
 
-def accepted() -> Response:
+def accepted(body: Accept) -> Accepted:
     """Let the inventory that waits come into force, if it is the one that was shown."""
-    inputs.only(())
-    body, pending = inputs.parsed(Accept), _pending()
+    pending = _pending()
     if pending is None:
         raise InventoryChangedError("no inventory waits to be accepted")
     if pending.digest != body.digest:
@@ -63,7 +81,7 @@ def accepted() -> Response:
     removed = pending.removed
     facts = {"digest": body.digest, "removed": removed, "of": pending.of}
     audit("accept-inventory", facts, reason=body.reason, after={"accepted": body.digest})
-    return jsonify({"accepted": body.digest, "removed": removed, "of": pending.of})
+    return Accepted(accepted=body.digest, removed=removed, of=pending.of)
 
 
 def _publisher() -> PublisherStatus | None:

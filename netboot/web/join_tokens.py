@@ -4,9 +4,9 @@ import base64
 import binascii
 import re
 import secrets
-from typing import Annotated, Any
+from typing import Annotated, ClassVar, Literal
 
-from flask import Response, jsonify, request
+from flask import request
 from pydantic import Field, StringConstraints
 
 from images.values.strict import Strict
@@ -14,19 +14,19 @@ from netboot.join.enrolment import Act
 from netboot.join.errors import CordonedError, NoSuchTokenError
 from netboot.join.issue import Issuer
 from netboot.join.issued_tokens import issued, revoke
+from netboot.join.messages import AttestAnswer
 from netboot.join.operator_tokens import TokenRequest, issue_for_operator, open_boot_window
 from netboot.join.ports import Credential
 from netboot.lifecycle import bootid
 from netboot.lifecycle.cordons import hold_of
 from netboot.lifecycle.errors import BadClaimError, CannotTellError
 from netboot.lifecycle.views import machine_named
-from netboot.machines.values import Machine
-from netboot.web import inputs
+from netboot.machines.values import AssuranceLevel, Machine
+from netboot.web import render
+from netboot.web.binding import Shown
 from netboot.web.dependencies import dependencies
 from netboot.web.enrolments import Reason, WindowSeconds, new_window
-from netboot.web.inputs import parsed
 from netboot.web.operators import audit, operator
-from netboot.web.render import uncached
 
 _ID = re.compile(r"[a-z0-9]{6}")
 
@@ -42,28 +42,78 @@ class NewToken(Strict):
     reason: Reason = ""
 
 
-def created() -> Response:
+class TokenCreated(AttestAnswer):
+    """The token, here and nowhere else, with what its machine joins by."""
+
+    http_status: ClassVar[int] = 201
+    http_kept: ClassVar[bool] = False
+    id: str
+    machine: str
+
+
+class WindowOpen(Shown):
+    """In which the machine may boot and prove itself."""
+
+    kind: Literal["boot"]
+    until_ms: int
+
+
+class WindowOpened(Shown):
+    """Without a key: the machine gets its token by itself, within that time."""
+
+    http_status: ClassVar[int] = 202
+    http_kept: ClassVar[bool] = False
+    machine: str
+    window: WindowOpen
+
+
+class TokenShown(Shown):
+    """A token without its secret, as its machine's Lease has it."""
+
+    id: str | None
+    machine: str
+    node: str
+    cluster: str
+    assurance: AssuranceLevel
+    boot: str
+    holder: str
+    issued_ms: int
+    expires_ms: int
+    expired: bool
+
+
+class TokensShown(Shown):
+    """The newest first. `problems`: cluster → why it cannot tell."""
+
+    tokens: tuple[TokenShown, ...]
+    problems: dict[str, str]
+
+
+class TokenRevoked(Shown):
+    """Whose it was."""
+
+    revoked: str
+    machine: str
+    cluster: str
+
+
+def created(body: NewToken) -> TokenCreated | WindowOpened:
     """A token for one machine and one key (201); without a key, a boot window for that machine (202)."""
-    inputs.only(())
-    body = parsed(NewToken)
     machine = machine_named(dependencies().live.view(), body.machine)
     act = Act(operator().who, body.reason)
-    response = _window(machine, body, act) if body.spki is None else _token(machine, body, body.spki, act)
-    return uncached(response)
+    return _window(machine, body, act) if body.spki is None else _token(machine, body, body.spki, act)
 
 
-def _window(machine: Machine, body: NewToken, act: Act) -> Response:
+def _window(machine: Machine, body: NewToken, act: Act) -> WindowOpened:
     deps, window = dependencies(), new_window()
     now = deps.clock.now_ms()
     until = now + body.window_seconds * 1000
     open_boot_window(deps.register, machine, window, until, act, now)
     audit("boot-window", machine=machine.name, reason=body.reason, after={"until_ms": until})
-    response = jsonify({"machine": machine.name, "window": {"kind": "boot", "until_ms": until}})
-    response.status_code = 202
-    return response
+    return WindowOpened(machine=machine.name, window=WindowOpen(kind="boot", until_ms=until))
 
 
-def _token(machine: Machine, body: NewToken, spki: str, act: Act) -> Response:
+def _token(machine: Machine, body: NewToken, spki: str, act: Act) -> TokenCreated:
     deps = dependencies()
     try:
         key = base64.b64decode(spki, validate=True)
@@ -81,16 +131,13 @@ def _token(machine: Machine, body: NewToken, spki: str, act: Act) -> Response:
     facts = {"issued": token_id, "cluster": machine.cluster, "seconds": body.lifetime_seconds}
     after = {"id": token_id, "expires_ms": answer.expires_ms}
     audit("token", facts, machine=machine.name, reason=body.reason, after=after)
-    response = jsonify({"id": token_id, "machine": machine.name, **answer.model_dump(mode="json")})
-    response.status_code = 201
-    return response
+    return render.grown(TokenCreated, answer, id=token_id, machine=machine.name)
 
 
-def listed() -> Response:
+def listed() -> TokensShown:
     """What the Leases say of tokens, without their secrets; clusters that cannot tell are named."""
-    inputs.only(())
     issuer, now = _issuer(), dependencies().clock.now_ms()
-    tokens: list[dict[str, Any]] = []
+    tokens: list[TokenShown] = []
     problems: dict[str, str] = {}
     for name in sorted(issuer.clusters):
         try:
@@ -99,13 +146,12 @@ def listed() -> Response:
             problems[name] = str(error)
     if problems and len(problems) == len(issuer.clusters):
         raise CannotTellError("; ".join(problems.values()))
-    tokens.sort(key=lambda token: (-token["issued_ms"], token["id"]))
-    return jsonify({"tokens": tokens, "problems": problems})
+    tokens.sort(key=lambda token: (-token.issued_ms, token.id or ""))
+    return TokensShown(tokens=tuple(tokens), problems=problems)
 
 
-def revoked(token_id: str) -> Response:
+def revoked(token_id: str) -> TokenRevoked:
     """Delete a token's Secret."""
-    inputs.only(())
     if not _ID.fullmatch(token_id):
         raise BadClaimError("a token's id is six lower-case letters and digits, without the secret")
     problem: CannotTellError | None = None
@@ -119,7 +165,7 @@ def revoked(token_id: str) -> Response:
         if credential is not None:
             facts = {"cluster": credential.cluster, "revoked": token_id}
             audit("token-revoked", facts, machine=credential.machine, before={"id": token_id})
-            return jsonify({"revoked": token_id, "machine": credential.machine, "cluster": credential.cluster})
+            return TokenRevoked(revoked=token_id, machine=credential.machine, cluster=credential.cluster)
     raise problem or NoSuchTokenError("no machine's Lease names a token of that id")
 
 
@@ -145,17 +191,17 @@ def _boot(machine: Machine) -> str:
     return bootid.mint(deps.boot_key(), machine.name, bootid.NO_IMAGE, deps.clock.now_ms(), number)
 
 
-def _shown(credential: Credential, now_ms: int) -> dict[str, Any]:
+def _shown(credential: Credential, now_ms: int) -> TokenShown:
     expires = credential.token_expires_ms or 0
-    return {
-        "id": credential.token_id,
-        "machine": credential.machine,
-        "node": credential.node,
-        "cluster": credential.cluster,
-        "assurance": credential.assurance,
-        "boot": credential.boot,
-        "holder": credential.holder,
-        "issued_ms": credential.at_ms,
-        "expires_ms": expires,
-        "expired": expires <= now_ms,
-    }
+    return TokenShown(
+        id=credential.token_id,
+        machine=credential.machine,
+        node=credential.node,
+        cluster=credential.cluster,
+        assurance=credential.assurance,
+        boot=credential.boot,
+        holder=credential.holder,
+        issued_ms=credential.at_ms,
+        expires_ms=expires,
+        expired=expires <= now_ms,
+    )

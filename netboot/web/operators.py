@@ -60,7 +60,7 @@ def refused(response: Response) -> Response:
     tried = response.status_code != 403 and isinstance(body, dict) and body.get("dry_run") is True
     if response.status_code >= 400 and request.url_rule is not None and not tried:
         said = response.get_json(silent=True) or {}
-        code = str(said.get("code") or said.get("error", {}).get("code") or response.status_code)
+        code = str(said.get("code") or response.status_code)
         machine = _shown((request.view_args or {}).get("name", "")) if "/machines/" in request.url_rule.rule else ""
         _write(_record(f"{request.method} {request.url_rule.rule}", machine, "", code, {}), None, None, refused=True)
     return response

@@ -1,14 +1,16 @@
 """`/v1/machines/<name>/explain?boot=`: what was decided for a boot that there was, from what was written down then."""
 
-from typing import Any
-
+from netboot.lifecycle.boot_facts import Script
 from netboot.lifecycle.conditions import MachineCondition
+from netboot.lifecycle.decided import Decided
 from netboot.lifecycle.errors import CannotTellError, NoSuchBootError
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.reasons import ConditionType
 from netboot.lifecycle.trace import Trace
 from netboot.web import render
+from netboot.web.binding import Shown
 from netboot.web.dependencies import Dependencies
+from netboot.web.shapes import ConditionShown
 
 _NOT_KEPT = (
     "what was decided from has changed between its script and the moment at which it proved itself, or it is longer "
@@ -16,7 +18,37 @@ _NOT_KEPT = (
 )
 
 
-def explained(deps: Dependencies, name: str, boot: str) -> dict[str, Any]:
+class FactShown(Shown):
+    """A phase that was reached: when, and what was said of it."""
+
+    at_ms: int
+    detail: str
+    peer: str
+
+
+class GateShown(Shown):
+    """When the boot was first in service; and how the gate is now, where it is its machine's current one."""
+
+    in_service_ms: int | None
+    now: ConditionShown | None
+
+
+class PastExplained(Shown):
+    """What was decided for a boot. `decided`: null where `decided_problem` says why."""
+
+    boot: str
+    machine: str
+    standing: str
+    script: Script | None
+    decided: Decided | None
+    decided_problem: str | None
+    attested: FactShown | None
+    token: FactShown | None
+    approval: FactShown | None
+    gate: GateShown
+
+
+def explained(deps: Dependencies, name: str, boot: str) -> PastExplained:
     """Script, image, what assigned it, token, approval, gate.
 
     Raises:
@@ -28,22 +60,21 @@ def explained(deps: Dependencies, name: str, boot: str) -> dict[str, Any]:
     if trace.machine != name:
         raise NoSuchBootError(f"it is a boot of {trace.machine}")
     decided, why_not = _decided(deps, trace)
-    return {
-        "boot": boot,
-        "machine": name,
-        "standing": render.trace(trace)["standing"],
-        "script": trace.script.model_dump(mode="json") if trace.script is not None else None,
-        "decided": decided,
-        "decided_problem": why_not,
-        **{key: _fact(trace, phase) for key, phase in _FACTS.items()},
-        "gate": _gate(deps, trace),
-    }
+    return PastExplained(
+        boot=boot,
+        machine=name,
+        standing=render.trace(trace).standing,
+        script=trace.script,
+        decided=decided,
+        decided_problem=why_not,
+        attested=_fact(trace, Phase.ATTESTED),
+        token=_fact(trace, Phase.TOKEN_ISSUED),
+        approval=_fact(trace, Phase.CSR_APPROVED),
+        gate=_gate(deps, trace),
+    )
 
 
-_FACTS = {"attested": Phase.ATTESTED, "token": Phase.TOKEN_ISSUED, "approval": Phase.CSR_APPROVED}
-
-
-def _decided(deps: Dependencies, trace: Trace) -> tuple[dict[str, Any] | None, str | None]:
+def _decided(deps: Dependencies, trace: Trace) -> tuple[Decided | None, str | None]:
     """The decision as it was kept, or why there is none."""
     if trace.script is None:
         return None, "the record of its script has not been seen (yet)"
@@ -55,19 +86,19 @@ def _decided(deps: Dependencies, trace: Trace) -> tuple[dict[str, Any] | None, s
         decided = deps.history.decided(trace.script.decision)
     except CannotTellError as error:
         return None, str(error)
-    return (render.plain(decided), None) if decided is not None else (None, _NOT_KEPT)
+    return (decided, None) if decided is not None else (None, _NOT_KEPT)
 
 
 def _proven(trace: Trace) -> bool:
     return trace.last_observed is not None
 
 
-def _fact(trace: Trace, phase: Phase) -> dict[str, Any] | None:
+def _fact(trace: Trace, phase: Phase) -> FactShown | None:
     reached = trace.phase(phase)
-    return {"at_ms": reached.at_ms, "detail": reached.detail, "peer": reached.peer} if reached is not None else None
+    return render.grown(FactShown, reached) if reached is not None else None
 
 
-def _gate(deps: Dependencies, trace: Trace) -> dict[str, Any]:
+def _gate(deps: Dependencies, trace: Trace) -> GateShown:
     """When it was first in service; and how the gate is now, where it is the machine's current boot."""
     try:
         in_service_ms = deps.history.in_service([trace.boot]).get(trace.boot)
@@ -75,9 +106,9 @@ def _gate(deps: Dependencies, trace: Trace) -> dict[str, Any]:
         current = state is not None and state.current is not None and state.current.boot == trace.boot
         conditions = deps.conditions.conditions([trace.machine]).get(trace.machine, ()) if current else ()
     except CannotTellError:
-        return {"in_service_ms": None, "now": None}
-    return {"in_service_ms": in_service_ms, "now": _now(conditions)}
+        return GateShown(in_service_ms=None, now=None)
+    return GateShown(in_service_ms=in_service_ms, now=_now(conditions))
 
 
-def _now(conditions: tuple[MachineCondition, ...]) -> dict[str, Any] | None:
-    return next((each.document() for each in conditions if each.type is ConditionType.IN_SERVICE), None)
+def _now(conditions: tuple[MachineCondition, ...]) -> ConditionShown | None:
+    return next((render.condition(each) for each in conditions if each.type is ConditionType.IN_SERVICE), None)

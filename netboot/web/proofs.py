@@ -1,20 +1,17 @@
 """`/v1/boots/<id>/proof`: the signed record of a boot that attested."""
 
-from flask import Response, jsonify
-
 from netboot.lifecycle.errors import NoProofYetError, NoSuchBootError, NotAttestedError
 from netboot.lifecycle.phases import Phase
-from netboot.web import inputs, render
+from netboot.lifecycle.proof import SignedProof
 from netboot.web.dependencies import dependencies
 
 
-def shown(boot: str) -> Response:
+def shown(boot: str) -> SignedProof:
     """The record's text and its signature."""
-    inputs.only(())
     deps = dependencies()
     proof = deps.history.proof(boot)
     if proof is not None:
-        return jsonify(render.plain(proof))
+        return proof
     trace = deps.states.boot(boot)
     if trace is None:
         raise NoSuchBootError("never heard of, or longer ago than is kept")

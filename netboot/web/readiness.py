@@ -1,6 +1,6 @@
 """`/healthz`, `/readyz`: without a token. Ready: machines can boot now. Degraded: something wants attention."""
 
-from typing import TypeVar
+from typing import ClassVar, Literal, TypeVar
 
 from flask import Response, jsonify
 
@@ -15,6 +15,7 @@ from netboot.status.reporting import reporting_class
 from netboot.status.supervisor import SupervisorStatus
 from netboot.stores.journal_file import STANDING
 from netboot.web import render
+from netboot.web.binding import shown
 from netboot.web.dependencies import Dependencies, dependencies
 from netboot.web.details import LOG, at_work, old, unsaid
 
@@ -27,9 +28,16 @@ _NOT_KNOWN = "not known yet"
 _SLOW = "it works at low priority: where the machine is saturated or its disk is slow, wait; else "
 
 
+class Healthy(Strict):
+    """That it answers at all."""
+
+    http_kept: ClassVar[bool] = False
+    healthy: Literal[True]
+
+
 def healthy() -> Response:
     """This process answers."""
-    return render.uncached(jsonify({"healthy": True}))
+    return shown(Healthy(healthy=True))
 
 
 def ready() -> Response:

@@ -3,18 +3,18 @@
 
 import json
 import logging
-from typing import Any
-
-from flask import Response, jsonify
+from typing import Annotated
 
 from images.values.strict import Strict
 from netboot.lifecycle.errors import CannotTellError
-from netboot.lifecycle.remedies import Pause, RemediesStatus
-from netboot.web import inputs, render
+from netboot.lifecycle.remedies import Pause, RemediesStatus, Remedy, Standing
+from netboot.web import render
+from netboot.web.binding import Shown
 from netboot.web.dependencies import dependencies
-from netboot.web.inputs import parsed
+from netboot.web.inputs import Whole
 from netboot.web.intents import Why
 from netboot.web.operators import audit, operator
+from netboot.web.shapes import Document, RemediesOf
 
 log = logging.getLogger(__name__)
 
@@ -30,44 +30,73 @@ class Ordering(Strict):
     dry_run: bool = False
 
 
-def listed() -> Response:
+class RemediesAsked(Strict):
+    """How many of the latest."""
+
+    limit: Annotated[int, Whole(1, MOST)] = SHOWN
+
+
+class Remedies(Shown):
+    """`pause`: null where nobody ever paused; `problem`: why this may not be how it is; `machines`: who is not well, of
+    `ailing`; `under`: how many are under a remedy."""
+
+    pause: Pause | None
+    problem: str
+    machines: tuple[Standing, ...]
+    ailing: int
+    withheld: int
+    under: int
+    remedies: tuple[Remedy, ...]
+
+
+class RemedyShown(Remedy):
+    """`evidence`: what was at hand of the machine's boot."""
+
+    evidence: Document | None
+
+
+class PauseActed(Shown):
+    """`did`: false where it was so already; `pause`: what stands then."""
+
+    act: str
+    did: bool
+    dry_run: bool
+    pause: Pause | None
+
+
+def listed(query: RemediesAsked) -> Remedies:
     """Whether anything may begin, who is not well and what is done about it, and the latest remedies."""
-    inputs.only(("limit",))
     deps = dependencies()
     said, problem = _said()
     pause = deps.remedies.books(deps.clock.now_ms()).pause
-    remedies = deps.remedies.latest(None, inputs.whole("limit", SHOWN, 1, MOST))
-    return jsonify(
-        {
-            "pause": render.plain(pause) if pause is not None else None,
-            "problem": problem,
-            "machines": [render.plain(each) for each in said.machines],
-            "ailing": said.ailing,
-            "withheld": said.withheld,
-            "under": said.under,
-            "remedies": [render.plain(each) for each in remedies],
-        }
+    return Remedies(
+        pause=pause,
+        problem=problem,
+        machines=said.machines,
+        ailing=said.ailing,
+        withheld=said.withheld,
+        under=said.under,
+        remedies=tuple(deps.remedies.latest(None, query.limit)),
     )
 
 
-def shown(number: int) -> Response:
+def shown(number: int) -> RemedyShown:
     """One, with what was at hand of the machine's boot."""
-    inputs.only(())
     remedy, evidence = dependencies().remedies.one(number)
-    return jsonify({**render.plain(remedy), "evidence": json.loads(evidence) if evidence else None})
+    return render.grown(RemedyShown, remedy, evidence=json.loads(evidence) if evidence else None)
 
 
-def pause() -> Response:
+def pause(body: Ordering) -> PauseActed:
     """Nothing begins any more."""
-    return _ordered("pause", stands=True)
+    return _ordered("pause", body, stands=True)
 
 
-def resume() -> Response:
+def resume(body: Ordering) -> PauseActed:
     """Remedies may begin again; what was found until now is no matter of the fleet any more."""
-    return _ordered("resume", stands=False)
+    return _ordered("resume", body, stands=False)
 
 
-def of(name: str) -> dict[str, Any] | None:
+def of(name: str) -> RemediesOf | None:
     """What is done about one machine, and what was; None where that cannot be told."""
     try:
         latest = dependencies().remedies.latest(name, OF_MACHINE)
@@ -75,13 +104,12 @@ def of(name: str) -> dict[str, Any] | None:
     except CannotTellError as error:
         log.warning("remedies: %s", error)
         return None
-    now = next((render.plain(each) for each in said.machines if each.machine == name), None)
-    return {"now": now, "problem": problem, "latest": [render.plain(each) for each in latest]}
+    now = next((each for each in said.machines if each.machine == name), None)
+    return RemediesOf(now=now, problem=problem, latest=tuple(latest))
 
 
-def _ordered(act: str, *, stands: bool) -> Response:
-    inputs.only(())
-    body, deps, who = parsed(Ordering), dependencies(), operator().who
+def _ordered(act: str, body: Ordering, *, stands: bool) -> PauseActed:
+    deps, who = dependencies(), operator().who
     now = deps.clock.now_ms()
     asked = Pause(stands=stands, who=who, reason=body.reason, since_ms=now)
     if body.dry_run:
@@ -93,8 +121,7 @@ def _ordered(act: str, *, stands: bool) -> Response:
         did = deps.remedies.pause(asked)
         found = deps.remedies.books(now).pause
         audit(f"remedies-{act}", reason=body.reason, before=before, after=found, changed=did)
-    pause = render.plain(found) if found is not None else None
-    return jsonify({"act": act, "did": did, "dry_run": body.dry_run, "pause": pause})
+    return PauseActed(act=act, did=did, dry_run=body.dry_run, pause=found)
 
 
 def _said() -> tuple[RemediesStatus, str]:

@@ -1,15 +1,18 @@
-"""Values of the service as JSON, as the API shows them."""
+"""Values of the service as the API shows them."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from flask import Response
 from pydantic import BaseModel
 
-from netboot.lifecycle.conditions import MachineCondition
+from netboot.lifecycle.conditions import MachineCondition, moment
 from netboot.lifecycle.crashes import Crashed
 from netboot.lifecycle.state import is_claim, standing
 from netboot.lifecycle.trace import Trace
+from netboot.web.shapes import ConditionShown, CrashShown, TraceShown
+
+M = TypeVar("M", bound=BaseModel)
 
 
 def plain(value: BaseModel) -> dict[str, Any]:
@@ -17,38 +20,50 @@ def plain(value: BaseModel) -> dict[str, Any]:
     return value.model_dump(mode="json", by_alias=True)
 
 
-def trace(value: Trace) -> dict[str, Any]:
-    """A trace with what follows from it: times in milliseconds since 1970. Of crashes how many:
-    `crashed` has the others' facts."""
-    return {
-        **value.model_dump(mode="json", exclude={"crashes"}),
-        "found_crashes": len(value.crashes),
-        "claim": is_claim(value),
-        "standing": standing(value).name.lower(),
-        "state": value.state,
-        "reason": value.reason,
-        "started_ms": value.started_ms,
-        "last_ms": value.last_ms,
-        "last_served": value.last_served,
-        "last_reported": value.last_reported,
-        "last_observed": value.last_observed,
-        "kernel_ms": value.kernel_ms,
-        "seconds_to_ready": value.seconds_to_ready,
-    }
+def grown(kind: type[M], value: BaseModel, **more: object) -> M:
+    """What the value says, in a model that says more of it. Both were checked when they were made, or are ours."""
+    fields = {name: getattr(value, name) for name in type(value).model_fields if name in kind.model_fields}
+    return kind.model_construct(**(fields | more))
 
 
-def conditions(known: Mapping[str, tuple[MachineCondition, ...]] | None, name: str) -> list[dict[str, Any]] | None:
-    """A machine's, as Kubernetes has them; an empty list: it was not judged yet; None: it cannot be told."""
-    return [condition.document() for condition in known.get(name, ())] if known is not None else None
+def trace(value: Trace) -> TraceShown:
+    """A trace with what follows from it."""
+    return grown(
+        TraceShown,
+        value,
+        found_crashes=len(value.crashes),
+        claim=is_claim(value),
+        standing=standing(value).name.lower(),
+        state=value.state,
+        reason=value.reason,
+        started_ms=value.started_ms,
+        last_ms=value.last_ms,
+        last_served=value.last_served,
+        last_reported=value.last_reported,
+        last_observed=value.last_observed,
+        kernel_ms=value.kernel_ms,
+        seconds_to_ready=value.seconds_to_ready,
+    )
 
 
-def crashed(value: Crashed, text: str | None) -> dict[str, Any]:
+def condition(value: MachineCondition) -> ConditionShown:
+    """One, as Kubernetes has them."""
+    return grown(ConditionShown, value, lastTransitionTime=moment(value.since_ms))
+
+
+def conditions(
+    known: Mapping[str, tuple[MachineCondition, ...]] | None, name: str
+) -> tuple[ConditionShown, ...] | None:
+    """A machine's; none: it was not judged yet; None: it cannot be told."""
+    return tuple(map(condition, known.get(name, ()))) if known is not None else None
+
+
+def crashed(value: Crashed, text: str | None) -> CrashShown:
     """A crash, whose it was and who found it. `text`: None: it cannot be read (any more)."""
-    facts = value.crash.model_dump(mode="json", exclude={"begins", "sha256"})
-    return {**facts, "text": text, "boot": value.boot, "found_by": value.found_by}
+    return grown(CrashShown, value.crash, text=text, boot=value.boot, found_by=value.found_by)
 
 
-def maybe_trace(value: Trace | None) -> dict[str, Any] | None:
+def maybe_trace(value: Trace | None) -> TraceShown | None:
     """The same of what may not be there."""
     return trace(value) if value is not None else None
 

@@ -2,15 +2,11 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Annotated, Any
 
-from flask import Response, jsonify
-from pydantic import AfterValidator, Field, StringConstraints, ValidationError
+from pydantic import ValidationError
 
 from images.errors import ImageError, NotFoundError
 from images.values.faults import first_fault
-from images.values.strict import Strict
-from images.values.types import Name
 from netboot.lifecycle.channels import declared, resolve
 from netboot.lifecycle.errors import (
     BadClaimError,
@@ -32,70 +28,53 @@ from netboot.lifecycle.snapshot import Assignment, ImageFacts, Snapshot
 from netboot.machines.inventory import declared_at
 from netboot.machines.strategy import Strategy
 from netboot.machines.values import Channel
-from netboot.web import inputs, render
+from netboot.web import render
 from netboot.web.control_planes import of_control_planes, require_control_plane
 from netboot.web.dependencies import dependencies
 from netboot.web.drains import how_far
 from netboot.web.kubelets import require_kubelet
 from netboot.web.operators import audit, operator
 from netboot.web.renewals import require_renewals
-
-SHOWN, MOST = 20, 200
-Reason = Annotated[str, StringConstraints(max_length=500, strip_whitespace=True), AfterValidator(inputs.one_line)]
-
-
-class Start(Strict):
-    """The body of a POST. `image`: as `Move` has it; `strategy`: over the channel's, key by key; `on_next_boot`:
-    machines are assigned the image, and somebody else reboots them, else the service does; `any_kubelet`: also an image
-    whose kubelet a cluster does not take; `force`: whoever asks passed over what he found himself, which is noted;
-    `control_plane`: machines of one that are to go too."""
-
-    channel: Name
-    image: Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9.-]{0,63}$")]
-    strategy: dict[str, Any] = Field(default_factory=dict)
-    on_next_boot: bool = False
-    any_kubelet: bool = False
-    force: bool = False
-    control_plane: Annotated[tuple[Name, ...], Field(max_length=100)] = ()
-    dry_run: bool = False
-    reason: Reason = ""
+from netboot.web.rollout_shapes import (
+    MOST,
+    ControlPlaneMachines,
+    MemberShown,
+    Order,
+    RolloutActed,
+    RolloutDetail,
+    RolloutPlanned,
+    Rollouts,
+    RolloutsAsked,
+    RolloutShown,
+    RolloutStarted,
+    Start,
+)
+from netboot.web.shapes import DrainShown
 
 
-class Order(Strict):
-    """The body of `pause`, `resume` and `undo`."""
-
-    reason: Reason = ""
-    dry_run: bool = False
-
-
-def listed() -> Response:
+def listed(query: RolloutsAsked) -> Rollouts:
     """The newest first."""
-    inputs.only(("limit",))
     store = dependencies().rollouts
-    rollouts = store.rollouts(inputs.whole("limit", SHOWN, 1, MOST))
-    return jsonify({"rollouts": [_view(each, store.members(each.number)) for each in rollouts]})
+    return Rollouts(rollouts=tuple(_view(each, store.members(each.number)) for each in store.rollouts(query.limit)))
 
 
-def shown(number: int) -> Response:
+def shown(number: int) -> RolloutDetail:
     """One, with its machines and what was done to it."""
-    inputs.only(())
     store = dependencies().rollouts
     rollout = store.rollout(number)
     members = store.members(number)
     orders = _orders() if rollout.under_way else {}
-    return jsonify(
-        {
-            **_view(rollout, members),
-            "members": [{**render.plain(members[name]), "order": orders.get(name)} for name in sorted(members)],
-            "history": [render.plain(entry) for entry in store.history(number, MOST)],
-        }
+    return render.grown(
+        RolloutDetail,
+        _view(rollout, members),
+        members=tuple(render.grown(MemberShown, members[name], order=orders.get(name)) for name in sorted(members)),
+        history=tuple(store.history(number, MOST)),
     )
 
 
-def started() -> Response:
+def started(body: Start) -> RolloutStarted | RolloutPlanned:
     """Begin one, or say what it would be."""
-    inputs.only(())
-    deps, body = dependencies(), inputs.parsed(Start)
+    deps = dependencies()
     view = deps.live.view()
     channel = declared(view.snapshot, body.channel)
     if channel.image is not None:
@@ -121,7 +100,7 @@ def started() -> Response:
         require_kubelet(view, going, image)
     if body.dry_run:
         up = sum(name in facts and facts[name].up for name in going)
-        return jsonify(_view(rollout, members) | {"up": up, "dry_run": True})
+        return render.grown(RolloutPlanned, _view(rollout, members), up=up, dry_run=True)
     over = [said for said, meant in (("--any-kubelet", body.any_kubelet), ("--force", body.force)) if meant]
     words = [each for each in (body.reason, f"with {' and '.join(over)}" if over else "") if each]
     rollout = deps.rollouts.start(rollout, members, Note(now, wish.operator, "start", "; ".join(words)))
@@ -130,10 +109,10 @@ def started() -> Response:
         deps.repository_writer.keep("rollouts", sorted(deps.rollouts.images() & present))
     about = {"rollout": rollout.number, "channel": rollout.channel, "over": over, "control_plane": sorted(named)}
     audit("rollout-start", about, reason=body.reason, before={"image": base}, after={"image": rollout.image})
-    return jsonify(_view(rollout, members) | {"dry_run": False})
+    return render.grown(RolloutStarted, _view(rollout, members), dry_run=False)
 
 
-def _orders() -> Mapping[str, dict[str, Any]]:
+def _orders() -> Mapping[str, DrainShown]:
     """What stands of machines; nothing where that cannot be told."""
     try:
         return how_far()
@@ -141,24 +120,23 @@ def _orders() -> Mapping[str, dict[str, Any]]:
         return {}
 
 
-def pause(number: int) -> Response:
+def pause(number: int, body: Order) -> RolloutActed:
     """Nobody's turn comes any more."""
-    return _ordered(number, "pause")
+    return _ordered(number, "pause", body)
 
 
-def resume(number: int) -> Response:
+def resume(number: int, body: Order) -> RolloutActed:
     """It goes on."""
-    return _ordered(number, "resume")
+    return _ordered(number, "resume", body)
 
 
-def undo(number: int) -> Response:
+def undo(number: int, body: Order) -> RolloutActed:
     """Machines boot what they had."""
-    return _ordered(number, "undo")
+    return _ordered(number, "undo", body)
 
 
-def _ordered(number: int, act: str) -> Response:
-    inputs.only(())
-    deps, body, who, did = dependencies(), inputs.parsed(Order), operator().who, False
+def _ordered(number: int, act: str, body: Order) -> RolloutActed:
+    deps, who, did = dependencies(), operator().who, False
     was: dict[str, object] = {}
 
     def halted(rollout: Rollout, members: Members) -> tuple[Rollout, Members]:
@@ -182,7 +160,7 @@ def _ordered(number: int, act: str) -> Response:
         after = {"state": rollout.state, "undoing": rollout.undoing}
         audit(f"rollout-{act}", facts, reason=body.reason, before=was, after=after, changed=did)
         members = deps.rollouts.members(number)
-    return jsonify(_view(rollout, members) | {"act": act, "did": did, "dry_run": body.dry_run})
+    return render.grown(RolloutActed, _view(rollout, members), act=act, did=did, dry_run=body.dry_run)
 
 
 def _brought_back(rollout: Rollout, members: Members) -> tuple[Rollout, Members]:
@@ -219,27 +197,26 @@ def _facts(snapshot: Snapshot, channel: str) -> dict[str, Fact]:
     return facts_of(snapshot, channel, names, dependencies().conditions.judged(names), {})
 
 
-def _view(rollout: Rollout, members: Members) -> dict[str, Any]:
-    """With what follows from it. `most`: how many may be out of service at once; `domains`: accelerator domain → how
-    many machines of it go together; `control_plane`: machines of one that go, and that are kept as they are; `of`, and
-    what is counted by it, are without the latter."""
-    counts = dict.fromkeys(map(str, MemberState), 0)
+def _view(rollout: Rollout, members: Members) -> RolloutShown:
+    """With what follows from it."""
+    counts = dict.fromkeys(MemberState, 0)
     there = {name: each for name, each in members.items() if each.state is not MemberState.KEPT}
     for each in members.values():
         counts[each.state] += 1
-    return {
-        **render.plain(rollout),
-        "machines": counts,
-        "of": len(there),
-        "racks": len({each.rack for each in there.values()}),
-        "domains": {unit[0].domain: len(unit) for unit in units_of(there.values()) if len(unit) > 1},
-        "control_plane": {
-            "named": sorted(name for name, each in there.items() if each.named),
-            "kept": sorted(members.keys() - there.keys()),
-        },
-        "most": Batch(rollout, members, {}).most,
-        "to_reboot": due(rollout, members, _published()),
-    }
+    return render.grown(
+        RolloutShown,
+        rollout,
+        machines=counts,
+        of=len(there),
+        racks=len({each.rack for each in there.values()}),
+        domains={unit[0].domain: len(unit) for unit in units_of(there.values()) if len(unit) > 1},
+        control_plane=ControlPlaneMachines(
+            named=tuple(sorted(name for name, each in there.items() if each.named)),
+            kept=tuple(sorted(members.keys() - there.keys())),
+        ),
+        most=Batch(rollout, members, {}).most,
+        to_reboot=tuple(due(rollout, members, _published())),
+    )
 
 
 def _published() -> Mapping[str, Assignment]:

@@ -1,16 +1,20 @@
-"""`/v1/boots/watch?machine=&since=`: what happens, one JSON object a line, for as long as the client listens."""
+"""`/v1/boots/watch?machine=&since=`: what happens, one JSON object a line, for as long as the client listens; or as
+server-sent events (WHATWG HTML, 9.2), for whoever asks for these."""
 
 import json
 import time
-from collections.abc import Callable, Generator, Iterator
-from typing import Any, Protocol
+from collections.abc import Callable, Generator, Iterator, Sequence
+from typing import Annotated, Protocol
 
 from flask import Response, request
+from pydantic import BaseModel
 
-from netboot.lifecycle.errors import CannotTellError, OverloadedError
+from images.values.strict import Strict
+from netboot.lifecycle.errors import BadClaimError, CannotTellError, OverloadedError
 from netboot.lifecycle.views import machine_named
-from netboot.web import inputs, render
+from netboot.web import render
 from netboot.web.dependencies import Dependencies, dependencies
+from netboot.web.inputs import Whole
 
 MOST_WATCHERS = 8
 """Each keeps a thread busy; the server has four times as many."""
@@ -18,6 +22,12 @@ LOOK_SECONDS = 0.2
 HEARTBEAT_SECONDS = 5.0
 """So that either side notices when the other has gone."""
 PAGE = 500
+LINES, EVENTS = "application/x-ndjson", "text/event-stream"
+LAST_ID = "Last-Event-ID"
+"""By it a reader of server-sent events that comes again says where it was."""
+
+Form = Callable[[object, object], bytes]
+"""An object as it is sent, and the place after it; None: it is not the last that is known by now."""
 
 
 class Source(Protocol):
@@ -33,34 +43,58 @@ class Source(Protocol):
         """What could not be read last, though the rest was; empty: nothing."""
         ...
 
-    def more(self) -> tuple[list[dict[str, Any]], bool]:
+    def more(self) -> tuple[Sequence[BaseModel], bool]:
         """What came since, and the place moves on; and whether there is more at once. Raises CannotTellError."""
         ...
 
 
-def watched() -> Response:
+class WatchAsked(Strict):
+    """Of which machine, and from where: an `id`, or what a heartbeat gave as `since`."""
+
+    machine: str | None = None
+    since: Annotated[int, Whole(0, 2**62)] | None = None
+
+
+def watched(query: WatchAsked) -> Response:
     """Lines `{"event": {…}}` and `{"heartbeat": milliseconds}`; without `since` from now on."""
-    inputs.only(("machine", "since"))
-    name = request.args.get("machine")
-    since = inputs.whole("since", -1, 0, 2**62)
-    deps = dependencies()
+    name, since, deps = query.machine, _since(query), dependencies()
     if name is not None:
         machine_named(deps.live.view(), name)
-    if since < 0:
+    if since is None:
         since = max((entry.id for entry in deps.sightings.feed(None, 1)), default=0)
     return stream(deps, Feed(deps, name, since))
 
 
+def last_id() -> str | None:
+    """What a reader of server-sent events had last: it says so instead of the `since` with which it began."""
+    return request.headers.get(LAST_ID) if _as_events() else None
+
+
+def _since(query: WatchAsked) -> int | None:
+    last = last_id()
+    if last is None:
+        return query.since
+    if not (last.isascii() and last.isdigit() and len(last) < 19):
+        raise BadClaimError("is not the id of an event of this stream", field=LAST_ID)
+    return int(last)
+
+
+def _as_events() -> bool:
+    return request.accept_mimetypes.best_match([LINES, EVENTS]) == EVENTS
+
+
 def stream(deps: Dependencies, source: Source) -> Response:
-    """What a source has, line by line, for as long as the client listens.
+    """What a source has, line by line or event by event, for as long as the client listens.
 
     Raises:
         OverloadedError: too many watch already.
     """
     if not deps.watchers.acquire(blocking=False):
         raise OverloadedError(f"{MOST_WATCHERS} watch already")
-    lines = _Lines(deps, source, deps.watchers.release)
-    return Response(lines, mimetype="application/x-ndjson", headers={"Cache-Control": "no-store"})
+    kind, form = (EVENTS, _event) if _as_events() else (LINES, _line)
+    lines = _Lines(deps, source, form, deps.watchers.release)
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}  # nginx hands on what there is at once
+    return Response(lines, mimetype=kind, headers=headers)
 
 
 class Feed:
@@ -71,20 +105,20 @@ class Feed:
     def __init__(self, deps: Dependencies, machine: str | None, since: int) -> None:
         self._deps, self._machine, self.since = deps, machine, since
 
-    def more(self) -> tuple[list[dict[str, Any]], bool]:
+    def more(self) -> tuple[Sequence[BaseModel], bool]:
         """Entries of the feed."""
         entries = self._deps.sightings.feed(self.since, PAGE)
         if entries:
             self.since = entries[-1].id
         of_it = [entry for entry in entries if self._machine in (None, entry.machine)]
-        return [render.plain(entry) for entry in of_it], len(entries) == PAGE
+        return of_it, len(entries) == PAGE
 
 
 class _Lines:
     """The body. The place is given back when the server closes it, also where it never began."""
 
-    def __init__(self, deps: Dependencies, source: Source, release: Callable[[], None]) -> None:
-        self._deps, self._source, self._release = deps, source, release
+    def __init__(self, deps: Dependencies, source: Source, form: Form, release: Callable[[], None]) -> None:
+        self._deps, self._source, self._form, self._release = deps, source, form, release
         self._lines = self._generate()
         self._open = True
         self._problem = ""
@@ -102,16 +136,16 @@ class _Lines:
         beat = float("-inf")
         while not self._deps.stopping():
             events, more = self._read()
-            for event in events:
-                yield _line({"event": event})
+            for left, event in zip(range(len(events) - 1, -1, -1), events, strict=True):
+                yield self._form({"event": render.plain(event)}, None if left else self._source.since)
             if time.monotonic() - beat >= HEARTBEAT_SECONDS:
                 beat = time.monotonic()
                 line = {"heartbeat": self._deps.clock.now_ms(), "since": self._source.since}
-                yield _line(line | ({"problem": self._problem} if self._problem else {}))
+                yield self._form(line | ({"problem": self._problem} if self._problem else {}), self._source.since)
             if not more:
                 time.sleep(LOOK_SECONDS)
 
-    def _read(self) -> tuple[list[dict[str, Any]], bool]:
+    def _read(self) -> tuple[Sequence[BaseModel], bool]:
         try:
             found = self._source.more()
         except CannotTellError as error:  # the watcher sees what happened when it can be read again
@@ -121,5 +155,10 @@ class _Lines:
         return found
 
 
-def _line(value: object) -> bytes:
+def _line(value: object, _place: object) -> bytes:
     return json.dumps(value, sort_keys=True).encode() + b"\n"
+
+
+def _event(value: object, place: object) -> bytes:
+    named = b"" if place is None else f"id: {place}\n".encode()
+    return named + b"data: " + _line(value, place) + b"\n"

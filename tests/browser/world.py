@@ -1,6 +1,7 @@
 """A fleet to look at: machines in racks, of which some are late, ill, held or on their way, with boots, a rollout and
 strangers. What is found of them is made up; it lies where the service has it."""
 
+import json
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -40,6 +41,12 @@ HOSTILE = '<img src=x onerror="document.title=1">\'"{{7*7}}</script><script>docu
 """What a machine may say of itself."""
 
 
+def documents(kernel: str) -> dict[str, bytes]:
+    """Of an image: its packages, of which the kernel has that version, and a bill of materials."""
+    packages = [["linux-image-amd64", kernel, "amd64"], ["kubelet", "1.34.4", "amd64"], ["tzdata", "2024b", "all"]]
+    return {"packages": json.dumps(packages).encode(), "sbom": b'{"bomFormat": "CycloneDX", "specVersion": "1.6"}'}
+
+
 class World:
     """The management API with `count` machines; `words`: what machines say, wherever they say something."""
 
@@ -47,7 +54,8 @@ class World:
         self.names = [f"gpu-{number:04}" for number in range(1, count + 1)]
         self.words = words
         self.api = Api(folder, inventory=self._inventory(), publish=False, places=places)
-        self.new = add_image(self.api.config, name="compute-2026.11")
+        self.old = add_image(self.api.config, name="compute-2026.10", documents=documents("6.1.119-1"))
+        self.new = add_image(self.api.config, name="compute-2026.11", documents=documents("6.1.124-1"))
         self.api.store.set_channel("stable", self.new)
         self.api.publisher.step()
         self.boots: dict[str, str] = {}

@@ -51,23 +51,23 @@ def test_the_latest_takes_the_place_of_what_was_and_the_forgotten_go(both: tuple
     assert kept.seen_time() == {"reports": 10, "cluster/default": 1}
 
 
-def test_glances_follow_what_is_found_and_are_the_same_value_where_nothing_else_was(
+def test_summaries_follow_what_is_found_and_are_the_same_value_where_nothing_else_was(
     both: tuple[JudgedMachines, Conditions],
 ) -> None:
     kept, shown = both
     assert isinstance(shown, MemoryJudged | SqliteConditions)
     kept.keep([judged("a"), judged("b")], (), {})
-    first = shown.glances()
-    assert {name: (each.word, each.reason) for name, each in first.items()} == {
+    first = shown.summaries()
+    assert {name: (each.status, each.reason) for name, each in first.items()} == {
         "a": ("coming", "Booting"),
         "b": ("coming", "Booting"),
     }
     kept.keep([judged("a")], (), {"reports": 10})
-    assert shown.glances() == first
+    assert shown.summaries() == first
     if isinstance(shown, SqliteConditions):
-        assert shown.glances() is first
+        assert shown.summaries() is first
     kept.keep([judged("a", Reason.STUCK)], ["b"], {})
-    assert {name: (each.word, each.message) for name, each in shown.glances().items()} == {"a": ("late", "said")}
+    assert {name: (each.status, each.message) for name, each in shown.summaries().items()} == {"a": ("late", "said")}
 
 
 def test_it_outlives_the_process(tmp_path: Path) -> None:

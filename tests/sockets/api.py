@@ -19,6 +19,7 @@ from netboot.join.issue import Issuer
 from netboot.join.ports import ClusterAccess
 from netboot.join.register import Register
 from netboot.lifecycle.publish import fault_of
+from netboot.lifecycle.roles import Role
 from netboot.oidc.logins import Logins
 from netboot.oidc.people import People
 from netboot.status import Condition
@@ -32,7 +33,9 @@ from netboot.status.controllers import (
     RolloutStatus,
 )
 from netboot.status.supervisor import ProcessStatus, SupervisorStatus
+from netboot.stores import access_tokens
 from netboot.stores.acceptance import Acceptance
+from netboot.stores.access_tokens import AccessToken
 from netboot.stores.audit import SqliteAudit
 from netboot.stores.audit import make as make_audit
 from netboot.stores.conditions import JudgedFile, SqliteConditions
@@ -52,6 +55,7 @@ from netboot.web import create_app
 from netboot.web.dependencies import Dependencies
 from netboot.web.metrics import Now, exposition
 from netboot.web.tokens import Tokens
+from tests.declared import DeclaredClient
 from tests.enrolments import MemoryEnrolments
 from tests.intents import MemoryIntents
 from tests.kube_fake import FakeCluster
@@ -157,7 +161,9 @@ class Api:
         self.cluster = FakeCluster()
         self.issuer = self._issuer() if clusters else None
         self.authorised = {"Authorization": f"Bearer {TOKEN}"}
-        self.client: FlaskClient = create_app(self._dependencies()).test_client()
+        app = create_app(self._dependencies())
+        app.test_client_class = DeclaredClient
+        self.client: FlaskClient = app.test_client()
 
     def _issuer(self) -> Issuer:
         cluster = ClusterAccess(
@@ -195,7 +201,7 @@ class Api:
             states=self.states,
             sightings=self.states,
             conditions=conditions,
-            glances=conditions,
+            summaries=conditions,
             history=history,
             rollouts=self.rollouts,
             unusable=partial(
@@ -254,3 +260,15 @@ def of_alice(api: Api) -> Api:
     """The same, whose operator has a name."""
     api.config.management.token_file.write_text(f"# alice\n{TOKEN}\n")
     return api
+
+
+def given(api: Api, name: str, role: Role, expires_ms: int = NOW + 1) -> str:
+    """A token of that role."""
+    text = access_tokens.new_token()
+    made = AccessToken(
+        name=name, role=role, sha256=access_tokens.hash_of(text), created_ms=NOW - 9, expires_ms=expires_ms
+    )
+    access_tokens.change(
+        api.config.management.tokens, lambda there: there.model_copy(update={"tokens": (*there.tokens, made)})
+    )
+    return text

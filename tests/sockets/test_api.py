@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,10 @@ from netboot.status import Condition
 from netboot.status.controllers import InventoryStatus
 from netboot.status.nodes import NodesStatus
 from netboot.stores.journal_file import STANDING
-from netboot.web import readiness
+from netboot.web import ROUTES, readiness
+from netboot.web.binding import signature
+from netboot.web.openapi import Route
+from tests.commands import Run
 from tests.records import boot_id, event, script, sighted
 from tests.sites import INVENTORY, TOKEN, add_image
 from tests.sockets.api import NOW, PROJECTION, PUBLISHER, SUPERVISOR, UP, UP_MS, Api
@@ -48,9 +52,12 @@ def api(tmp_path: Path) -> Api:
 
 def error(answer: Any) -> tuple[int, str, str, str]:
     """Status, code, message, remedy."""
-    assert set(answer.json) == {"error"}
-    said = answer.json["error"]
-    return answer.status_code, said["code"], said["message"], said["remedy"]
+    said = answer.json
+    assert answer.content_type == "application/problem+json"
+    assert said["status"] == answer.status_code
+    assert said["type"] == f"tag:netboot.dev,2026:problem/{said['code']}"
+    assert said["instance"] == answer.headers["X-Request-ID"]
+    return answer.status_code, said["code"], said["detail"], said["remedy"]
 
 
 @pytest.mark.parametrize("path", PROTECTED)
@@ -157,10 +164,10 @@ def test_boots(api: Api) -> None:
 @pytest.mark.parametrize(
     ("query", "words"),
     [
-        ("limit=0", "limit must be a whole number from 1 to 1000"),
-        ("limit=1001", "limit must be a whole number from 1 to 1000"),
-        ("limit=%C2%B2", "limit must be a whole number from 1 to 1000"),
-        ("limit=" + "9" * 30, "limit must be a whole number from 1 to 1000"),
+        ("limit=0", "limit: must be a whole number from 1 to 1000"),
+        ("limit=1001", "limit: must be a whole number from 1 to 1000"),
+        ("limit=%C2%B2", "limit: must be a whole number from 1 to 1000"),
+        ("limit=" + "9" * 30, "limit: must be a whole number from 1 to 1000"),
         ("machnie=gpu-001", "unknown parameters: machnie; there are: limit, machine"),
     ],
 )
@@ -349,11 +356,15 @@ def test_an_inventory_that_cannot_be_read_to_its_end_is_compared_with_nothing(ap
     assert readiness["details"]["inventory"]["message"] == message
     assert "netboot_inventory_valid 0.0" in api.get("/metrics", None).text
     answer = api.get("/v1/inventory/diff")
-    assert (answer.status_code, answer.json["error"]) == (
+    assert (answer.status_code, answer.json) == (
         503,
         {
+            "type": "tag:netboot.dev,2026:problem/inventory-unread",
+            "title": "the inventory cannot be read",
+            "instance": answer.headers["X-Request-ID"],
+            "status": 503,
             "code": "inventory-unread",
-            "message": f"the inventory cannot be compared: {late}",
+            "detail": f"the inventory cannot be compared: {late}",
             "remedy": "see `netboot doctor`",
         },
     )
@@ -579,6 +590,30 @@ def test_watching(api: Api) -> None:
     answer.close()
 
 
+def test_watching_as_server_sent_events_goes_on_where_it_was(api: Api) -> None:
+    api.states.take(Batch("boot-0.db", 1, 3, [script("gpu-001", 1), script("gpu-002", 1), script("gpu-002", 2)]))
+    accepts = {"Accept": "text/event-stream", **api.authorised}
+    answer = api.client.get("/v1/boots/watch?since=0", headers=accepts)
+    assert (answer.status_code, answer.content_type) == (200, "text/event-stream; charset=utf-8")
+    lines: Any = iter(answer.response)
+    first, second, third, beat = (next(lines).decode() for _ in range(4))
+    assert first.startswith('data: {"event": {')
+    assert second.startswith('data: {"event": {')
+    assert third.startswith('id: 3\ndata: {"event": {')
+    assert beat == f'id: 3\ndata: {{"heartbeat": {NOW}, "since": 3}}\n\n'
+    assert [each[-2:] for each in (first, second, third)] == ["\n\n"] * 3
+    answer.close()
+    again = api.client.get("/v1/boots/watch?since=0", headers={**accepts, "Last-Event-ID": "2"})
+    lines = iter(again.response)
+    assert json.loads(next(lines).partition(b"data: ")[2])["event"]["id"] == 3
+    again.close()
+    for last in ("", "x", "9" * 19):
+        said = error(api.client.get("/v1/boots/watch", headers={**accepts, "Last-Event-ID": last}))
+        assert said[2] == "Last-Event-ID: is not the id of an event of this stream"
+    of_machine = api.client.get("/v1/machines/gpu-001/events/watch", headers={**accepts, "Last-Event-ID": "x"})
+    assert error(of_machine)[:2] == (400, "bad-request")
+
+
 def test_watchers_are_bounded_and_give_their_places_back(api: Api) -> None:
     watching = [api.get("/v1/boots/watch") for _ in range(2)]
     assert error(api.get("/v1/boots/watch"))[:2] == (503, "overloaded")
@@ -589,3 +624,98 @@ def test_watchers_are_bounded_and_give_their_places_back(api: Api) -> None:
     again = api.get("/v1/boots/watch")
     assert again.status_code == 200
     again.close()
+
+
+GUARDED = [route for route in ROUTES if route.guarded]
+
+
+@pytest.mark.parametrize("route", GUARDED, ids=lambda route: f"{route.method} {route.path}")
+def test_a_parameter_that_there_is_not_is_refused_everywhere(api: Api, route: Route) -> None:
+    path = re.sub(r"<int:\w+>", "1", route.path).replace("<name>", "gpu-001").replace("<", "").replace(">", "")
+    body: Any = None if route.method in ("GET", "DELETE") else {}
+    answer: Any = api.client.open(f"{path}?labelz=a", method=route.method, headers=api.authorised, json=body)
+    assert (answer.status_code, answer.json["detail"].partition(";")[0]) == (400, "unknown parameters: labelz")
+
+
+@pytest.mark.parametrize(
+    ("path", "key", "name"), [("machines", "machines", "name"), ("enrolments", "enrolments", "machine")]
+)
+def test_lists_come_in_pages(api: Api, path: str, key: str, name: str) -> None:
+    found = []
+    query = "?limit=2"
+    for wanted in (2, 1):
+        answer = api.get(f"/v1/{key}{query}").json
+        assert len(answer[key]) == wanted
+        found += [each[name] for each in answer[key]]
+        query = f"?limit=2&continue={answer['continue']}"
+    assert (found, answer["continue"]) == (["gpu-001", "gpu-002", "off-001"], None)
+    assert api.get(f"/v1/{key}").json["continue"] is None
+    said = error(api.get(f"/v1/{key}?continue=nowhere"))
+    assert said == (400, "bad-request", "continue: is not what an answer gave", "correct the request")
+
+
+def test_a_parameter_is_given_once(api: Api) -> None:
+    said = error(api.get("/v1/boots?limit=1&limit=2"))
+    assert said == (400, "bad-request", "limit: is given more than once", "correct the request")
+
+
+def test_the_document_is_the_one_that_the_command_prints(api: Api, run: Run) -> None:
+    served = api.get("/v1/openapi.json")
+    assert (served.status_code, served.json["openapi"]) == (200, "3.1.0")
+    assert json.loads(run("api", "openapi").out) == served.json
+    assert api.get("/v1/openapi.json", None).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status"),
+    [
+        ("GET", "/v1/none", None, 404),
+        ("PATCH", "/v1/boots", None, 405),
+        ("POST", "/v1/freeze", {"reason": 1}, 400),
+        ("POST", "/v1/freeze", "{", 400),
+        ("POST", "/v1/freeze", "x" * 70_000, 413),
+        ("POST", "/v1/freeze", "reason=x", 415),
+    ],
+)
+def test_whatever_is_refused_is_a_problem_of_this_request(
+    api: Api, method: str, path: str, body: object, status: int
+) -> None:
+    data = body if isinstance(body, str) else json.dumps(body)
+    headers = {"X-Request-ID": "of-mine.1", **api.authorised}
+    kind = "text/plain" if status == 415 else "application/json"
+    answer = api.client.open(path, method=method, data=data, content_type=kind, headers=headers)
+    assert (error(answer)[0], answer.get_json()["instance"]) == (status, "of-mine.1")
+
+
+def test_a_defect_is_a_problem_and_tells_nothing(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_limit: int) -> None:
+        raise RuntimeError("/etc/secret")
+
+    monkeypatch.setattr(api.states, "discovered", broken)
+    said = error(api.get("/v1/discovered"))
+    assert said == (500, "internal", "internal error", "see the log of the service")
+
+
+def test_every_route_says_what_it_answers(api: Api) -> None:
+    for route in ROUTES:
+        said = signature(route.view)
+        assert said.answers or route.raw, f"{route.method} {route.path} returns no model"
+        assert said.body or route.takes or route.method in ("GET", "DELETE"), f"{route.path} does not say what it takes"
+    served = {
+        (method, rule.rule)
+        for rule in api.client.application.url_map.iter_rules()
+        for method in (rule.methods or set()) - {"HEAD", "OPTIONS"}
+    }
+    assert served == {(route.method, route.path) for route in ROUTES}
+
+
+def test_the_document_is_closed_and_every_reference_in_it_leads_somewhere(api: Api) -> None:
+    document = api.get("/v1/openapi.json").json
+    schemas = document["components"]["schemas"]
+    open_ones = {name for name, each in schemas.items() if each.get("additionalProperties") is True}
+    assert open_ones == {"Detail"}, "a line of /readyz says more of itself"
+    referred = set(re.findall(r'"#/components/schemas/(\w+)"', json.dumps(document)))
+    assert '"#/$defs' not in json.dumps(document)
+    assert referred == set(schemas)
+    operations = [one["operationId"] for path in document["paths"].values() for one in path.values()]
+    assert len(set(operations)) == len(operations)

@@ -93,4 +93,4 @@ def test_a_site_without_clusters_has_no_nodes(tmp_path: Path) -> None:
     api = Api(tmp_path, clusters=False)
     answer = api.post("/v1/machines/gpu-001/delete-node", {"reason": "x"})
     words = "this service knows no cluster: declare `join` and `clusters` in netboot.yaml"
-    assert (answer.status_code, answer.json["error"]["message"]) == (400, words)
+    assert (answer.status_code, answer.json["detail"]) == (400, words)

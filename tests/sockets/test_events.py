@@ -145,7 +145,7 @@ def test_who_watches_from_longer_ago_than_is_kept_is_told_of_the_gap(api: Api, m
 def test_a_place_that_nobody_gave_out_is_refused(api: Api, since: str) -> None:
     answer = api.get(f"/v1/machines/gpu-001/events/watch?since={since}")
     assert answer.status_code == 400
-    assert answer.json["error"]["message"] == "since must be what an earlier answer gave as `since`"
+    assert answer.json["detail"] == "since must be what an earlier answer gave as `since`"
 
 
 @pytest.fixture

@@ -210,7 +210,7 @@ def test_nothing_is_said_of_nobody_where_it_cannot_be_told(api: Api, run: Run) -
 def test_bodies(api: Api, body: Any, message: str) -> None:
     answer = api.post("/v1/machines/gpu-001/hold", body)
     assert answer.status_code == 400
-    assert message in answer.json["error"]["message"]
+    assert message in answer.json["detail"]
     assert api.intents.all(NOW) == []
 
 
@@ -278,7 +278,7 @@ def test_a_machine_is_accepted_until_an_end_and_no_more(api: Api, run: Run) -> N
 def test_an_acceptance_has_a_reason_and_an_end_that_is_near(api: Api, body: Any, message: str) -> None:
     answer = api.post("/v1/machines/gpu-001/accept", body)
     assert answer.status_code == 400
-    assert message in answer.json["error"]["message"]
+    assert message in answer.json["detail"]
     assert api.intents.all(NOW) == []
 
 

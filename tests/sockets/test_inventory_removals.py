@@ -242,11 +242,15 @@ def test_a_later_edit_needs_a_word_of_its_own(site: Site) -> None:
     shown = site.digest
     site.writes(HEAD + machines(1, 190))
     late = site.post("/v1/inventory/accept", {"digest": shown})
-    assert (late.status_code, late.get_json()["error"]) == (
+    assert (late.status_code, late.get_json()) == (
         409,
         {
+            "type": "tag:netboot.dev,2026:problem/inventory-changed",
+            "title": "what waits is another inventory",
+            "instance": late.headers["X-Request-ID"],
+            "status": 409,
             "code": "inventory-changed",
-            "message": f"what waits is inventory {site.digest[:12]}, not {shown[:12]}: its files changed since",
+            "detail": f"what waits is inventory {site.digest[:12]}, not {shown[:12]}: its files changed since",
             "remedy": "look with `netboot config diff`",
         },
     )
@@ -257,7 +261,7 @@ def test_a_later_edit_needs_a_word_of_its_own(site: Site) -> None:
 
 def test_nothing_waits_and_nobody_asks(site: Site) -> None:
     none = site.post("/v1/inventory/accept", {"digest": site.digest})
-    assert (none.status_code, none.get_json()["error"]["message"]) == (409, "no inventory waits to be accepted")
+    assert (none.status_code, none.get_json()["detail"]) == (409, "no inventory waits to be accepted")
     assert site.post("/v1/inventory/accept", {"digest": "a"}).status_code == 400
     assert site.post("/v1/inventory/accept", {"digest": site.digest}, None).status_code == 401
     assert site.get("/v1/inventory/diff", None).status_code == 401
@@ -266,7 +270,7 @@ def test_nothing_waits_and_nobody_asks(site: Site) -> None:
 def test_faults_of_the_files_are_said_in_place_of_a_difference(site: Site) -> None:
     site.writes("machines: [")
     answer = site.get("/v1/inventory/diff")
-    error = answer.get_json()["error"]
+    error = answer.get_json()
     assert (answer.status_code, error["code"], len(error["faults"])) == (422, "faults", 1)
     assert error["remedy"] == "correct the files; the inventory in force stays so meanwhile"
 

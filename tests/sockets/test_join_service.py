@@ -105,7 +105,7 @@ def test_a_boot_of_an_image_that_was_revoked_since_is_refused(service: Service) 
     wait_for(lambda: service.api(f"/v1/boots/{forgotten}").get("machine"))
     for _ in range(CLAIMS_KEPT):
         MACHINE.boot = service.boot("52:54:00:00:00:01")
-    wait_for(lambda: "error" in service.api(f"/v1/boots/{forgotten}"))
+    wait_for(lambda: "code" in service.api(f"/v1/boots/{forgotten}"))
     wait_for(lambda: service.api(f"/v1/boots/{MACHINE.boot}").get("machine"))
     image = service.api("/v1/channels/stable")["image"]
     key = bootkey.load_or_create(bootkey.file_of(service.config))

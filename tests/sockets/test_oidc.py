@@ -140,15 +140,12 @@ def test_who_is_blocked_or_logs_out_gets_in_no_more(
     token, config = kept().token, ("--config", site.service.file)
     assert site.status(token)[0] == 200
     assert at_home("access", "block", "oidc:viewer", *config).out == "oidc:viewer is blocked\n"
-    assert site.status(token) == (
+    status, problem = site.status(token)
+    assert (status, problem["code"], problem["detail"], problem["remedy"]) == (
         403,
-        {
-            "error": {
-                "code": "no-role",
-                "message": "oidc:viewer is blocked here",
-                "remedy": "an admin of the service gives one: `roles` in netboot.yaml",
-            }
-        },
+        "no-role",
+        "oidc:viewer is blocked here",
+        "an admin of the service gives one: `roles` in netboot.yaml",
     )
     assert [each["name"] for each in at_home("access", "blocked", "-o", "json", *config).json["blocked"]] == [
         "oidc:viewer"
@@ -326,7 +323,7 @@ def test_a_viewer_of_the_issuer_who_tries_every_act_is_refused_each(api: Api) ->
     for method, path in sorted(OPERATORS | ADMINS):
         asked = path.replace("<int:number>", "1").replace("<name>", "none")
         answer = api.client.open(asked, method=method, headers={"Authorization": f"Bearer {token}"})
-        assert (answer.status_code, answer.get_json()["error"]["message"]) == (
+        assert (answer.status_code, answer.get_json()["detail"]) == (
             403,
             f"{method} {path} needs the role {web.roles.needed(method, path)}, and oidc:viewer has the role viewer",
         )
@@ -379,5 +376,5 @@ def test_a_blocked_list_that_cannot_be_read_lets_nobody_of_the_issuer_in(api: Ap
     file = api.config.management.tokens
     access_tokens.change(file, lambda there: there)
     file.write_text("{")
-    assert api.get("/v1/whoami", token).json["error"]["code"] == "no-tokens"
+    assert api.get("/v1/whoami", token).json["code"] == "no-tokens"
     assert api.get("/v1/whoami").status_code == 200

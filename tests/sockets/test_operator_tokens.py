@@ -42,8 +42,8 @@ def ask(api: Api, **body: Any) -> Any:
 
 
 def error(answer: Any) -> tuple[int, str, str]:
-    said = answer.json["error"]
-    return answer.status_code, said["code"], said["message"]
+    said = answer.json
+    return answer.status_code, said["code"], said["detail"]
 
 
 def test_a_token_is_for_one_machine_and_one_key(api: Api, caplog: pytest.LogCaptureFixture) -> None:

@@ -3,6 +3,7 @@
 import re
 import threading
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,7 @@ def paths(world: World) -> list[str]:
         "/page/rollouts/1",
         "/page/discovered",
         "/page/images",
+        f"/page/images/{world.new}",
         "/page/audit",
     ]
     return [*lists, f"/page/machines/{LATE}", "/page/machines/gpu-0001", *boots]
@@ -202,12 +204,12 @@ def test_what_a_machine_says_is_text_wherever_it_is_shown(client: FlaskClient, w
 
 def test_a_list_is_filtered_and_paged_by_the_service(client: FlaskClient) -> None:
     log_in(client)
-    assert "2 machines" in client.get("/page/machines?word=late").text
+    assert "2 machines" in client.get("/page/machines?status=late").text
     assert "1 machine<" in client.get("/page/machines?reason=BootLoop").text
     assert "32 machines" in client.get("/page/machines?rack=r01").text
-    answer = client.get("/page/machines?word=tired")
+    answer = client.get("/page/machines?status=tired")
     assert answer.status_code == 400
-    assert "word must be one of late, ill, held, coming, in-service, off, unknown" in answer.text
+    assert "Input should be 'late', 'ill', 'held', 'coming', 'in-service', 'off' or 'unknown'" in unescape(answer.text)
     answer = client.get("/page/machines/gpu-00")
     assert answer.status_code == 404
     assert "the inventory has no machine of that name" in answer.text

@@ -145,6 +145,6 @@ def test_where_nobody_can_tell_whether_it_fits_nothing_is_moved(api: Api, run: R
 
 def test_what_is_no_digest_is_no_image(api: Api) -> None:
     answer = api.get("/v1/images/tiny/uses")
-    assert (answer.status_code, answer.json["error"]["code"]) == (400, "bad-request")
+    assert (answer.status_code, answer.json["code"]) == (400, "bad-request")
     unknown = api.get(f"/v1/images/{'a' * 64}/uses").json
     assert unknown == {"image": "a" * 64, "channels": [], "boots": [], "runs": []}

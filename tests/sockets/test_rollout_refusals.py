@@ -141,7 +141,7 @@ def test_where_nobody_could_drain_a_rollout_is_refused_and_says_why(api: Site, r
 def test_who_joins_no_cluster_is_named(tmp_path: Path) -> None:
     answer = Site(tmp_path, clusters=False).post("/v1/rollouts", {"channel": "stable", "image": "next"})
     words = ": they join no cluster, and nobody there takes an order to reboot; with `--on-next-boot` machines are "
-    assert (answer.status_code, words in answer.json["error"]["message"]) == (409, True)
+    assert (answer.status_code, words in answer.json["detail"]) == (409, True)
 
 
 def test_a_status_says_who_is_drained_by_whom_and_what_is_waited_for(api: Site, run: Run) -> None:
@@ -184,7 +184,7 @@ def test_whom_boot_servers_do_not_know_of_is_not_to_be_rebooted(api: Site) -> No
 def test_a_number_that_no_rollout_can_have(api: Site) -> None:
     for number in (2**63, 10**20):
         answer = api.get(f"/v1/rollouts/{number}")
-        assert (answer.status_code, answer.json["error"]["code"]) == (404, "no-such-rollout")
+        assert (answer.status_code, answer.json["code"]) == (404, "no-such-rollout")
 
 
 @pytest.mark.parametrize("reason", ["a\nb", "a\x1b[2Jb", "a\u202eb"])
@@ -192,7 +192,7 @@ def test_what_a_terminal_obeys_is_no_reason(api: Site, reason: str) -> None:
     begun(api)
     for path in ("/v1/machines/gpu-001/hold", "/v1/machines/gpu-001/readmit", "/v1/freeze", "/v1/rollouts/1/pause"):
         answer = api.post(path, {"reason": reason})
-        said = answer.json["error"]["message"]
+        said = answer.json["detail"]
         assert (answer.status_code, said) == (400, "reason: must be one line of printable text"), path
 
 

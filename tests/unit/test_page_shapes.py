@@ -4,7 +4,10 @@ from netboot.web.page import shapes
 
 
 def told(machines: int) -> list[dict[str, object]]:
-    runs = [{"word": "coming", "first": "n1", "count": machines - 1}, {"word": "in-service", "first": "n", "count": 1}]
+    runs = [
+        {"status": "coming", "first": "n1", "count": machines - 1},
+        {"status": "in-service", "first": "n", "count": 1},
+    ]
     return [{"rack": "r1", "machines": machines, "runs": runs}]
 
 

@@ -82,7 +82,7 @@ def create_app(dependencies: Dependencies) -> Flask:
     app = Flask("netboot.web.join", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = messages.LONGEST_ATTEST
     app.extensions[EXTENSION] = dependencies
-    errors.install(app, "docs/http-join.md")
+    errors.install(app, "docs/http-join.md", errors.plain)
     request_ids.install(app)
     for method, path, view in ROUTES:
         app.add_url_rule(path, f"{method} {path}", view, methods=[method])
@@ -116,11 +116,15 @@ def _message(model: type[M], longest: int) -> M:
     return messages.read(request.get_data(cache=False), model)
 
 
+_SAID = "this address asks too often"
+_TOO_OFTEN = errors.Failure(429, "too-often", _SAID, _SAID, "wait as long as Retry-After says")
+
+
 def _limited(buckets: Buckets) -> Response | None:
     seconds = buckets.wait(_peer())
     if not seconds:
         return None
-    response = errors.error(429, "too-often", "this address asks too often", "wait as long as Retry-After says")
+    response = errors.plain(_TOO_OFTEN)
     response.headers["Retry-After"] = str(math.ceil(seconds))
     return render.uncached(response)
 

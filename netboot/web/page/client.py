@@ -14,11 +14,11 @@ JSON = ("application/json", "application/problem+json")
 
 
 class ApiError(Exception):
-    """The API says no: `status`, and in words what is wrong and what to do."""
+    """The API says no: `status`, and its problem details: in words what is wrong and what to do."""
 
     def __init__(self, status: int, said: Mapping[str, Any]) -> None:
         self.status, self.code = status, str(said.get("code", ""))
-        self.message, self.remedy = str(said.get("message", "")), str(said.get("remedy", ""))
+        self.message, self.remedy = str(said.get("detail", "")), str(said.get("remedy", ""))
         super().__init__(self.message)
 
 
@@ -37,12 +37,12 @@ class Api:
         chunks, status, headers = run_wsgi_app(self._app, self._environ(path, query))
         try:
             if headers.get("Content-Type") not in JSON:  # a stream, which has no end to wait for
-                raise ApiError(404, {"message": "there is nothing of that name"})
+                raise ApiError(404, {"detail": "there is nothing of that name"})
             body = json.loads(b"".join(chunks))
         finally:
             end(chunks)
         if not status.startswith("2"):
-            raise ApiError(int(status[:3]), body.get("error", body))
+            raise ApiError(int(status[:3]), body)
         assert isinstance(body, dict)
         return body
 
@@ -54,7 +54,7 @@ class Api:
         """
         chunks, status, _ = run_wsgi_app(self._app, self._environ(path, {}))
         if not status.startswith("2"):
-            raise ApiError(int(status[:3]), json.loads(b"".join(chunks)).get("error", {}))
+            raise ApiError(int(status[:3]), json.loads(b"".join(chunks)))
         return chunks
 
     def tried(self, token: str) -> bool:

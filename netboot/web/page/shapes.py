@@ -7,22 +7,22 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
-from netboot.lifecycle.glance import Word
+from netboot.lifecycle.summary import MachineStatus
 
 COLUMNS = 16
 """Machines beside each other in a rack that has more than so many."""
 CELL = 12
-RANKS: Mapping[str, int] = {word: rank for rank, word in enumerate(Word)}
+RANKS: Mapping[str, int] = {status: rank for rank, status in enumerate(MachineStatus)}
 KEPT = 128
 """Machines of a rack that is drawn once for all that look while it is so; a larger one is drawn each time, for it is
 another after each change, and thousands of those would be kept."""
-DOTTED = frozenset({Word.IN_SERVICE, Word.OFF})
+DOTTED = frozenset({MachineStatus.IN_SERVICE, MachineStatus.OFF})
 """Words that are drawn as one line of dots for a whole run: most machines are these."""
 WIDE = 1000
 
 
 class Shape(NamedTuple):
-    """Machines as they stand. `svg`: of numbers and words of ours alone; `counts`: by word, the gravest first."""
+    """Machines as they stand. `svg`: of numbers and words of ours alone; `counts`: by status, the gravest first."""
 
     svg: Markup
     counts: Mapping[str, int]
@@ -40,48 +40,44 @@ class Drawn(NamedTuple):
 def racks(told: Sequence[Mapping[str, Any]]) -> list[Drawn]:
     """The API's racks, each as wide as the widest."""
     columns = min(COLUMNS, max((rack["machines"] for rack in told), default=1))
-    return [
-        Drawn(
-            rack["rack"],
-            rack["machines"],
-            (_kept if rack["machines"] <= KEPT else _shape)(
-                tuple((run["word"], run["count"]) for run in rack["runs"]), columns
-            ),
-        )
-        for rack in told
-    ]
+    return [Drawn(rack["rack"], rack["machines"], _drawn(rack, columns)) for rack in told]
+
+
+def _drawn(rack: Mapping[str, Any], columns: int) -> Shape:
+    runs = tuple((run["status"], run["count"]) for run in rack["runs"])
+    return (_kept if rack["machines"] <= KEPT else _shape)(runs, columns)
 
 
 def _shape(runs: tuple[tuple[str, int], ...], columns: int) -> Shape:
     parts, counts, at = list[str](), Counter[str](), 0
     for said, count in runs:
-        word, left = said if said in RANKS else Word.UNKNOWN, count
-        counts[word] += left
+        status, left = said if said in RANKS else MachineStatus.UNKNOWN, count
+        counts[status] += left
         while left:
             row, column = divmod(at, columns)
-            together = min(left, columns - column) if word in DOTTED else 1
-            parts.append(_part(word, column * CELL, row * CELL, together))
+            together = min(left, columns - column) if status in DOTTED else 1
+            parts.append(_part(status, column * CELL, row * CELL, together))
             at, left = at + together, left - together
     by_rank = dict(sorted(counts.items(), key=lambda item: RANKS[item[0]]))
     size = f"{columns * CELL} {-(-max(at, 1) // columns) * CELL}"
     svg = f'<svg viewBox="0 0 {size}" aria-hidden="true" focusable="false">{"".join(parts)}</svg>'
-    return Shape(Markup(svg), by_rank, next(iter(by_rank), Word.UNKNOWN))  # noqa: S704 - see Shape
+    return Shape(Markup(svg), by_rank, next(iter(by_rank), MachineStatus.UNKNOWN))  # noqa: S704 - see Shape
 
 
 _kept = lru_cache(4096)(_shape)
 
 
-def _part(word: str, x: int, y: int, count: int) -> str:
-    if word in DOTTED:
-        return f'<path class="run w-{word}" d="M{x + 6} {y + 6}h{(count - 1) * CELL}.01"/>'
-    return f'<use class="w-{word}" href="#s-{word}" x="{x + 1}" y="{y + 1}" width="10" height="10"/>'
+def _part(status: str, x: int, y: int, count: int) -> str:
+    if status in DOTTED:
+        return f'<path class="run w-{status}" d="M{x + 6} {y + 6}h{(count - 1) * CELL}.01"/>'
+    return f'<use class="w-{status}" href="#s-{status}" x="{x + 1}" y="{y + 1}" width="10" height="10"/>'
 
 
 def merged(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Neighbours that are alike as one run, as the API has racks."""
     found: list[dict[str, Any]] = []
     for run in runs:
-        if found and found[-1]["word"] == run["word"]:
+        if found and found[-1]["status"] == run["status"]:
             found[-1]["count"] += run["count"]
         else:
             found.append(dict(run))

@@ -17,7 +17,7 @@ TOLD = ("failed", "skipped", "out", "assigned")
 """Of a rollout's machines, in this order."""
 MOST_TOLD = 100
 EVENTS = 30
-FILTERS = ("word", "reason", "step", "rack", "image", "class", "text")
+FILTERS = ("status", "reason", "step", "rack", "image", "class", "text")
 
 
 def fleet() -> str:
@@ -43,8 +43,8 @@ def machine(name: str) -> str:
     api, path = _api(), f"/v1/machines/{quote(name, safe='')}"
     found, explained = api.get(path), api.get(f"{path}/explain")
     events = api.get(f"{path}/events", limit=EVENTS)
-    glance = next(iter(api.get("/v1/fleet/machines", name=name)["machines"]), None)
-    return render_template("machine.html", machine=found, explained=explained, events=events, glance=glance)
+    summary = next(iter(api.get("/v1/fleet/machines", name=name)["machines"]), None)
+    return render_template("machine.html", machine=found, explained=explained, events=events, summary=summary)
 
 
 def boot(boot: str) -> str:
@@ -64,7 +64,7 @@ def rollout(number: int) -> str:
     found = _api().get(f"/v1/rollouts/{number}")
     by_rack: dict[str, list[dict[str, Any]]] = {}
     for member in found["members"]:
-        run = {"word": MEMBERS.get(member["state"], "unknown"), "first": member["machine"], "count": 1}
+        run = {"status": MEMBERS.get(member["state"], "unknown"), "first": member["machine"], "count": 1}
         by_rack.setdefault(member["rack"], []).append(run)
     told = [{"rack": rack, "machines": len(runs), "runs": shapes.merged(runs)} for rack, runs in by_rack.items()]
     drawn = shapes.racks(told[:RACKS])
@@ -80,9 +80,21 @@ def discovered() -> str:
 
 
 def images() -> str:
-    """Channels, and what machines run."""
+    """Channels, what machines run, and what lies in the store."""
     api = _api()
-    return render_template("images.html", channels=api.get("/v1/channels")["channels"], fleet=api.get("/v1/fleet"))
+    channels, stored = api.get("/v1/channels")["channels"], api.get("/v1/images")["images"]
+    return render_template("images.html", channels=channels, fleet=api.get("/v1/fleet"), stored=stored)
+
+
+def image(digest: str) -> str:
+    """One image: what it is made of, and, beside another, what differs."""
+    api, path = _api(), f"/v1/images/{quote(digest, safe='')}"
+    found, packages = api.get(path), api.get(f"{path}/packages")["packages"]
+    others = [each for each in api.get("/v1/images")["images"] if each["image"] != found["image"]]
+    beside = request.args.get("with", "")
+    differs = api.get(f"{path}/diff", **{"with": beside}) if beside else None
+    told = {"packages": packages, "others": others, "beside": beside, "differs": differs}
+    return render_template("image.html", image=found, **told)
 
 
 def audit() -> str:
@@ -106,5 +118,6 @@ ROUTES: tuple[tuple[str, str, Callable[..., str]], ...] = (
     ("/page/rollouts/<int:number>", "rollout", rollout),
     ("/page/discovered", "discovered", discovered),
     ("/page/images", "images", images),
+    ("/page/images/<digest>", "image", image),
     ("/page/audit", "audit", audit),
 )

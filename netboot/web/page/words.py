@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from netboot.lifecycle.glance import Word
 from netboot.lifecycle.reasons import ConditionType
+from netboot.lifecycle.summary import MachineStatus
 
 
 class Said(NamedTuple):
@@ -16,23 +16,23 @@ class Said(NamedTuple):
     sign: str
 
 
-WORDS: Mapping[str, Said] = {
-    Word.LATE: Said("late", "▲"),
-    Word.ILL: Said("ill", "✖"),
-    Word.HELD: Said("held", "◆"),
-    Word.COMING: Said("on its way", "▶"),
-    Word.IN_SERVICE: Said("in service", "●"),
-    Word.OFF: Said("off", "○"),
-    Word.UNKNOWN: Said("unknown", "?"),
+STATUSES: Mapping[str, Said] = {
+    MachineStatus.LATE: Said("late", "▲"),
+    MachineStatus.ILL: Said("ill", "✖"),
+    MachineStatus.HELD: Said("held", "◆"),
+    MachineStatus.COMING: Said("on its way", "▶"),
+    MachineStatus.IN_SERVICE: Said("in service", "●"),
+    MachineStatus.OFF: Said("off", "○"),
+    MachineStatus.UNKNOWN: Said("unknown", "?"),
 }
 MEANING: Mapping[str, str] = {
-    Word.LATE: "past its deadline, or it boots again and again",
-    Word.ILL: "failed, lost, its Node not Ready, or a check failed",
-    Word.HELD: "kept from work by somebody",
-    Word.COMING: "boots, joins or waits for its gate, in time",
-    Word.IN_SERVICE: "works",
-    Word.OFF: "never booted, disabled or retired",
-    Word.UNKNOWN: "cannot be told right now",
+    MachineStatus.LATE: "past its deadline, or it boots again and again",
+    MachineStatus.ILL: "failed, lost, its Node not Ready, or a check failed",
+    MachineStatus.HELD: "kept from work by somebody",
+    MachineStatus.COMING: "boots, joins or waits for its gate, in time",
+    MachineStatus.IN_SERVICE: "works",
+    MachineStatus.OFF: "never booted, disabled or retired",
+    MachineStatus.UNKNOWN: "cannot be told right now",
 }
 OF_STATUS: Mapping[str, Said] = {
     "True": Said("True", "●"),
@@ -46,16 +46,16 @@ OF_CHECK: Mapping[str, Said] = {
     "unknown": Said("unknown", "?"),
 }
 MEMBERS: Mapping[str, str] = {
-    "done": Word.IN_SERVICE,
-    "out": Word.COMING,
-    "assigned": Word.HELD,
-    "waiting": Word.OFF,
-    "failed": Word.ILL,
-    "skipped": Word.UNKNOWN,
-    "kept": Word.OFF,
-    "left": Word.OFF,
+    "done": MachineStatus.IN_SERVICE,
+    "out": MachineStatus.COMING,
+    "assigned": MachineStatus.HELD,
+    "waiting": MachineStatus.OFF,
+    "failed": MachineStatus.ILL,
+    "skipped": MachineStatus.UNKNOWN,
+    "kept": MachineStatus.OFF,
+    "left": MachineStatus.OFF,
 }
-"""A rollout's states of machines, by the word whose colour and sign they have."""
+"""A rollout's states of machines, by the status whose colour and sign they have."""
 UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"))
 
 
@@ -115,7 +115,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "without_boot": without_boot,
 }
 GLOBALS: Mapping[str, Any] = {
-    "WORDS": WORDS,
+    "STATUSES": STATUSES,
     "TYPES": tuple(ConditionType),
     "MEANING": MEANING,
     "OF_STATUS": OF_STATUS,

@@ -1,10 +1,10 @@
-"""A machine in one word: of every reason of every condition, and which goes first."""
+"""A machine's status: of every reason of every condition, and which goes first."""
 
 import pytest
 
 from netboot.lifecycle.conditions import Judged, MachineCondition
-from netboot.lifecycle.glance import UNJUDGED, Word, glance
 from netboot.lifecycle.reasons import ConditionType, Reason
+from netboot.lifecycle.summary import UNJUDGED, MachineStatus, summary_of
 from netboot.web.fleet import natural
 
 T, R = ConditionType, Reason
@@ -18,7 +18,7 @@ def judged(reasons: dict[ConditionType, Reason]) -> Judged:
 
 
 @pytest.mark.parametrize(
-    ("reasons", "word", "condition"),
+    ("reasons", "status", "condition"),
     [
         (UP, "in-service", "InService"),
         (UP | {T.IN_SERVICE: R.NO_CLUSTER}, "in-service", "InService"),
@@ -42,16 +42,16 @@ def judged(reasons: dict[ConditionType, Reason]) -> Judged:
         (UP | {T.IN_SERVICE: R.NODE_NOT_SEEN}, "unknown", "InService"),
     ],
 )
-def test_in_one_word(reasons: dict[ConditionType, Reason], word: str, condition: str) -> None:
-    found = glance(judged(reasons))
-    assert (found.word, found.condition, found.message) == (word, condition, f"why {condition}")
+def test_the_status(reasons: dict[ConditionType, Reason], status: str, condition: str) -> None:
+    found = summary_of(judged(reasons))
+    assert (found.status, found.condition, found.message) == (status, condition, f"why {condition}")
     assert (found.since_ms, found.step, found.boot, found.image) == (5_000, "Ready", "b", "c" * 64)
     assert dict(found.reasons) == {str(kind): str(reason) for kind, reason in reasons.items()}
 
 
 def test_who_was_not_judged_is_unknown() -> None:
-    assert glance(judged({})) is UNJUDGED
-    assert UNJUDGED.word is Word.UNKNOWN
+    assert summary_of(judged({})) is UNJUDGED
+    assert UNJUDGED.status is MachineStatus.UNKNOWN
 
 
 def test_racks_are_sorted_as_people_count() -> None:

@@ -1,4 +1,4 @@
-"""How a machine is in one word, for whoever looks at thousands: made of its conditions alone. Pure."""
+"""How a machine is, for whoever looks at thousands: made of its conditions alone. Pure."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -10,7 +10,7 @@ from netboot.lifecycle.reasons import ConditionType, Reason
 _T, _R = ConditionType, Reason
 
 
-class Word(StrEnum):
+class MachineStatus(StrEnum):
     """In the order in which they want to be seen."""
 
     LATE = "late"
@@ -29,14 +29,14 @@ class Word(StrEnum):
     """It cannot be told: its Node is not seen, or it was not judged yet."""
 
 
-RANK: Mapping[Word, int] = {word: rank for rank, word in enumerate(Word)}
+RANK: Mapping[MachineStatus, int] = {status: rank for rank, status in enumerate(MachineStatus)}
 
 
-class Glance(NamedTuple):
-    """A machine in one word, and the condition that says so. `step`: the furthest of the boot that counts, `boot`: its
+class MachineSummary(NamedTuple):
+    """A machine's status, and the condition that says so. `step`: the furthest of the boot that counts, `boot`: its
     id, `image`: what it was served; empty: not known. `reasons`: of all conditions, by their types."""
 
-    word: Word
+    status: MachineStatus
     condition: str = ""
     reason: str = ""
     message: str = ""
@@ -47,10 +47,10 @@ class Glance(NamedTuple):
     reasons: tuple[tuple[str, str], ...] = ()
 
 
-class Glances(Protocol):
-    """What was found of all machines, a word each, for reading."""
+class Summaries(Protocol):
+    """What was found of all machines, for reading."""
 
-    def glances(self) -> Mapping[str, Glance]:
+    def summaries(self) -> Mapping[str, MachineSummary]:
         """Of every machine that was judged; made anew only of those of which something else was found since, and the
         same value where that is nothing.
 
@@ -60,13 +60,13 @@ class Glances(Protocol):
         ...
 
 
-UNJUDGED = Glance(Word.UNKNOWN, message="it was not judged yet")
+UNJUDGED = MachineSummary(MachineStatus.UNKNOWN, message="it was not judged yet")
 
-RULES: tuple[tuple[Word, Mapping[ConditionType, frozenset[Reason]]], ...] = (
-    (Word.OFF, {_T.IN_SERVICE: frozenset({_R.RETIRED}), _T.BOOTED: frozenset({_R.DISABLED, _R.RETIRED})}),
-    (Word.LATE, {kind: frozenset({_R.STUCK, _R.BOOT_LOOP}) for kind in (_T.BOOTED, _T.JOINED)}),
+RULES: tuple[tuple[MachineStatus, Mapping[ConditionType, frozenset[Reason]]], ...] = (
+    (MachineStatus.OFF, {_T.IN_SERVICE: frozenset({_R.RETIRED}), _T.BOOTED: frozenset({_R.DISABLED, _R.RETIRED})}),
+    (MachineStatus.LATE, {kind: frozenset({_R.STUCK, _R.BOOT_LOOP}) for kind in (_T.BOOTED, _T.JOINED)}),
     (
-        Word.ILL,
+        MachineStatus.ILL,
         {
             _T.BOOTED: frozenset({_R.FAILED, _R.LOST}),
             _T.JOINED: frozenset({_R.FAILED, _R.LOST}),
@@ -74,33 +74,33 @@ RULES: tuple[tuple[Word, Mapping[ConditionType, frozenset[Reason]]], ...] = (
             _T.IN_SERVICE: frozenset({_R.NODE_NOT_READY}),
         },
     ),
-    (Word.HELD, {_T.IN_SERVICE: frozenset({_R.HELD, _R.QUARANTINED, _R.DRAINING, _R.CORDONED})}),
+    (MachineStatus.HELD, {_T.IN_SERVICE: frozenset({_R.HELD, _R.QUARANTINED, _R.DRAINING, _R.CORDONED})}),
     (
-        Word.COMING,
+        MachineStatus.COMING,
         {
             _T.BOOTED: frozenset({_R.BOOTING}),
             _T.JOINED: frozenset({_R.JOINING}),
             _T.IN_SERVICE: frozenset({_R.HEALTH_GATED}),
         },
     ),
-    (Word.OFF, {_T.BOOTED: frozenset({_R.NEVER_BOOTED})}),
-    (Word.IN_SERVICE, {_T.IN_SERVICE: frozenset({_R.IN_SERVICE, _R.NO_CLUSTER})}),
+    (MachineStatus.OFF, {_T.BOOTED: frozenset({_R.NEVER_BOOTED})}),
+    (MachineStatus.IN_SERVICE, {_T.IN_SERVICE: frozenset({_R.IN_SERVICE, _R.NO_CLUSTER})}),
 )
 """The first that holds, in this order; within one the first condition."""
 
 
-def glance(judged: Judged) -> Glance:
+def summary_of(judged: Judged) -> MachineSummary:
     """How this machine is."""
     by_type = {each.type: each for each in judged.conditions}
-    for word, wanted in RULES:
+    for status, wanted in RULES:
         for kind, reasons in wanted.items():
             if (found := by_type.get(kind)) is not None and found.reason in reasons:
-                return _of(word, found, judged)
+                return _of(status, found, judged)
     told = by_type.get(_T.IN_SERVICE)
-    return _of(Word.UNKNOWN, told, judged) if told is not None else UNJUDGED
+    return _of(MachineStatus.UNKNOWN, told, judged) if told is not None else UNJUDGED
 
 
-def _of(word: Word, because: MachineCondition, judged: Judged) -> Glance:
+def _of(status: MachineStatus, because: MachineCondition, judged: Judged) -> MachineSummary:
     reasons = tuple((str(each.type), str(each.reason)) for each in judged.conditions)
     said = (str(because.type), str(because.reason), because.message, because.since_ms)
-    return Glance(word, *said, judged.step, judged.boot, judged.image, reasons)
+    return MachineSummary(status, *said, judged.step, judged.boot, judged.image, reasons)

@@ -1,0 +1,22 @@
+"""`netboot api`: the management API, for those who write programs against it."""
+
+import json
+
+import click
+
+
+@click.group("api")
+def group() -> None:
+    """The management API, for programs."""
+
+
+@group.command()
+def openapi() -> None:
+    """Print the document of the API (OpenAPI 3.1) of this version; a running service has its own at /v1/openapi.json.
+
+    \b
+      netboot api openapi > netboot.json
+    """
+    from netboot.web import openapi as document  # brings Flask
+
+    click.echo(json.dumps(document(), indent=2))

@@ -1,0 +1,73 @@
+"""What a view's signature says of it: which query and body it reads, and what it answers.
+
+A view takes the variables of its path, and where it reads them `query` and `body`, each a model; it returns a model.
+That one signature checks requests, makes answers and is described in the API's document (`netboot.web.openapi`). A view
+that returns a `Response` makes it by itself.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import wraps
+from types import UnionType
+from typing import Any, ClassVar, NamedTuple, Union, get_args, get_origin, get_type_hints
+
+from flask import Response
+from pydantic import BaseModel, ConfigDict
+
+from images.values.strict import Strict
+from netboot.web import inputs
+
+View = Callable[..., Any]
+
+
+class Shown(Strict):
+    """Base of what views answer, by its names on the wire."""
+
+    model_config = ConfigDict(serialize_by_alias=True)
+    http_status: ClassVar[int] = 200
+    http_kept: ClassVar[bool] = True
+    """False: holds a secret, and nobody on the way may keep it."""
+
+
+class Signature(NamedTuple):
+    """Of a view. `answers`: empty where it makes its `Response` by itself."""
+
+    query: type[Strict] | None
+    body: type[Strict] | None
+    answers: tuple[type[BaseModel], ...]
+
+
+def signature(view: View) -> Signature:
+    """What its annotations say."""
+    hints = get_type_hints(view)
+    said = hints.get("return")
+    answers = get_args(said) if get_origin(said) in (Union, UnionType) else (said,)
+    models = tuple(each for each in answers if isinstance(each, type) and issubclass(each, BaseModel))
+    return Signature(hints.get("query"), hints.get("body"), models)
+
+
+def bound(view: View) -> View:
+    """The view as Flask calls it."""
+    said = signature(view)
+    if not said.answers and said.query is None:
+        return view
+
+    @wraps(view)
+    def answer(**path: Any) -> Response:
+        read: dict[str, Any] = {}
+        if said.query is not None:
+            read["query"] = inputs.asked(said.query)
+        else:
+            inputs.only(())
+        if said.body is not None:
+            read["body"] = inputs.parsed(said.body)
+        found = view(**path, **read)
+        return found if isinstance(found, Response) else shown(found)
+
+    return answer
+
+
+def shown(model: BaseModel) -> Response:
+    """A model as an answer."""
+    headers: Mapping[str, str] = {} if getattr(model, "http_kept", True) else {"Cache-Control": "no-store"}
+    text = model.model_dump_json(by_alias=True) + "\n"
+    return Response(text, getattr(model, "http_status", 200), headers, mimetype="application/json")

@@ -1,0 +1,97 @@
+"""What `/v1/fleet[/machines]` read and answer."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from images.values.strict import Strict
+from netboot.lifecycle.summary import MachineStatus
+from netboot.status.controllers import RolloutStatus
+from netboot.web.binding import Shown
+from netboot.web.inputs import Whole
+
+SHOWN, MOST = 100, 1_000
+LONGEST_TEXT = 200
+
+
+class MachinesAsked(Strict):
+    """What machines have to fit, all of it. `text`: a part of name, rack, reason or message."""
+
+    name: str | None = None
+    status: MachineStatus | None = None
+    reason: str | None = None
+    step: str | None = None
+    rack: str | None = None
+    image: str | None = None
+    class_name: str | None = Field(None, alias="class")
+    text: Annotated[str, Field(max_length=LONGEST_TEXT)] | None = None
+    limit: Annotated[int, Whole(1, MOST)] = SHOWN
+    offset: Annotated[int, Whole(0, 10_000_000)] = 0
+
+
+class MachineEntry(Shown):
+    """A machine, and of the condition that says how it is `condition`, `reason`, `message`, `since_ms`; `step`, `boot`,
+    `image` of the boot that counts. Empty, or 0: not known."""
+
+    name: str
+    rack: str | None
+    class_name: str | None = Field(serialization_alias="class")
+    profile: str
+    status: MachineStatus
+    condition: str
+    reason: str
+    message: str
+    since_ms: int
+    step: str
+    boot: str
+    image: str
+
+
+class FleetMachines(Shown):
+    """A page of those that fit, from `offset` on; `of`: how many fit."""
+
+    at_ms: int
+    machines: tuple[MachineEntry, ...]
+    of: int
+    offset: int
+
+
+class ImageRun(Shown):
+    """How many run an image. `name`: null where it is not known here."""
+
+    image: str
+    name: str | None
+    machines: int
+
+
+class Run(Shown):
+    """So many in a row that are alike, and the first of them."""
+
+    status: MachineStatus
+    first: str
+    count: int
+
+
+class Rack(Shown):
+    """A rack, "" for none, with its machines in the order of the inventory, which is where they stand."""
+
+    rack: str
+    machines: int
+    runs: tuple[Run, ...]
+
+
+class Fleet(Shown):
+    """How many machines are how, have which reason of which condition, are at which phase. `first`: late and ill ones;
+    `rollouts`: those under way, null where that cannot be told; `problem`: why this may not be so any more, empty while
+    machines are looked at."""
+
+    at_ms: int
+    machines: int
+    statuses: dict[MachineStatus, int]
+    reasons: dict[str, dict[str, int]]
+    steps: dict[str, int]
+    images: tuple[ImageRun, ...]
+    racks: tuple[Rack, ...]
+    first: tuple[MachineEntry, ...]
+    rollouts: tuple[RolloutStatus, ...] | None
+    problem: str

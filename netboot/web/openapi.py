@@ -1,0 +1,218 @@
+"""The API's document, in OpenAPI 3.1, from its routes and what their views' signatures say: there is no other source.
+
+Errors are by rule: what any request may meet, what a path with a variable adds, what one with a body or an act adds.
+"""
+
+import inspect
+import re
+from collections.abc import Iterable, Mapping
+from importlib.metadata import version
+from typing import Any, NamedTuple, cast
+
+from pydantic import BaseModel
+from pydantic.json_schema import JsonSchemaMode, models_json_schema
+
+from netboot.web.binding import View, signature
+from netboot.web.errors import MEDIA_TYPE, Problem
+
+Schema = dict[str, Any]
+Models = dict[tuple[type[BaseModel], JsonSchemaMode], Schema]
+
+ANYWHERE = {
+    400: "What was sent cannot be read, or is not there to be asked for",
+    500: "A defect: the service's log has it",
+    502: "What is stored is damaged",
+    503: "It cannot be told right now: try again",
+}
+GUARDED = {401: "No token, or a wrong one", 403: "Not allowed"}
+NAMED = {404: "Unknown"}
+ACTS = {
+    403: "Not allowed",
+    404: "Unknown",
+    409: "Not allowed, as things are",
+    413: "Too large",
+    415: "Not of the kind of content that is read here",
+    422: "Not allowed, or with faults",
+}
+_REFERENCE = "#/components/schemas/"
+_VARIABLE = re.compile(r"<(?:(\w+):)?(\w+)>")
+
+
+class Raw(NamedTuple):
+    """A view that makes its answer by itself: of which kind it is, and with which statuses it comes. `kind`: of its
+    schema, where no model is; `other`: of which kind it is, too, for who asks for that; `headers`: that it reads."""
+
+    media_type: str
+    statuses: tuple[int, ...] = (200,)
+    model: type[BaseModel] | None = None
+    kind: str = "string"
+    other: tuple[str, ...] = ()
+    headers: tuple[str, ...] = ()
+
+
+class Route(NamedTuple):
+    """One thing to ask for. `raw`: of a view that makes its `Response`; `takes`: of a body that is no JSON, its kind;
+    `refuses`: statuses that the rules do not give it."""
+
+    method: str
+    path: str
+    view: View
+    guarded: bool = True
+    raw: Raw | None = None
+    takes: str | None = None
+    refuses: tuple[int, ...] = ()
+
+
+def document(routes: Iterable[Route]) -> Schema:
+    """All of it."""
+    routes = tuple(routes)
+    models, definitions = _models(routes)
+    paths: dict[str, Schema] = {}
+    for route in routes:
+        paths.setdefault(_VARIABLE.sub(r"{\2}", route.path), {})[route.method.lower()] = _operation(route, models)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "netboot",
+            "version": version("netboot"),
+            "summary": "The management API of netboot",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": "/"}],
+        "security": [{"token": []}],
+        "paths": paths,
+        "components": {
+            "schemas": definitions,
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+    }
+
+
+def _models(routes: tuple[Route, ...]) -> tuple[Models, Schema]:
+    """Model → its schema, a reference; and what is referred to."""
+    wanted: list[tuple[type[BaseModel], JsonSchemaMode]] = [(Problem, "serialization")]
+    for route in routes:
+        said = signature(route.view)
+        wanted += [(model, "serialization") for model in said.answers]
+        wanted += [(model, "validation") for model in (said.body,) if model is not None]
+        if route.raw is not None and route.raw.model is not None:
+            wanted.append((route.raw.model, "serialization"))
+    made, whole = models_json_schema(list(dict.fromkeys(wanted)), ref_template=_REFERENCE + "{model}")
+    schemas, definitions = cast("tuple[Models, Schema]", _renamed((made, whole.get("$defs", {}))))
+    for name, definition in definitions.items():
+        definition["title"] = name  # generators name classes by it
+        _close(definition)
+    return schemas, definitions
+
+
+def _renamed(part: Any) -> Any:
+    """Models of one name in two modules, by the last part of their modules': pydantic has all of it in there."""
+    if isinstance(part, tuple):
+        return tuple(map(_renamed, part))
+    if isinstance(part, dict):
+        return {_short(key): _short(each) if key == "$ref" else _renamed(each) for key, each in part.items()}
+    return list(map(_renamed, part)) if isinstance(part, list) else part
+
+
+def _short(name: Any) -> Any:
+    if not isinstance(name, str) or "__" not in name:
+        return name
+    *_, module, model = name.rpartition("/")[2].split("__")
+    prefix = _REFERENCE if name.startswith(_REFERENCE) else ""
+    return f"{prefix}{module.title().replace('_', '')}{model}"
+
+
+def _close(schema: Schema) -> None:
+    """What is not said there is not there, also where a model reads past what it does not know."""
+    if "properties" in schema:
+        schema.setdefault("additionalProperties", False)
+
+
+def _operation(route: Route, models: Models) -> Schema:
+    said = signature(route.view)
+    lines = inspect.cleandoc(route.view.__doc__ or "").split("\n\n", 1)[0]
+    operation: Schema = {
+        "operationId": _name(route),
+        "tags": [_room(route)],
+        "summary": " ".join(lines.split()),
+        "parameters": [*_variables(route), *_parameters(said.query), *_headers(route)],
+        "responses": _responses(route, models),
+    }
+    if not route.guarded:
+        operation["security"] = []
+    if said.body is not None:
+        operation["requestBody"] = _content("application/json", models[said.body, "validation"], required=True)
+    elif route.takes is not None:
+        operation["requestBody"] = _content(route.takes, {"type": "string"}, required=True)
+    return operation
+
+
+def _name(route: Route) -> str:
+    """Of the view and its module: unique, and a function's name in any language."""
+    return f"{_room(route)}_{route.view.__name__}"
+
+
+def _room(route: Route) -> str:
+    return route.view.__module__.rpartition(".")[2]
+
+
+def _variables(route: Route) -> Iterable[Schema]:
+    for kind, name in _VARIABLE.findall(route.path):
+        schema = {"type": "integer", "minimum": 0} if kind == "int" else {"type": "string", "minLength": 1}
+        yield {"name": name, "in": "path", "required": True, "schema": schema}
+
+
+def _parameters(query: type[BaseModel] | None) -> Iterable[Schema]:
+    if query is None:
+        return
+    whole = query.model_json_schema()
+    for name, schema in whole.get("properties", {}).items():
+        bare = _bare(schema, whole.get("$defs", {}))
+        yield {"name": name, "in": "query", "required": False, "schema": bare}
+
+
+def _headers(route: Route) -> Iterable[Schema]:
+    for name in route.raw.headers if route.raw is not None else ():
+        yield {"name": name, "in": "header", "required": False, "schema": {"type": "string"}}
+
+
+def _bare(schema: Schema, definitions: Schema) -> Schema:
+    """A parameter is there or it is not: none is null. What it is stands there, for it is short."""
+    given = [each for each in schema.pop("anyOf", ()) if each != {"type": "null"}]
+    schema = {**schema, **(given[0] if given else {})}
+    schema |= definitions.get(schema.pop("$ref", "").rpartition("/")[2], {})
+    if schema.get("default", "") is None:
+        del schema["default"]
+    return schema
+
+
+def _responses(route: Route, models: Models) -> Schema:
+    answers: dict[int, Schema] = {}
+    by_status: dict[int, list[Schema]] = {}
+    for model in signature(route.view).answers:
+        by_status.setdefault(getattr(model, "http_status", 200), []).append(models[model, "serialization"])
+    for status, schemas in by_status.items():
+        schema = schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
+        answers[status] = {"description": "Done", **_content("application/json", schema)}
+    if route.raw is not None:
+        made = route.raw.model
+        schema = models[made, "serialization"] if made is not None else {"type": route.raw.kind}
+        for status in route.raw.statuses:
+            content = {kind: {"schema": schema} for kind in (route.raw.media_type, *route.raw.other)}
+            answers[status] = {"description": "As it is", "content": content}
+    problem = _content(MEDIA_TYPE, models[Problem, "serialization"])
+    for status, words in _errors(route).items():
+        answers.setdefault(status, {"description": words, **problem})
+    return {str(status): answers[status] for status in sorted(answers)}
+
+
+def _errors(route: Route) -> Mapping[int, str]:
+    if not route.guarded:
+        return {500: ANYWHERE[500]}
+    acts = ACTS if route.method != "GET" else {}
+    more = {status: ACTS[status] for status in route.refuses}
+    return ANYWHERE | GUARDED | (NAMED if "<" in route.path else {}) | acts | more
+
+
+def _content(media_type: str, schema: Schema, **more: object) -> Schema:
+    return {**more, "content": {media_type: {"schema": schema}}}
