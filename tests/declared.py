@@ -9,7 +9,7 @@ from flask.testing import FlaskClient
 from werkzeug.exceptions import HTTPException
 from werkzeug.test import TestResponse
 
-from netboot.web import openapi
+from netboot.web import api_document
 from netboot.web.errors import MEDIA_TYPE
 
 
@@ -37,7 +37,7 @@ class DeclaredClient(FlaskClient):
         if method not in (rule.methods or set()) - {"HEAD", "OPTIONS"}:
             return None
         template = str(rule).replace("<int:", "{").replace("<", "{").replace(">", "}")
-        answers = openapi()["paths"][template][method.lower()]["responses"]
+        answers = api_document()["paths"][template][method.lower()]["responses"]
         status = str(answer.status_code)
         assert status in answers, f"{method} {template} does not say that it answers {status}: {answer.text}"
         kinds = answers[status]["content"]
@@ -49,4 +49,4 @@ class DeclaredClient(FlaskClient):
 @cache
 def validator(pointer: str) -> Any:
     """Of one place in the document."""
-    return jsonschema_rs.Draft202012Validator({"$ref": f"#{pointer}", **openapi()})
+    return jsonschema_rs.Draft202012Validator({"$ref": f"#{pointer}", **api_document()})

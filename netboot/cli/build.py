@@ -115,8 +115,7 @@ def build(
             result = _facts(built, digest) | {"steps": progress.steps, "seconds": round(time.monotonic() - start, 3)}
     _show(result | {"warnings": warnings}, output)
     if result.get("differences"):
-        more = _of_cache(result["from_cache"])
-        raise ImageError(f"the two builds differ: this recipe is not reproducible here{more}")
+        raise ImageError("the two builds differ: this recipe is not reproducible here" + _of_cache(result["from_cache"]))
 
 
 @click.command("lock")
@@ -213,9 +212,8 @@ def _check(
 
 
 def _of_cache(steps: int) -> str:
-    if not steps:
-        return ""
-    return f"; steps of the first that came from the cache: {steps}; with an empty --cache FOLDER both are from clean"
+    words = f"; steps of the first that came from the cache: {steps}; with an empty --cache FOLDER both are from clean"
+    return words if steps else ""
 
 
 def _facts(built: Built, digest: str) -> dict[str, Any]:

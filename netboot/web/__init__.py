@@ -49,7 +49,7 @@ OPEN = (
     Route("GET", "/healthz", readiness.healthy, guarded=False, raw=Raw("application/json", model=readiness.Healthy)),
     Route("GET", "/readyz", readiness.ready, guarded=False, raw=Raw("application/json", (200, 503), Readiness)),
     Route("GET", "/metrics", metrics.metrics, guarded=False, raw=Raw("text/plain")),
-    Route("GET", "/v1/login", logins.offered, guarded=False),
+    Route("GET", "/v1/login", logins.offered, guarded=False, refuses=(400,)),
 )
 """What anybody may ask."""
 
@@ -57,7 +57,7 @@ OPEN = (
 def described() -> Response:
     """This document."""
     inputs.only(())
-    return jsonify(openapi())
+    return jsonify(api_document())
 
 
 ROUTES: tuple[Route, ...] = (
@@ -134,7 +134,7 @@ ROUTES: tuple[Route, ...] = (
 
 
 @cache
-def openapi() -> Schema:
+def api_document() -> Schema:
     """The API's document (OpenAPI 3.1)."""
     return document(ROUTES)
 

@@ -1,13 +1,14 @@
 """How one logs in here, and as whom one is known."""
 
+from images.values.strict import Strict
 from netboot.lifecycle.roles import Role
 from netboot.web.binding import Shown
 from netboot.web.dependencies import dependencies
 from netboot.web.operators import operator
 
 
-class OidcOffered(Shown):
-    """By which issuer, and as which client, `netboot login` logs in: nothing of it is secret."""
+class OidcOffered(Strict):
+    """An issuer of OpenID Connect, and how `netboot login` asks it."""
 
     issuer: str
     client_id: str
@@ -16,12 +17,12 @@ class OidcOffered(Shown):
 
 
 class LoginOffered(Shown):
-    """`oidc` null: no issuer is configured."""
+    """`oidc`: null where no issuer is configured."""
 
     oidc: OidcOffered | None
 
 
-class Whoami(Shown):
+class Known(Shown):
     """Who asks. `issuer`: who vouches for them, null for this site; `token`: eight digits of its hash; `expires_ms`:
     null where nobody says."""
 
@@ -33,18 +34,19 @@ class Whoami(Shown):
 
 
 def offered() -> LoginOffered:
-    """How one logs in: what has to be known before anybody is."""
+    """What `netboot login` has to know before anybody is known: nothing of it is secret."""
     logins = dependencies().logins
     if logins is None:
         return LoginOffered(oidc=None)
     oidc = logins.people.oidc
-    said = OidcOffered(issuer=oidc.issuer, client_id=oidc.for_cli, scopes=oidc.scopes, audience=oidc.audience)
-    return LoginOffered(oidc=said)
+    return LoginOffered(
+        oidc=OidcOffered(issuer=oidc.issuer, client_id=oidc.for_cli, scopes=tuple(oidc.scopes), audience=oidc.audience)
+    )
 
 
-def whoami() -> Whoami:
+def whoami() -> Known:
     """Who asks, with which role, and until when."""
     who = operator()
-    return Whoami(
+    return Known(
         name=who.who, role=who.role, issuer=who.issuer or None, token=who.fingerprint, expires_ms=who.expires_ms
     )

@@ -6,7 +6,6 @@ Errors are by rule: what any request may meet, what a path with a variable adds,
 import inspect
 import re
 from collections.abc import Iterable, Mapping
-from importlib.metadata import version
 from typing import Any, NamedTuple, cast
 
 from pydantic import BaseModel
@@ -14,6 +13,7 @@ from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from netboot.web.binding import View, signature
 from netboot.web.errors import MEDIA_TYPE, Problem
+from netboot.web.metrics_info import build
 
 Schema = dict[str, Any]
 Models = dict[tuple[type[BaseModel], JsonSchemaMode], Schema]
@@ -74,7 +74,7 @@ def document(routes: Iterable[Route]) -> Schema:
         "openapi": "3.1.0",
         "info": {
             "title": "netboot",
-            "version": version("netboot"),
+            "version": build()[0] or "unknown",
             "summary": "The management API of netboot",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
@@ -207,10 +207,10 @@ def _responses(route: Route, models: Models) -> Schema:
 
 
 def _errors(route: Route) -> Mapping[int, str]:
+    more = {status: (ACTS | ANYWHERE)[status] for status in route.refuses}
     if not route.guarded:
-        return {500: ANYWHERE[500]}
+        return {500: ANYWHERE[500]} | more
     acts = ACTS if route.method != "GET" else {}
-    more = {status: ACTS[status] for status in route.refuses}
     return ANYWHERE | GUARDED | (NAMED if "<" in route.path else {}) | acts | more
 
 

@@ -17,11 +17,10 @@ from gunicorn.workers import base
 
 from netboot.process import Heartbeat, end_with
 from netboot.web.tls import Certificate
+from netboot.web.worker import STALL_SECONDS, Worker
 
 THREADS = 32
 """Four times as many as may watch: a watcher keeps one busy."""
-STALL_SECONDS = 5
-"""How long a client may keep a thread waiting for its next bytes, or for taking ours."""
 GRACE_SECONDS = 15
 KEPT_FILES = 64
 """Descriptors for what is not a connection: databases, documents, connections to clusters."""
@@ -129,7 +128,7 @@ class Server(BaseApplication):  # type: ignore[misc] # gunicorn brings no types
         for name, value in {
             "bind": f"fd://{self._listener.fileno()}",
             "workers": 1,
-            "worker_class": "gthread",
+            "worker_class": Worker,
             "threads": self._threads,
             "logger_class": Lines,
             "control_socket_disable": True,  # another way in that nobody needs

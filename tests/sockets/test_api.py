@@ -23,7 +23,7 @@ from netboot.status.nodes import NodesStatus
 from netboot.stores.journal_file import STANDING
 from netboot.web import ROUTES, readiness
 from netboot.web.binding import signature
-from netboot.web.openapi import Route
+from netboot.web.openapi import Route, document
 from tests.commands import Run
 from tests.records import boot_id, event, script, sighted
 from tests.sites import INVENTORY, TOKEN, add_image
@@ -707,6 +707,11 @@ def test_every_route_says_what_it_answers(api: Api) -> None:
         for method in (rule.methods or set()) - {"HEAD", "OPTIONS"}
     }
     assert served == {(route.method, route.path) for route in ROUTES}
+
+
+def test_a_netboot_that_does_not_know_its_version_has_a_document(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("netboot.web.openapi.build", lambda: ("", "", "3.11"))
+    assert document(ROUTES)["info"]["version"] == "unknown"
 
 
 def test_the_document_is_closed_and_every_reference_in_it_leads_somewhere(api: Api) -> None:

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from netboot.lifecycle.roles import Role
-from netboot.web import openapi
+from netboot.web import api_document
 from tests.browser.world import LATE, World
 from tests.sites import TOKEN
 from tests.sockets.api import given
@@ -31,7 +31,7 @@ SETTINGS = {
 def generated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder with the package `fleet_client`, which can be imported."""
     folder = tmp_path_factory.mktemp("generated")
-    (folder / "openapi.json").write_text(json.dumps(openapi()))
+    (folder / "openapi.json").write_text(json.dumps(api_document()))
     (folder / "settings.yaml").write_text(json.dumps(SETTINGS))
     arguments = ["--path", "openapi.json", "--config", "settings.yaml", "--meta", "none", "--fail-on-warning"]
     program = [sys.executable, "-m", "openapi_python_client", "generate", "--output-path", "fleet_client"]
@@ -56,7 +56,7 @@ class Generated:
         """Whatever it makes of the answer; `body`: what the model of that name is made from."""
         room = next(
             each["tags"][0]
-            for one in openapi()["paths"].values()
+            for one in api_document()["paths"].values()
             for each in one.values()
             if each["operationId"] == operation
         )

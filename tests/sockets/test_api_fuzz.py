@@ -14,7 +14,7 @@ from schemathesis.specs.openapi import checks
 from netboot.lifecycle.phases import Phase as Reached
 from netboot.lifecycle.roles import Role
 from netboot.lifecycle.state import Batch
-from netboot.web import openapi
+from netboot.web import api_document
 from netboot.web.dependencies import EXTENSION
 from tests.records import boot_id, event, script
 from tests.sites import add_image
@@ -36,7 +36,10 @@ CHECKS = [
     checks.negative_data_rejection,
 ]
 TEMPLATES = sorted(
-    (path, method) for path, operations in openapi()["paths"].items() for method in operations if path != "/metrics"
+    (path, method)
+    for path, operations in api_document()["paths"].items()
+    for method in operations
+    if path != "/metrics"
 )
 
 

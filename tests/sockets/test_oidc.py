@@ -140,8 +140,8 @@ def test_who_is_blocked_or_logs_out_gets_in_no_more(
     token, config = kept().token, ("--config", site.service.file)
     assert site.status(token)[0] == 200
     assert at_home("access", "block", "oidc:viewer", *config).out == "oidc:viewer is blocked\n"
-    status, problem = site.status(token)
-    assert (status, problem["code"], problem["detail"], problem["remedy"]) == (
+    status, refused = site.status(token)
+    assert (status, refused["code"], refused["detail"], refused["remedy"]) == (
         403,
         "no-role",
         "oidc:viewer is blocked here",

@@ -1,0 +1,163 @@
+"""Gunicorn's worker with threads, for clients of whom some send slowly or nothing: a thread is taken once a first byte
+has come, a request has an end, and where threads run short, who keeps one longest makes room."""
+
+import logging
+import selectors
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import Any
+
+from gunicorn.workers.gthread import TConn, ThreadWorker
+
+STALL_SECONDS = 5
+"""How long a client may keep us waiting for its next bytes, or for taking ours."""
+REQUEST_SECONDS = 15
+"""For a whole request, from its first byte and with TLS's handshake: longer, and the connection ends where we wait for
+more of it."""
+RATE = 128 * 1024
+"""Bytes of a request that earn it a second more: a list of EKs may have 64 MiB, over a slow line."""
+ROOM_SECONDS = 0.75
+"""So long a request may take in any case; where threads or connections run short, not longer."""
+LOOK_SECONDS = 0.1
+"""Between two looks while threads run short."""
+SAY_SECONDS = 60.0
+
+log = logging.getLogger(__name__)
+
+
+class Connection(TConn):  # type: ignore[misc] # gunicorn brings no types
+    """A client's. `since`: when it was made, or its request, or its end, began (monotonic); `received`: bytes since."""
+
+    def __init__(self, worker: "Worker", *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._worker = worker
+        self.begin()
+        self._closed = False
+
+    def begin(self) -> None:
+        """Another wait for this client, with a time of its own."""
+        self.since, self.received = time.monotonic(), 0
+
+    def init(self) -> None:
+        """TLS, and a parser whose every read can be ended by the worker."""
+        if self.initialized:
+            return
+        with self._worker.reading(self):
+            super().init()
+        unreader = self.parser.unreader
+        receive = unreader.chunk
+
+        def chunk(size_hint: int | None = None) -> bytes:
+            with self._worker.reading(self):
+                received: bytes = receive(size_hint)
+            self.received += len(received)
+            return received
+
+        unreader.chunk = chunk
+
+    def end(self) -> None:
+        """Whoever waits for this client reads its end. (`SSLSocket.shutdown` would have others go on in plain text.)"""
+        with suppress(OSError):  # it has ended by itself
+            socket.socket.shutdown(self.sock, socket.SHUT_RDWR)
+
+    def close(self, graceful: bool = False) -> None:
+        """Once: a thread does, and waits two seconds for the client if `graceful`; then gunicorn's loop would again."""
+        if not self._closed:
+            self._closed = True
+            try:
+                super().close(graceful)
+            except OSError:
+                super().close()
+
+
+class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn brings no types
+    """A connection that is answered is never ended here, whatever it takes: only one whose bytes are waited for."""
+
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        super().__init__(*arguments, **keywords)
+        self._lock = threading.Lock()
+        self._reading: set[Connection] = set()
+        """Those for whose next bytes a thread waits right now."""
+        self._ended: set[Connection] = set()
+        """By us; a thread is about to leave them."""
+        self._submitted = 0
+        """Connections that have a thread or wait for one."""
+        self._unsaid, self._said = 0, float("-inf")
+
+    def accept(self, listener: socket.socket) -> None:
+        """Take a connection; a thread takes it when its first byte comes."""
+        try:
+            client, address = listener.accept()
+        except (BlockingIOError, ConnectionAbortedError):
+            return
+        self.nr_conns += 1
+        connection = Connection(self, self.cfg, client, address, listener.getsockname())
+        connection.timeout = connection.since + STALL_SECONDS
+        self.pending_conns.append(connection)
+        readable = partial(self.on_pending_socket_readable, connection)
+        self.poller.register(client, selectors.EVENT_READ, readable)
+
+    def enqueue_req(self, conn: Connection) -> None:
+        """Bytes have come: a thread is wanted."""
+        with self._lock:
+            self._submitted += 1
+        super().enqueue_req(conn)
+
+    def handle(self, conn: Connection) -> Any:
+        """In a thread: a request, and the connection's end if it is the last."""
+        conn.begin()
+        try:
+            goes_on = super().handle(conn)
+            if not goes_on:  # in gunicorn's loop all others would wait for this client
+                conn.begin()
+                with self.reading(conn):
+                    conn.close(graceful=True)
+            return goes_on
+        finally:
+            with self._lock:
+                self._submitted -= 1
+                self._ended.discard(conn)
+
+    @contextmanager
+    def reading(self, connection: Connection) -> Iterator[None]:
+        """A thread waits for its client; the sockets of those that are in `_reading` are open."""
+        with self._lock:
+            self._reading.add(connection)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._reading.discard(connection)
+
+    def wait_for_and_dispatch_events(self, timeout: float) -> None:
+        """A turn of gunicorn's loop."""
+        super().wait_for_and_dispatch_events(min(timeout, LOOK_SECONDS) if self._short() > 0 else timeout)
+
+    def murder_pending(self) -> None:
+        """Each turn: end those that sent no byte in time, and those whose request is not whole in time."""
+        if self.nr_conns >= self.worker_connections or not self.alive:
+            for connection in self.pending_conns:
+                connection.timeout = min(connection.timeout, connection.since + ROOM_SECONDS)
+        super().murder_pending()
+        self._make_room()
+
+    def _short(self) -> int:
+        """Of threads, once those that were ended are left."""
+        return self._submitted - len(self._ended) - int(self.cfg.threads)
+
+    def _make_room(self) -> None:
+        now = time.monotonic()
+        with self._lock:  # nobody closes a socket that is read meanwhile
+            for connection in sorted(self._reading - self._ended, key=lambda each: each.since):
+                limit = ROOM_SECONDS if self._short() > 0 else REQUEST_SECONDS + connection.received / RATE
+                if now - connection.since >= limit:
+                    connection.end()
+                    self._ended.add(connection)
+                    self._unsaid += 1
+        if self._unsaid and now - self._said >= SAY_SECONDS:
+            log.info("%d connections were let go that kept a thread waiting for their request", self._unsaid)
+            self._unsaid, self._said = 0, now

@@ -1,0 +1,184 @@
+"""Clients that send slowly or nothing to the operators' listener, and come again at once: others are answered."""
+
+import json
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+
+import pytest
+import requests
+
+from images.store.store import Store
+from netboot.cli.authority import new_authority
+from netboot.config import load_config
+from tests.processes import environment
+from tests.sites import TOKEN, add_image, make_site
+from tests.sockets.service import Service, serving
+from tests.sockets.test_management_tls import certify
+
+ALICE = {"Authorization": f"Bearer {TOKEN}"}
+NOTHING = b""
+HELLO = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"
+HEAD = b"GET /readyz HTTP/1.1\r\nHost: a\r\nX-Slow: "
+ANSWERED = b"GET /none HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+FORM = b"POST /page/login HTTP/1.1\r\nHost: a\r\nOrigin: http://a\r\n"
+FORM += b"Content-Type: application/x-www-form-urlencoded\r\n"
+BODY = FORM + b"Content-Length: 9000\r\n\r\ntoken="
+CHUNKS = FORM + b"Transfer-Encoding: chunked\r\n\r\n1000\r\ntoken="
+OTHERS_SECONDS = 15
+"""They are answered within two or three; without the rule never."""
+
+
+@pytest.fixture(scope="module", params=["plain", "tls"])
+def service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    root = tmp_path_factory.mktemp("site")
+    config = make_site(root, workers=1)
+    Store(config.store).set_channel("stable", add_image(config))
+    file = root / "netboot.yaml"
+    with pytest.MonkeyPatch.context() as patched:
+        if request.param == "tls":
+            file.write_text(file.read_text() + "  tls: {authority: tls/ca.crt}\n")
+            (root / "tls").mkdir()
+            for name, pem in zip(("ca.crt", "ca.key"), new_authority("test"), strict=True):
+                (root / "tls" / name).write_bytes(pem)
+            certify(root, ["127.0.0.1"])
+            patched.setenv("REQUESTS_CA_BUNDLE", str(root / "tls" / "ca.crt"))
+        with serving(load_config(file), file) as service:
+            yield service
+
+
+def raw(service: Service) -> socket.socket:
+    return socket.create_connection(service.config.management.listen, OTHERS_SECONDS)
+
+
+def connected(service: Service) -> socket.socket:
+    made = raw(service)
+    if service.management.startswith("http:"):
+        return made
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context.wrap_socket(made)
+
+
+class Crowd:
+    """Clients, each of which sends its text and then a byte each half second, and comes again once it is let go."""
+
+    def __init__(self, service: Service, texts: list[bytes]) -> None:
+        self._service, self._gone, self._there = service, threading.Event(), threading.Semaphore(0)
+        self._threads = [threading.Thread(target=self._come_again, args=(text,)) for text in texts]
+
+    def __enter__(self) -> None:
+        for thread in self._threads:
+            thread.start()
+        for _ in range(32):
+            assert self._there.acquire(timeout=OTHERS_SECONDS)
+
+    def __exit__(self, *_: object) -> None:
+        self._gone.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _come_again(self, text: bytes) -> None:
+        while not self._gone.is_set():
+            with suppress(OSError), (raw if text == HELLO else connected)(self._service) as made:
+                made.sendall(text)
+                self._there.release()
+                while not self._gone.wait(0.5):
+                    made.sendall(b"a" if text else b"")
+
+
+def others_are_answered(service: Service) -> None:
+    def answered(path: str) -> bool:
+        return requests.get(f"{service.management}{path}", headers=ALICE, timeout=OTHERS_SECONDS).ok
+
+    with ThreadPoolExecutor(2) as threads:
+        assert all(threads.map(answered, ["/readyz", "/v1/channels"]))
+
+
+@pytest.mark.parametrize("service", ["plain"], indirect=True)
+@pytest.mark.parametrize("text", [HEAD, BODY, CHUNKS, ANSWERED], ids=["head", "body", "chunks", "end"])
+def test_forty_slow_clients_make_room(service: Service, text: bytes) -> None:
+    with Crowd(service, [text] * 40):
+        others_are_answered(service)
+    assert "Traceback" not in service.log
+
+
+@pytest.mark.parametrize("service", ["tls"], indirect=True)
+def test_handshakes_that_stall_make_room(service: Service) -> None:
+    with Crowd(service, [HELLO] * 150):  # each ends by itself after five seconds: there were 20 s of them
+        others_are_answered(service)
+    assert "Traceback" not in service.log
+
+
+def test_a_watch_goes_on_while_a_hundred_make_room(service: Service) -> None:
+    url = f"{service.management}/v1/boots/watch"
+    crowd = Crowd(service, [NOTHING, HEAD, BODY, CHUNKS, HELLO] * 20)
+    with requests.get(url, headers=ALICE, timeout=60, stream=True) as watch, crowd:
+        others_are_answered(service)
+        boot = service.boot("52:54:00:00:00:01")
+        events = (json.loads(line).get("event", {}) for line in watch.iter_lines() if line)
+        assert boot in (event.get("boot") for event in events)
+
+
+def test_a_slow_request_is_answered_while_there_are_threads(service: Service) -> None:
+    body = b'{"reason": "a test", "seconds": 60, "dry_run": true}'
+    head = f"POST /v1/freeze HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {TOKEN}\r\n".encode()
+    head += b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
+    with connected(service) as made:
+        for piece in (head[:30], head[30:] + body[:9]):
+            made.sendall(piece)
+            made.settimeout(0.8)
+            with pytest.raises(TimeoutError):
+                made.recv(1)
+        made.settimeout(OTHERS_SECONDS)
+        made.sendall(body[9:])
+        assert made.recv(65536).startswith(b"HTTP/1.1 200 ")
+
+
+SERVER = """
+import socket
+from flask import Flask, request
+import netboot.web.worker
+from netboot.web.server import Server
+netboot.web.worker.REQUEST_SECONDS = 1
+
+def make(stopping):
+    app = Flask("test")
+    app.add_url_rule("/", "read", lambda: str(len(request.get_data())), methods=["POST"])
+    return app
+
+listener = socket.create_server(("127.0.0.1", 0))
+port = listener.getsockname()[1]
+Server(listener, make, lambda: print(port, flush=True), (lambda: None, lambda: None)).run()
+"""
+
+
+@pytest.mark.parametrize("text", [HEAD, b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9000\r\n\r\n"])
+def test_a_request_has_an_end(text: bytes) -> None:
+    command = [sys.executable, "-c", SERVER]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment(), text=True) as server:
+        try:
+            assert server.stdout is not None
+            port = int(server.stdout.readline())
+            with socket.create_connection(("127.0.0.1", port), OTHERS_SECONDS) as made:
+                made.sendall(text)
+                made.settimeout(0.2)
+                assert any(ended(made) for _ in range(50))
+        finally:
+            server.terminate()
+            server.wait(60)
+
+
+def ended(made: socket.socket) -> bool:
+    try:
+        made.sendall(b"a")
+        return made.recv(1) == b""
+    except TimeoutError:
+        return False
+    except OSError:
+        return True
