@@ -59,7 +59,8 @@ def peek(token: str, ours: str) -> Said | None:
         return None
     algorithm, key_id, kind = header.get("alg"), header.get("kid", ""), header.get("typ", "JWT")
     if algorithm not in ALGORITHMS:
-        raise BadTokenError(f"the token is signed by {str(algorithm)[:16]}: only {', '.join(ALGORITHMS)} are taken")
+        named = "".join(c if c.isprintable() else "?" for c in str(algorithm)[:16])
+        raise BadTokenError(f"the token is signed by {named}: only {', '.join(ALGORITHMS)} are taken")
     if not isinstance(kind, str) or kind.lower() not in _TYPES or not isinstance(key_id, str):
         raise BadTokenError("the token is of a kind that is not taken here")
     return Said(str(algorithm), key_id)

@@ -24,7 +24,7 @@ ANYWHERE = {
     502: "What is stored is damaged",
     503: "It cannot be told right now: try again",
 }
-GUARDED = {401: "No token, or a wrong one"}
+GUARDED = {401: "No token, or a wrong one", 403: "Not allowed"}
 NAMED = {404: "Unknown"}
 ACTS = {
     403: "Not allowed",
