@@ -115,7 +115,7 @@ def build(
             result = _facts(built, digest) | {"steps": progress.steps, "seconds": round(time.monotonic() - start, 3)}
     _show(result | {"warnings": warnings}, output)
     if result.get("differences"):
-        raise ImageError("the two builds differ: this recipe is not reproducible here" + _of_cache(result["from_cache"]))
+        raise ImageError(f"the two builds differ: this recipe is not reproducible here{_of_cache(result)}")
 
 
 @click.command("lock")
@@ -211,9 +211,9 @@ def _check(
     return facts | {"steps": progress.steps, "reproducible": not unlike, "differences": unlike}
 
 
-def _of_cache(steps: int) -> str:
-    words = f"; steps of the first that came from the cache: {steps}; with an empty --cache FOLDER both are from clean"
-    return words if steps else ""
+def _of_cache(result: dict[str, Any]) -> str:
+    words = "; steps of the first that came from the cache: {}; with an empty --cache FOLDER both are from clean"
+    return words.format(result["from_cache"]) if result["from_cache"] else ""
 
 
 def _facts(built: Built, digest: str) -> dict[str, Any]:

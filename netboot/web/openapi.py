@@ -168,7 +168,7 @@ def _parameters(query: type[BaseModel] | None) -> Iterable[Schema]:
     whole = query.model_json_schema()
     for name, schema in whole.get("properties", {}).items():
         bare = _bare(schema, whole.get("$defs", {}))
-        yield {"name": name, "in": "query", "required": False, "schema": bare}
+        yield {"name": name, "in": "query", "required": name in whole.get("required", ()), "schema": bare}
 
 
 def _headers(route: Route) -> Iterable[Schema]:

@@ -722,5 +722,12 @@ def test_the_document_is_closed_and_every_reference_in_it_leads_somewhere(api: A
     referred = set(re.findall(r'"#/components/schemas/(\w+)"', json.dumps(document)))
     assert '"#/$defs' not in json.dumps(document)
     assert referred == set(schemas)
+    [required] = [
+        (path, each["name"])
+        for path, one in document["paths"].items()
+        for each in one.get("get", {}).get("parameters", ())
+        if each["in"] == "query" and each["required"]
+    ]
+    assert required == ("/v1/images/{digest}/diff", "with")
     operations = [one["operationId"] for path in document["paths"].values() for one in path.values()]
     assert len(set(operations)) == len(operations)
