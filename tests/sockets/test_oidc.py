@@ -328,6 +328,8 @@ def test_a_viewer_of_the_issuer_who_tries_every_act_is_refused_each(api: Api) ->
             f"{method} {path} needs the role {web.roles.needed(method, path)}, and oidc:viewer has the role viewer",
         )
     assert api.get("/v1/whoami", token).json["name"] == "oidc:viewer"
+    assert api.get("/v1/whoami", bearer(api, "stranger")).status_code == 403
+    assert "403" in api.get("/v1/openapi.json").json["paths"]["/v1/whoami"]["get"]["responses"]
     assert api.get("/v1/whoami").json == {
         "name": "token 9d913f87",
         "role": "admin",

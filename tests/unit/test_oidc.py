@@ -11,7 +11,7 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from netboot.config_access import Oidc
@@ -203,6 +203,7 @@ JSON = st.recursive(
 PARTS = st.fixed_dictionaries({}, optional=dict.fromkeys(("exp", "nbf", "iat", "aud", "azp", "sub", "groups"), JSON))
 
 
+@example({}, {"alg": "\x1b[31m"})
 @given(PARTS, st.fixed_dictionaries({}, optional=dict.fromkeys(("alg", "kid", "typ", "crit", "b64"), JSON)))
 def test_whatever_a_token_says_it_is_somebody_or_refused_in_words(
     claims: dict[str, object], header: dict[str, object]
