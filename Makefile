@@ -11,7 +11,7 @@ SECONDS ?= 60
 # Two workers, what belongs together on one of them: docs/decisions/019.
 PYTEST := -m pytest -n 2 -p tests.plugins.workers -p tests.plugins.budgets
 
-.PHONY: help setup demo test check lint unit fuzz mutants cluster bench clean
+.PHONY: help setup demo test check lint unit client fuzz mutants cluster bench clean
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
 
@@ -36,6 +36,9 @@ lint: setup ## ruff, import contracts, mypy, dead code, shellcheck
 
 unit: setup
 	@$(PY) $(PYTEST) tests/unit tests/contract -q
+
+client: setup ## the made part of the Python client, from the API's document (docs/python-client.md)
+	@$(PY) -m tests.client_source
 
 fuzz: setup ## every parser of what strangers send, guided by coverage (SECONDS=60 of each, two at once); certificate requests also against Go's reading
 	@$(PY) -m tests.fuzz --seconds $(SECONDS) --keep

@@ -141,9 +141,9 @@ def _watch_over(bench: _Bench, number: int, lost: Lost, done: Callable[[Any], bo
     while time.monotonic() < began + _LONGEST:
         bench.machines.look(lost)
         if time.monotonic() > asked + _ASK_SECONDS:
-            found: dict[str, Any] = bench.client.get(f"/v1/rollouts/{number}")
+            found = bench.client.rollouts.shown(number)
             if done(found):
-                return found
+                return dict(found)
             asked = time.monotonic()
         time.sleep(0.2)
     raise BenchError(f"rollout {number} goes on after {_LONGEST:.0f} s")
@@ -151,7 +151,7 @@ def _watch_over(bench: _Bench, number: int, lost: Lost, done: Callable[[Any], bo
 
 def _restore(bench: _Bench, number: int) -> None:
     """A rollout that is paused is undone, and somebody resets the machines that were lost: all are in service again."""
-    if bench.client.get(f"/v1/rollouts/{number}")["state"] == "paused":
+    if bench.client.rollouts.shown(number)["state"] == "paused":
         _netboot(bench, "rollout", "undo", CHANNEL)
     with watched(bench.fleet.world.cluster) as found:
         bench.machines.switch_on()

@@ -1,7 +1,8 @@
 """`netboot machine hold|unhold|quarantine|readmit|accept|unaccept|holds`: what operators want of machines. Asks the
 running service."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -10,12 +11,15 @@ from netboot.cli.ordering import machine_act, may_say_why_option, standing
 from netboot.cli.output import show
 from netboot.cli.times import ago, ending_option, moment, until_option
 
+if TYPE_CHECKING:
+    from netboot.client.shapes import IntentActed
+
 _WORDS = {"Held": "held", "Quarantined": "in quarantine", "Accepted": "accepted"}
 _PAIRS = (("hold", "unhold"), ("quarantine", "readmit"), ("accept", "unaccept"))
 _OF = {act: word for acts, word in zip(_PAIRS, _WORDS.values(), strict=True) for act in acts}
 
 
-def _words(answer: dict[str, Any]) -> str:
+def _words(answer: "IntentActed") -> str:
     machine, act, did, concerned = answer["machine"], answer["act"], answer["did"], answer["concerned"]
     word = _OF[act]
     so = "would be" if answer["dry_run"] else "is"
@@ -36,7 +40,7 @@ def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
-@machine_act(_words, until_option)
+@machine_act(lambda client: client.intents.hold, _words, until_option)
 def hold() -> None:
     """Hold MACHINE: within seconds its node takes no new work, whatever it boots and however often.
 
@@ -49,7 +53,7 @@ def hold() -> None:
     """
 
 
-@machine_act(_words, why=may_say_why_option)
+@machine_act(lambda client: client.intents.unhold, _words, why=may_say_why_option)
 def unhold() -> None:
     """Hold MACHINE no more, whoever held it.
 
@@ -58,7 +62,7 @@ def unhold() -> None:
     """
 
 
-@machine_act(_words, until_option)
+@machine_act(lambda client: client.intents.quarantine, _words, until_option)
 def quarantine() -> None:
     """Put MACHINE in quarantine: it boots, and from its next boot on joins nothing.
 
@@ -69,7 +73,7 @@ def quarantine() -> None:
     """
 
 
-@machine_act(_words)
+@machine_act(lambda client: client.intents.readmit, _words)
 def readmit() -> None:
     """Let MACHINE out of quarantine, whoever put it there: it may join again.
 
@@ -78,7 +82,7 @@ def readmit() -> None:
     """
 
 
-@machine_act(_words, ending_option)
+@machine_act(lambda client: client.intents.accept, _words, ending_option)
 def accept() -> None:
     """Accept MACHINE as it is, until then: its gate opens in spite of its checks, with each boot that proves itself.
 
@@ -89,7 +93,7 @@ def accept() -> None:
     """
 
 
-@machine_act(_words, why=may_say_why_option)
+@machine_act(lambda client: client.intents.unaccept, _words, why=may_say_why_option)
 def unaccept() -> None:
     """Accept MACHINE no more, whoever accepted it: its gate is as its node says.
 
@@ -106,7 +110,7 @@ def holds(connection: Connection, output: str) -> None:
     \b
       netboot machine holds --output json
     """
-    listed = connection.open().get("/v1/intents")
+    listed = connection.open().intents.listed()
     rows = [
         (
             each["machine"],
@@ -125,7 +129,7 @@ def holds(connection: Connection, output: str) -> None:
 COMMANDS = (hold, unhold, quarantine, readmit, accept, unaccept, holds)
 
 
-def facts(machine: dict[str, Any]) -> list[tuple[str, str]]:
+def facts(machine: Mapping[str, Any]) -> list[tuple[str, str]]:
     """What `machine show` says of it; nothing where nothing is wanted."""
     if machine["intents"] is None:
         return [("held", "it cannot be told whether it is held or in quarantine: see `netboot doctor`")]

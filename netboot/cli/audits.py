@@ -1,6 +1,7 @@
 """`netboot audit`: who did what. Asks the running service."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -23,7 +24,7 @@ def command(machine: str | None, limit: int, connection: Connection, output: str
       netboot audit --machine gpu-001
       netboot audit --output json | jq '.audit[] | select(.result == "not-allowed")'
     """
-    listed = connection.open().get("/v1/audit", machine=machine, limit=limit)
+    listed = connection.open().audits.listed(machine=machine, limit=limit)
     rows = [
         (
             moment(each["at_ms"]),
@@ -41,7 +42,7 @@ def command(machine: str | None, limit: int, connection: Connection, output: str
     show(output, listed, columns, rows, "nobody did anything yet")
 
 
-def _told(value: dict[str, Any] | None) -> str:
+def _told(value: Mapping[str, Any] | None) -> str:
     """Small values in words, of larger ones the beginning; `--output json` has all."""
     if value is None:
         return ""

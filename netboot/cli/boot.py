@@ -3,16 +3,20 @@
 import json
 import shutil
 import sys
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from netboot.cli import proof
-from netboot.cli.client import Connection, api_command, segment
+from netboot.cli.client import Connection, api_command
 from netboot.cli.health import overall
 from netboot.cli.output import show
 from netboot.cli.times import clock, moment, seconds, state
 from netboot.cli.waterfall import BLOCKS, PLAIN, Marks, waterfall
+
+if TYPE_CHECKING:
+    from netboot.client.shapes import BootShown, CrashShown
 
 
 @click.group()
@@ -30,7 +34,7 @@ def list_(machine: str | None, limit: int, connection: Connection, output: str) 
     \b
       netboot boot list --machine gpu-001
     """
-    listed = connection.open().get("/v1/boots", machine=machine, limit=limit)
+    listed = connection.open().boots.listed(machine=machine, limit=limit)
     rows = [
         (
             trace["boot"],
@@ -39,7 +43,7 @@ def list_(machine: str | None, limit: int, connection: Connection, output: str) 
             state(trace),
             trace["standing"],
             seconds(trace["last_ms"] - trace["started_ms"]),
-            (trace["script"] or {}).get("image", "")[:12],
+            trace["script"]["image"][:12] if trace["script"] else "",
             trace["reason"] or ("it found a crash: `netboot boot show`" if trace["found_crashes"] else ""),
         )
         for trace in listed["boots"]
@@ -68,9 +72,9 @@ def show_(boot: str, drawn: bool, connection: Connection, output: str) -> None:
       netboot boot show 0195d3c2-8f11-8a3b-9c4d-5e6f7a8b9c0d
       netboot boot show 0195d3c2-8f11-8a3b-9c4d-5e6f7a8b9c0d --waterfall
     """
-    trace = connection.open().get(f"/v1/boots/{segment(boot)}")
+    trace = connection.open().boots.shown(boot)
     if output == "table":
-        script = trace["script"] or {}
+        script = trace["script"]
         click.echo(f"machine {trace['machine']}   boot {trace['boot']}   {trace['state']}")
         if script:
             click.echo(f"image {script['image'][:12]} of channel {script['channel']}, profile {script['profile']}")
@@ -103,7 +107,7 @@ def _terminal() -> tuple[int, Marks]:
     return shutil.get_terminal_size().columns, BLOCKS if blocks else PLAIN
 
 
-def _headline(crash: dict[str, Any], shown: str) -> str:
+def _headline(crash: "CrashShown", shown: str) -> str:
     """Whose kernel crashed and when, from where it is looked at, and from which address that was reported."""
     when, said = f"crashed at {moment(crash['crashed_ms'])} by its clock", f"its log, as {crash['peer']} reported:"
     if crash["boot"] == shown:
@@ -112,14 +116,15 @@ def _headline(crash: dict[str, Any], shown: str) -> str:
     return f"{whose} {when}; this boot found the end of {said}"
 
 
-def _text(crash: dict[str, Any]) -> str:
+def _text(crash: "CrashShown") -> str:
     text: str | None = crash["text"]
     return "it cannot be read (any more): the service's log says why" if text is None else text
 
 
-def _phases(trace: dict[str, Any]) -> list[tuple[object, ...]]:
+def _phases(trace: "BootShown") -> list[tuple[object, ...]]:
     """Phases and failures by time; `seconds` since the script, or since the first that was heard."""
-    failed = [{**failure, "phase": "Failed", "source": "reported"} for failure in trace["failures"]]
+    facts: list[Mapping[str, Any]] = [*trace["reached"]]
+    facts += [{**failure, "phase": "Failed", "source": "reported"} for failure in trace["failures"]]
     script = next((fact["at_ms"] for fact in trace["reached"] if fact["phase"] == "ScriptServed"), trace["started_ms"])
     return [
         (
@@ -130,7 +135,7 @@ def _phases(trace: dict[str, Any]) -> list[tuple[object, ...]]:
             seconds(fact["uptime_ms"]),
             fact["detail"],
         )
-        for fact in sorted([*trace["reached"], *failed], key=lambda fact: fact["at_ms"])
+        for fact in sorted(facts, key=lambda fact: fact["at_ms"])
     ]
 
 
@@ -151,21 +156,19 @@ def watch(
     \b
       netboot boot watch
     """
-    client = connection.open()
-    for line in client.lines("/v1/boots/watch", machine=machine, since=since):
+    for line in connection.open().watch.watched(machine=machine, since=since):
         entry = line.get("event")
         if entry is None:
             continue
         click.echo(json.dumps(entry, sort_keys=True) if output == "json" else _line(entry))
         if entry["phase"] == until:
             return
-    raise click.ClickException("the service ended the stream; it is stopping, or was restarted")
 
 
 group.add_command(proof.command)
 
 
-def _line(entry: dict[str, Any]) -> str:
+def _line(entry: Mapping[str, Any]) -> str:
     uptime = f" up {seconds(entry['uptime_ms'])} s" if entry["uptime_ms"] is not None else ""
     what = f"{entry['machine']:<16} {entry['phase']:<14} {entry['source']:<8}"
     return f"{clock(entry['at_ms'])}  {what} {entry['boot']}{uptime}  {entry['detail']}".rstrip()

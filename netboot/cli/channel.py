@@ -1,14 +1,20 @@
 """`netboot channel`: which image machines boot. Asks the running service."""
 
 import json
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from netboot.cli import fit
-from netboot.cli.client import CANNOT_TELL, NOT_ALLOWED, ApiError, Connection, api_command, segment
+from netboot.cli.client import CANNOT_TELL, NOT_ALLOWED, ApiError, Connection, api_command
 from netboot.cli.ordering import dry_run_option, may_say_why_option
 from netboot.cli.output import show
+
+if TYPE_CHECKING:
+    from netboot.client.shapes import ChannelState, Move, Moved
+
+    _Channels = Sequence[ChannelState | Moved]
 
 _SAID = {"refuse": ("does not fit", "red"), "warn": ("warning", "yellow")}
 
@@ -26,7 +32,7 @@ def list_(connection: Connection, output: str) -> None:
     \b
       netboot channel list
     """
-    listed = connection.open().get("/v1/channels")
+    listed = connection.open().channels.listed()
     _show(output, listed, listed["channels"])
 
 
@@ -39,7 +45,7 @@ def show_(channel: str, connection: Connection, output: str) -> None:
     \b
       netboot channel show stable
     """
-    state = connection.open().get(f"/v1/channels/{segment(channel)}")
+    state = connection.open().channels.shown(channel)
     _show(output, state, [state])
 
 
@@ -73,8 +79,8 @@ def set_(
     client = connection.open()
     judged = preflight(connection, channel, image, output, force=force)
     said = [misfit._asdict() for misfit in judged.misfits]
-    body = {"image": image, "force": force, "reason": reason, "dry_run": dry_run}
-    state = client.put(f"/v1/channels/{segment(channel)}", body)
+    body: Move = {"image": image, "force": force, "reason": reason, "dry_run": dry_run}
+    state = client.channels.moved(channel, body)
     if judged.image != state["image"]:
         why = judged.why or f"the service's {image} is another image than the one in the store here"
         click.echo(f"not judged whether the machines of {channel} can boot it: {why}", err=True)
@@ -110,11 +116,12 @@ def preflight(connection: Connection, channel: str, image: str, output: str, *, 
     return judged
 
 
-def _would_be(state: dict[str, Any]) -> str:
-    return f"channel {state['name']} would be image {state['image_name']} {state['image'][:12]}; nothing was changed"
+def _would_be(state: "Moved") -> str:
+    image = f"{state['image_name']} {(state['image'] or '')[:12]}"
+    return f"channel {state['name']} would be image {image}; nothing was changed"
 
 
-def _show(output: str, value: Any, channels: list[dict[str, Any]], empty: str = "no channel is declared") -> None:
+def _show(output: str, value: Any, channels: "_Channels", empty: str = "no channel is declared") -> None:
     rows = [
         (
             channel["name"],
@@ -135,7 +142,7 @@ def _show(output: str, value: Any, channels: list[dict[str, Any]], empty: str = 
     )
 
 
-def _state(channel: dict[str, Any]) -> str:
+def _state(channel: "ChannelState | Moved") -> str:
     if channel["unusable"]:
         return f"cannot be used: {channel['unusable']}"
     if channel["image"] is None:

@@ -1,118 +1,37 @@
-"""The management API, as commands use it: where it is, whose token is sent, and what its failures mean."""
+"""The management API, as commands use it: which service the options mean, and what its failures come to."""
 
 import functools
-import json
 import os
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
-from netboot.cli import contexts
-from netboot.cli.contexts import Context
-from netboot.cli.outcomes import (
-    CANNOT_TELL,
-    NOT_ALLOWED,
-    UNKNOWN,
-    ApiError,
-    option_of,
-    read_token,
-    segment,
-    with_exit_codes,
-)
+from netboot.cli.outcomes import CANNOT_TELL, NOT_ALLOWED, UNKNOWN, ApiError, shown, with_exit_codes
 from netboot.cli.output import output_option
 from netboot.cli.paths import config_option, config_path, find_config
-from netboot.cli.transport import CONNECT_SECONDS, READ_SECONDS, address, session, why_not
+from netboot.client import Client, ClientError, Service, TokenFile
+from netboot.client.service import find
 
-__all__ = ["CANNOT_TELL", "NOT_ALLOWED", "UNKNOWN", "ApiError", "Client", "Connection", "api_command", "segment"]
+__all__ = ["CANNOT_TELL", "NOT_ALLOWED", "UNKNOWN", "ApiError", "Client", "Connection", "api_command"]
 __all__ += ["connection_options", "with_exit_codes"]
 
 
 @dataclass(frozen=True, slots=True)
-class Client:
-    """One service. The token shows nowhere."""
+class _Site:
+    """The site whose configuration is at hand."""
 
-    server: str
-    token: str = field(repr=False)
-    hint: str = ""
-    """Where the address came from, for messages."""
-    authority: Path | None = None
-    """PEM, by which its certificate is believed; None: by what the system trusts."""
-    proxy: str | None = None
+    config: Path | None
+    named: bool
 
-    def get(self, path: str, **parameters: object) -> Any:
-        """What is there, parsed.
-
-        Raises:
-            ApiError: it is not, we may not, or the service cannot tell.
-        """
-        return self._json("GET", path, parameters, None)
-
-    def put(self, path: str, body: Any) -> Any:
-        """Write, and what is there now; raises as `get`."""
-        return self._json("PUT", path, {}, body)
-
-    def post(self, path: str, body: Any, **parameters: object) -> Any:
-        """Ask for an act, and what it came to; text goes as CSV. Raises as `get`."""
-        return self._json("POST", path, parameters, body)
-
-    def delete(self, path: str) -> Any:
-        """Remove, and what was removed; raises as `get`."""
-        return self._json("DELETE", path, {}, None)
-
-    def lines(self, path: str, **parameters: object) -> Iterator[dict[str, Any]]:
-        """A stream of JSON objects, one a line, for as long as the service sends; raises as `get`."""
-        import requests
-
-        with self._request("GET", path, parameters, None, stream=True) as answer:
-            try:
-                for line in answer.iter_lines(chunk_size=1):
-                    if line:
-                        yield json.loads(line)
-            except requests.exceptions.RequestException as error:
-                raise _unreachable(self, error) from None
-
-    def _json(self, method: str, path: str, parameters: dict[str, object], body: Any) -> Any:
-        with self._request(method, path, parameters, body) as answer:
-            try:
-                return answer.json()
-            except ValueError:
-                raise _not_netboot(self) from None
-
-    def _request(
-        self, method: str, path: str, parameters: dict[str, object], body: Any, *, stream: bool = False
-    ) -> Any:
-        import requests
-
-        query = {name: str(value) for name, value in parameters.items() if value is not None}
-        if self.authority is not None and not self.authority.is_file():
-            raise ApiError(f"there is no file of authorities {self.authority}", "see --certificate-authority", 1)
-        try:
-            answer = session(self.authority, self.proxy).request(
-                method,
-                self.server + path,
-                params=query,
-                **_sent(body),
-                headers={"Authorization": f"Bearer {self.token}"} | _kind(body),
-                timeout=(CONNECT_SECONDS, READ_SECONDS),
-                allow_redirects=False,
-                stream=stream,
-            )
-        except requests.exceptions.RequestException as error:
-            raise _unreachable(self, error) from None
-        if answer.status_code not in (200, 201, 202):
-            raise _refused(self, answer)
-        return answer
-
-
-def _sent(body: Any) -> dict[str, Any]:
-    return {"data": body.encode()} if isinstance(body, str) else {"json": body}
-
-
-def _kind(body: Any) -> dict[str, str]:
-    return {"Content-Type": "text/csv"} if isinstance(body, str) else {}
+    def service(self) -> Service:
+        """What it says of its own. Raises NotFoundError, FaultsError: it cannot be used."""
+        management = find_config(self.config).management
+        authority = management.tls.authority if management.tls is not None else None
+        hint = f"management in {config_path(self.config)}"
+        return Service(management.base_url, TokenFile(management.token_file), hint, authority)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,50 +49,15 @@ class Connection:
         """The service that the options, the environment, the context in use or the configuration name.
 
         Raises:
-            ApiError: the token cannot be read, or there is no such context. NotFoundError, FaultsError: the
-            configuration is needed and cannot be used. click.UsageError: the address is none.
+            ClientError: there is no such context, or it has no token. NotFoundError, FaultsError: the configuration is
+            needed and cannot be used. click.UsageError: the address is none.
         """
-        server = self.server or os.environ.get("NETBOOT_SERVER")
-        token_file = self.token_file or _file("NETBOOT_TOKEN_FILE")
-        authority = self.authority or _file("NETBOOT_CERTIFICATE_AUTHORITY")
-        proxy, hint = os.environ.get("NETBOOT_PROXY"), "--server or $NETBOOT_SERVER"
-        context = self._context(server)
-        if context is not None:
-            hint = hint if server is not None else f"context {context.name}"
-            server, authority = server or context.server, authority or context.certificate_authority
-            proxy = proxy or context.proxy
-            if token_file is None and context.login is not None:
-                from netboot.cli import renewal  # what speaks to issuers is large: only where somebody logged in
-
-                return Client(address(server), renewal.token(context.name, context.login), hint, authority, proxy)
-            token_file = token_file or context.token_file
-            if token_file is None:
-                remedy = "name one with --token-file, or `netboot login`"
-                raise ApiError(f"context {context.name} has no token", remedy, NOT_ALLOWED)
-        elif server is None or token_file is None:
-            management = find_config(self.config).management
-            if server is None:
-                hint, server = f"management in {config_path(self.config)}", management.base_url
-                authority = authority or (management.tls.authority if management.tls is not None else None)
-            token_file = token_file or management.token_file
-        return Client(address(server), read_token(token_file), hint, authority, proxy)
-
-    def _context(self, server: str | None) -> Context | None:
-        """The one that is named; or the one in use, where nothing else says which service is meant."""
-        named = self.context or os.environ.get("NETBOOT_CONTEXT")
-        if named is None and (server or self.config or os.environ.get("NETBOOT_CONFIG")):
-            return None
-        there = contexts.read()
-        chosen = named or there.current
-        context = there.named(chosen) if chosen is not None else None
-        if context is None and named is not None:
-            raise ApiError(f"no context has the name {named}", "see `netboot context list`", UNKNOWN)
-        return context
-
-
-def _file(variable: str) -> Path | None:
-    named = os.environ.get(variable)
-    return Path(named) if named is not None else None
+        named = bool(self.config or os.environ.get("NETBOOT_CONFIG"))
+        where = self.server, self.token_file, self.authority, self.context
+        try:
+            return Client(find(*where, site=_Site(self.config, named)))
+        except ValueError as error:
+            raise click.UsageError(str(error)) from None
 
 
 def connection_options(function: Callable[..., None]) -> Callable[..., None]:
@@ -183,7 +67,10 @@ def connection_options(function: Callable[..., None]) -> Callable[..., None]:
     def command(*arguments: Any, **others: Any) -> None:
         names = ("config", "server", "token_file", "authority", "context")
         connection = Connection(**{name: others.pop(name) for name in names})
-        function(*arguments, connection=connection, **others)
+        try:
+            function(*arguments, connection=connection, **others)
+        except ClientError as error:
+            raise shown(error) from None
 
     for option in reversed(_OPTIONS):
         command = option(command)
@@ -215,36 +102,3 @@ _OPTIONS = (
 def api_command(function: Callable[..., None]) -> Callable[..., None]:
     """What every command that asks the service has: a `connection`, `--output`, and what its exit status means."""
     return connection_options(output_option(with_exit_codes(function)))
-
-
-def _unreachable(client: Client, error: Exception) -> ApiError:
-    why, remedy = why_not(error, client.server)
-    remedy = f"{f'{remedy}.' if remedy else 'is `netboot serve` running?'} The address is from {client.hint}"
-    return ApiError(f"cannot reach the service at {client.server}: {why}", remedy, CANNOT_TELL)
-
-
-def _not_netboot(client: Client) -> ApiError:
-    remedy = f"check the address (from {client.hint})"
-    return ApiError(f"what answers at {client.server} is not netboot's management API", remedy, 1)
-
-
-def _refused(client: Client, answer: Any) -> click.ClickException:
-    try:
-        error = answer.json()
-        message, remedy = str(error["detail"]), str(error["remedy"])
-        message = "\n".join([*map(str, error.get("faults", ())), message])
-    except (ValueError, KeyError, TypeError):
-        return _not_netboot(client)
-    field = str(error.get("field", ""))
-    if (option := option_of(field)) is not None:
-        return click.BadParameter(message.removeprefix(f"{field}: "), click.get_current_context(), option)
-    status: int = answer.status_code
-    if status == 404:
-        code = UNKNOWN
-    elif status in (401, 403, 409, 422):
-        code = NOT_ALLOWED
-    elif status in (502, 503, 504):
-        code = CANNOT_TELL
-    else:
-        code = 1
-    return ApiError(message, remedy, code)

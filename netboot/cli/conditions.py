@@ -1,6 +1,6 @@
 """Conditions and deadlines of a machine, as `machine list` and `machine show` print them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from images.values.durations import in_words
@@ -9,7 +9,7 @@ from netboot.machines.deadlines import DEFAULTS
 COLUMNS = ("condition", "status", "reason", "since", "what was found")
 
 
-def brief(conditions: list[dict[str, Any]] | None) -> str:
+def brief(conditions: Sequence[Mapping[str, Any]] | None) -> str:
     """One of them, for a list: that it is in service, or the first that says why not."""
     if not conditions:
         return "cannot be told" if conditions is None else ""
@@ -23,13 +23,13 @@ def brief(conditions: list[dict[str, Any]] | None) -> str:
     return f"{wrong[0]['type']}: {wrong[0]['reason']}"
 
 
-def rows(conditions: list[dict[str, Any]] | None) -> list[tuple[object, ...]]:
+def rows(conditions: Sequence[Mapping[str, Any]] | None) -> list[tuple[object, ...]]:
     """All of them."""
     keys = ("type", "status", "reason", "lastTransitionTime", "message")
     return [tuple(each[key] for key in keys) for each in conditions or ()]
 
 
-def deadlines(machine: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def deadlines(machine: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Those that its class or profile declares, and its limit of boots; nothing where all are the default."""
     said = [
         f"{name} {in_words(each['seconds']) if each['seconds'] else 'none'} ({each['said_by']})"

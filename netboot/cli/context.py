@@ -9,10 +9,9 @@ from click.shell_completion import CompletionItem
 from pydantic import ValidationError
 
 from images.values.faults import first_fault
-from netboot.cli import contexts
-from netboot.cli.client import UNKNOWN, ApiError
-from netboot.cli.contexts import Context, Contexts, ContextsError
 from netboot.cli.output import output_option, show
+from netboot.client import contexts
+from netboot.client.contexts import Context, Contexts, ContextsError, known
 
 
 @click.group()
@@ -145,18 +144,6 @@ def remove(name: str) -> None:
         return Contexts(current=there.current if there.current != name else None, contexts=rest)
 
     click.echo(f"context {name} is forgotten{'; none is in use' if change(removed).current is None else ''}")
-
-
-def known(there: Contexts, name: str) -> Context:
-    """The context of that name.
-
-    Raises:
-        ApiError: there is none.
-    """
-    context = there.named(name)
-    if context is None:
-        raise ApiError(f"no context has the name {name}", "see `netboot context list`", UNKNOWN)
-    return context
 
 
 def change(edit: Callable[[Contexts], Contexts]) -> Contexts:

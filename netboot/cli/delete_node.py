@@ -1,11 +1,14 @@
 """`netboot machine delete-node`: asks the running service."""
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from netboot.cli.ordering import machine_act
 
+if TYPE_CHECKING:
+    from netboot.client.shapes import Deleted
 
-def _words(answer: dict[str, Any]) -> str:
+
+def _words(answer: "Deleted") -> str:
     machine, node = answer["machine"], answer["node"]
     if not answer["did"]:
         return f"{machine} has no Node: the cluster knows no {node}"
@@ -13,7 +16,7 @@ def _words(answer: dict[str, Any]) -> str:
     return f"the Node {node} {'would be' if answer['dry_run'] else 'is'} deleted{held}"
 
 
-@machine_act(_words)
+@machine_act(lambda client: client.delete_node.delete_node, _words)
 def delete_node() -> None:
     """Delete the Node of MACHINE, which is off or dead, so that its Pods are started elsewhere.
 

@@ -12,13 +12,14 @@ import click
 from pydantic import ValidationError
 
 from images.store.store import Store
-from netboot.cli import archives, daemon_sets, transport
+from netboot.cli import archives, daemon_sets
 from netboot.cli.check import check_site
 from netboot.cli.diagnosis import Diagnosis, proofs, show, store, sum_up
 from netboot.cli.output import output_option
 from netboot.cli.paths import config_file, config_option
 from netboot.cli.times import moment
 from netboot.cli.tls import endpoint_fault, pair_fault
+from netboot.client import transport
 from netboot.config import Cluster, Config
 from netboot.confine.access import exposed, strays
 from netboot.confine.enter import shortcomings

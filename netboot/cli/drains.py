@@ -34,7 +34,7 @@ _ORDERED = (
 )
 
 
-def _words(answer: dict[str, Any]) -> str:
+def _words(answer: Mapping[str, Any]) -> str:
     machine, drain, would = answer["machine"], answer["drain"], answer["dry_run"]
     if answer["act"] == "undrain":
         if drain is None:
@@ -57,7 +57,7 @@ def _control_plane(why: str | None) -> Iterator[str]:
         yield "It is of a control plane, whose other Nodes are in order."
 
 
-def _around(out: dict[str, Any] | None) -> Iterator[str]:
+def _around(out: Mapping[str, Any] | None) -> Iterator[str]:
     """Who is out of service besides: an order of a person is carried out all the same."""
     if out is None:
         yield "Who else is out of service cannot be told: see `netboot doctor`."
@@ -72,7 +72,7 @@ def _more(count: int) -> str:
     return "1 more machine is" if count == 1 else f"{count} more machines are"
 
 
-@machine_act(_words, *_ORDERED)
+@machine_act(lambda client: client.drains.drain, _words, *_ORDERED)
 def drain() -> None:
     """Drain MACHINE: its node takes no new Pods, and those that run there are evicted, budgets respected.
 
@@ -85,7 +85,7 @@ def drain() -> None:
     """
 
 
-@machine_act(_words, *_ORDERED)
+@machine_act(lambda client: client.drains.reboot, _words, *_ORDERED)
 def reboot() -> None:
     """Drain MACHINE, then reboot it: it is told on its own Node, and no BMC is needed.
 
@@ -97,7 +97,7 @@ def reboot() -> None:
     """
 
 
-@machine_act(_words, why=may_say_why_option)
+@machine_act(lambda client: client.drains.undrain, _words, why=may_say_why_option)
 def undrain() -> None:
     """Let MACHINE take Pods again, and reboot it no more, unless it has taken the order already.
 
@@ -114,7 +114,7 @@ def drains(connection: Connection, output: str) -> None:
     \b
       netboot machine drains --output json
     """
-    listed = connection.open().get("/v1/drains")
+    listed = connection.open().drains.listed()
     rows = [
         (
             each["machine"],
@@ -136,14 +136,14 @@ def drains(connection: Connection, output: str) -> None:
 COMMANDS = (drain, undrain, reboot, drains)
 
 
-def facts(machine: dict[str, Any]) -> list[tuple[str, str]]:
+def facts(machine: Mapping[str, Any]) -> list[tuple[str, str]]:
     """What `machine show` says of it: what stands, or how the last one ended; nothing where nothing ever did."""
     if machine["drains"] is None:
         return [("drained", "it cannot be told whether it is to be drained: see `netboot doctor`")]
     return [(each["what"], _how(each)) for each in machine["drains"][:1]]
 
 
-def _how(drain: dict[str, Any]) -> str:
+def _how(drain: Mapping[str, Any]) -> str:
     since = standing(drain)
     if drain["end"] is not None:
         return f"{_ENDS[drain['end']]} {moment(drain['ended_ms'])}: {drain['words']} (ordered {since})"

@@ -25,7 +25,7 @@ def command(connection: Connection, output: str) -> None:
       netboot drift
       netboot drift --output json | jq -r '.drift[].machine'
     """
-    found = connection.open().get("/v1/drift")
+    found = connection.open().drift.shown()
     rows = [
         (each["machine"], each["what"], each["runs"], each["wanted"], moment(each["since_ms"]), each["why"])
         for each in found["drift"]

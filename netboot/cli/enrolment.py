@@ -1,15 +1,18 @@
 """`netboot machine enroll|approve|release|replace|retire|enrolments`: whose TPM is whose. Asks the running service."""
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from netboot.cli.client import NOT_ALLOWED, ApiError, Client, Connection, api_command, segment
+from netboot.cli.client import NOT_ALLOWED, ApiError, Client, Connection, api_command
 from netboot.cli.identity import row, shown
 from netboot.cli.ordering import machine_act, may_say_why_option
 from netboot.cli.output import show
 from netboot.cli.times import moment, window_option
+
+if TYPE_CHECKING:
+    from netboot.client.shapes import Approval, EnrolmentActed, EnrolmentView
 
 SHORTEST_PREFIX = 8
 """Digits of an EK's hash that are taken for having looked at it."""
@@ -55,7 +58,7 @@ def enroll(
     if csv_ is not None:
         _enroll_list(client, csv_, reason, output)
         return
-    answer = _act(client, machine or "", "enroll", {"window_seconds": window_seconds, "reason": reason})
+    answer = client.enrolments.enroll(machine or "", {"window_seconds": window_seconds, "reason": reason})
     until = moment(answer["enrolment"]["window_until_ms"])
     summary = f"{machine} may enrol its TPM until {until}: boot it, then run `netboot machine approve {machine}`"
     show(output, answer, (), (), summary)
@@ -67,7 +70,7 @@ def _enroll_list(client: Client, csv_: Any, reason: str, output: str) -> None:
         text = csv_.read()
     except UnicodeDecodeError:
         raise click.ClickException(f"{file} is not UTF-8 text") from None
-    answer = client.post("/v1/enrolments", text, reason=reason or None, file=file)
+    answer = client.enrolments.imported(text, reason=reason or None, file=file)
     changed = len(answer["enrolled"])
     show(output, answer, (), (), f"enrolled {changed} machines; {answer['machines'] - changed} were already")
 
@@ -98,7 +101,7 @@ def approve(
     if ek is not None and not (len(ek) >= SHORTEST_PREFIX and set(ek.lower()) <= set("0123456789abcdef")):
         raise click.UsageError(f"--ek: {SHORTEST_PREFIX} hexadecimal digits or more")
     client = connection.open()
-    known = client.get(f"/v1/machines/{segment(machine)}/enrolment")
+    known = client.enrolments.shown(machine)
     seen = known["enrolment"]
     if ek is None:
         for name, text in shown(known):
@@ -111,15 +114,15 @@ def approve(
             "look with `netboot machine show`; `netboot machine replace --part tpm` refuses a wrong one",
             NOT_ALLOWED,
         )
-    body = {"ek_sha256": seen["ek_sha256"], "revision": seen["revision"], "reason": reason}
-    answer = _act(client, machine, "approve", body)
+    body: Approval = {"ek_sha256": seen["ek_sha256"], "revision": seen["revision"], "reason": reason}
+    answer = client.enrolments.approve(machine, body)
     show(output, answer, (), (), _approved(answer["enrolment"]))
 
 
 _QUESTIONS = {"pending": "Let it join?", "retired": "Bring it back as it was before?"}
 
 
-def _approved(enrolment: dict[str, Any]) -> str:
+def _approved(enrolment: "EnrolmentView") -> str:
     machine, ek = enrolment["machine"], enrolment["ek_sha256"] or "none"
     if enrolment["state"] == "approved":
         return f"{machine} may join with EK {ek}"
@@ -127,13 +130,13 @@ def _approved(enrolment: dict[str, Any]) -> str:
     return f"{machine} is in service again, as it was before: {waits}"
 
 
-def _released(answer: dict[str, Any]) -> str:
+def _released(answer: "EnrolmentActed") -> str:
     enrolment = answer["enrolment"]
     so = "would be" if answer["dry_run"] else "is"
     return f"{enrolment['machine']} {so} released (generation {enrolment['generation']})"
 
 
-@machine_act(_released, why=may_say_why_option)
+@machine_act(lambda client: client.enrolments.release, _released, why=may_say_why_option)
 def release() -> None:
     """Forget which key holds the credential of this boot of MACHINE, so that another one may.
 
@@ -144,13 +147,14 @@ def release() -> None:
     """
 
 
-def _replaced(answer: dict[str, Any]) -> str:
+def _replaced(answer: "EnrolmentActed") -> str:
     refused, may = ("would be", "could") if answer["dry_run"] else ("is", "may")
     machine, until = answer["enrolment"]["machine"], moment(answer["enrolment"]["window_until_ms"])
     return f"the old TPM {refused} refused; {machine} {may} enrol another until {until}"
 
 
 @machine_act(
+    lambda client: client.enrolments.replace,
     _replaced,
     click.option("--part", type=click.Choice(["tpm"]), required=True, help="What was replaced."),
     window_option,
@@ -166,12 +170,12 @@ def replace() -> None:
     """
 
 
-def _retired(answer: dict[str, Any]) -> str:
+def _retired(answer: "EnrolmentActed") -> str:
     so = "is retired already" if not answer["did"] else "would be retired" if answer["dry_run"] else "is retired"
     return f"{answer['enrolment']['machine']} {so}: no new tokens, no renewals"
 
 
-@machine_act(_retired, why=may_say_why_option)
+@machine_act(lambda client: client.enrolments.retire, _retired, why=may_say_why_option)
 def retire() -> None:
     """Take MACHINE out of service: no new tokens, and its certificate is not renewed.
 
@@ -199,15 +203,15 @@ def enrolments(
       netboot machine enrolments --state pending
       netboot machine enrolments --state approved --export csv > eks.csv
     """
-    listed = connection.open().get("/v1/enrolments")
+    listed = connection.open().enrolments.listed()
     chosen = [enrolment for enrolment in listed["enrolments"] if state in (None, enrolment["state"])]
     if export is not None:
         from netboot.join.ek_list import write_ek_list
 
         rows = (
-            tuple(enrolment[key] for key in ("machine", "ek_sha256", "state", "source", "generation"))
-            for enrolment in chosen
-            if enrolment["ek_sha256"]
+            (each["machine"], each["ek_sha256"], each["state"], each["source"], each["generation"])
+            for each in chosen
+            if each["ek_sha256"]
         )
         sys.stdout.write(write_ek_list(rows))
         return
@@ -216,7 +220,3 @@ def enrolments(
 
 
 COMMANDS = (enroll, approve, release, replace, retire, enrolments)
-
-
-def _act(client: Client, machine: str, act: str, body: dict[str, Any]) -> Any:
-    return client.post(f"/v1/machines/{segment(machine)}/{act}", body)

@@ -2,13 +2,16 @@
 
 import json
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, cast
 
 import click
 
-from netboot.cli.client import Connection, api_command, segment
+from netboot.cli.client import Connection, api_command
 from netboot.cli.output import show
 from netboot.cli.times import clock, moment
+
+if TYPE_CHECKING:
+    from netboot.client.shapes import Event
 
 
 @click.command("events")
@@ -27,8 +30,8 @@ def command(machine: str, limit: int, follow: bool, connection: Connection, outp
       netboot machine events gpu-001
       netboot machine events gpu-001 --follow
     """
-    client, path = connection.open(), f"/v1/machines/{segment(machine)}/events"
-    listed = client.get(path, limit=limit)
+    room = connection.open().events
+    listed = room.listed(machine, limit=limit)
     if not follow:
         rows = [(moment(event["at_ms"]), *_facts(event)) for event in listed["events"]]
         columns = ("time", "kind", "what", "by", "detail")
@@ -38,12 +41,11 @@ def command(machine: str, limit: int, follow: bool, connection: Connection, outp
     for event in listed["events"]:
         _say(event, output)
     said = _missing(listed["problems"])
-    for line in client.lines(f"{path}/watch", since=listed["since"]):
+    for line in room.watched(machine, since=listed["since"]):
         if "event" in line:
-            _say(line["event"], output)
+            _say(cast("Event", line["event"]), output)
         elif line.get("problem", "") != said:
             said = _missing(filter(None, [line.get("problem", "")]))
-    raise click.ClickException("the service ended the stream; it is stopping, or was restarted")
 
 
 def _missing(problems: Iterable[str]) -> str:
@@ -54,7 +56,7 @@ def _missing(problems: Iterable[str]) -> str:
     return said
 
 
-def _say(event: dict[str, Any], output: str) -> None:
+def _say(event: "Event", output: str) -> None:
     if output == "json":
         click.echo(json.dumps(event, sort_keys=True))
         return
@@ -62,5 +64,5 @@ def _say(event: dict[str, Any], output: str) -> None:
     click.echo(f"{clock(event['at_ms'])}  {kind:<9} {what:<18} {said_by:<15} {detail}".rstrip())
 
 
-def _facts(event: dict[str, Any]) -> tuple[str, str, str, str]:
+def _facts(event: "Event") -> tuple[str, str, str, str]:
     return event["kind"], event["what"], event["said_by"], event["detail"]

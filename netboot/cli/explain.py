@@ -1,12 +1,13 @@
 """`netboot explain`: why a machine gets the script that it gets. Asks the running service."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import click
 
 from netboot.cli import hardware, health, past_boots, remedies
-from netboot.cli.client import CANNOT_TELL, NOT_ALLOWED, UNKNOWN, Connection, connection_options, segment
+from netboot.cli.client import CANNOT_TELL, NOT_ALLOWED, UNKNOWN, Client, Connection, connection_options
 from netboot.cli.identity import facts
 from netboot.cli.output import output_option
 from netboot.cli.times import boot_line
@@ -62,10 +63,9 @@ def command(
         raise click.UsageError("--boot wants the name of its machine")
     client = connection.open()
     if machine is not None and boot is not None:
-        _print_past(client.get(f"/v1/machines/{segment(machine)}/explain", boot=boot), output)
+        _print_past(client.machines.explained(machine, boot=boot), output)
         return
-    path = f"/v1/machines/{segment(machine)}/explain" if machine is not None else "/v1/explain"
-    explained = client.get(path) if machine is not None else client.get(path, **claim)
+    explained = _explained(client, machine, claim)
     if output == "json":
         click.echo(json.dumps(explained, indent=2, sort_keys=True))
     else:
@@ -78,7 +78,11 @@ def command(
     raise click.exceptions.Exit(_STATUS[explained["decision"]["outcome"]])
 
 
-def _print_past(explained: dict[str, Any], output: str) -> None:
+def _explained(client: Client, machine: str | None, claim: Mapping[str, str | None]) -> Mapping[str, Any]:
+    return client.machines.explained(machine) if machine is not None else client.machines.claim_explained(**claim)
+
+
+def _print_past(explained: Mapping[str, Any], output: str) -> None:
     if output == "json":
         click.echo(json.dumps(explained, indent=2, sort_keys=True))
         return
@@ -87,14 +91,14 @@ def _print_past(explained: dict[str, Any], output: str) -> None:
         click.echo(f"  {name:<14} {text}")
 
 
-def _print_machine(explained: dict[str, Any]) -> None:
+def _print_machine(explained: Mapping[str, Any]) -> None:
     checked = health.facts(explained["checked"]) if "checked" in explained else ()
     known = (*hardware.facts(explained), *checked, *facts(explained), *remedies.facts(explained["remedies"]))
     for name, text in known:
         click.echo(f"  {name:<14} {text}")
 
 
-def _print_decision(decision: dict[str, Any]) -> None:
+def _print_decision(decision: Mapping[str, Any]) -> None:
     reason = f" ({decision['reason']})" if "reason" in decision else ""
     name = (
         decision["machine"]["name"] if "machine" in decision else " and ".join(decision.get("machines", ())) or "this"

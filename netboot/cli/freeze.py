@@ -1,6 +1,7 @@
 """`netboot freeze|unfreeze`: whether what acts by itself may begin anything. Asks the running service."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -8,6 +9,9 @@ from netboot.cli.client import Connection, api_command
 from netboot.cli.ordering import dry_run_option, may_say_why_option, standing
 from netboot.cli.output import show
 from netboot.cli.times import moment, until_option
+
+if TYPE_CHECKING:
+    from netboot.client.shapes import FreezeShown, PuttingOn, SignalShown
 
 _STATUS = "status"
 
@@ -37,7 +41,7 @@ def freeze(
     if what == _STATUS:
         if reason or until or dry_run:
             raise click.UsageError("status takes neither --reason nor --until nor --dry-run")
-        answer = client.get("/v1/freeze")
+        answer = client.freeze.shown()
         show(output, answer, _COLUMNS, _rows(answer), "no maintenance window is declared")
         if output == "table":
             click.echo(_permission(answer))
@@ -45,7 +49,8 @@ def freeze(
         return
     if not reason:
         raise click.UsageError("say why, with --reason")
-    answer = client.post("/v1/freeze", {"reason": reason, "dry_run": dry_run, **until})
+    body = cast("PuttingOn", {"reason": reason, "dry_run": dry_run, **until})
+    answer = client.freeze.frozen(body)
     show(output, answer, (), (), _frozen(answer))
 
 
@@ -59,7 +64,7 @@ def unfreeze(reason: str, dry_run: bool, connection: Connection, output: str) ->
     \b
       netboot unfreeze
     """
-    answer = connection.open().post("/v1/unfreeze", {"reason": reason, "dry_run": dry_run})
+    answer: Mapping[str, Any] = connection.open().freeze.ended({"reason": reason, "dry_run": dry_run})
     if not answer["did"]:
         words = "it is not frozen"
     else:
@@ -71,7 +76,7 @@ def unfreeze(reason: str, dry_run: bool, connection: Connection, output: str) ->
 _COLUMNS = ("window", "days", "from", "to", "time zone", "now")
 
 
-def _rows(answer: dict[str, Any]) -> list[tuple[object, ...]]:
+def _rows(answer: "FreezeShown") -> list[tuple[object, ...]]:
     return [
         (
             each["name"],
@@ -85,26 +90,26 @@ def _rows(answer: dict[str, Any]) -> list[tuple[object, ...]]:
     ]
 
 
-def _now(window: dict[str, Any]) -> str:
+def _now(window: Mapping[str, Any]) -> str:
     if window["closes_ms"]:
         return f"open until {moment(window['closes_ms'])}"
     return f"opens {moment(window['opens_ms'])}" if window["opens_ms"] else "shut: its time zone is not known here"
 
 
-def _permission(answer: dict[str, Any]) -> str:
+def _permission(answer: "FreezeShown") -> str:
     permission = answer["may_act"]
     until = f", until {moment(permission['until_ms'])}" if permission["until_ms"] is not None else ""
     return f"What acts by itself may {'' if permission['may'] else 'not '}begin: {permission['reason']}{until}."
 
 
-def _tell_signal(signal: dict[str, Any] | None) -> None:
+def _tell_signal(signal: "SignalShown | None") -> None:
     """Also where something else decides: whoever lifts that wants to know."""
     if signal is not None:
         age = f", {signal['age_seconds']:.0f} s ago" if signal["age_seconds"] is not None else ""
         click.echo(f"From outside{age}: {signal['reason']}.")
 
 
-def _frozen(answer: dict[str, Any]) -> str:
+def _frozen(answer: Mapping[str, Any]) -> str:
     concerned, did = answer["concerned"], answer["did"]
     if not did:
         return f"the fleet is frozen already: {standing(concerned)}"

@@ -1,12 +1,12 @@
 """What the class of a machine declares, in one line: for `machine show` and `explain`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 GIB, GB = 2**30, 10**9
 
 
-def facts(machine: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def facts(machine: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """The class of a machine and its hardware; nothing where it names none."""
     hardware = machine.get("hardware")
     if hardware is None:
@@ -24,6 +24,6 @@ def facts(machine: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "class", f"{hardware['name']} ({', '.join(parts)})"
 
 
-def _counted(item: dict[str, Any], kind: str) -> str:
+def _counted(item: Mapping[str, Any], kind: str) -> str:
     words = " ".join(filter(None, (item.get("name"), kind, item.get("model"))))
     return f"{item['count']} × {words}"

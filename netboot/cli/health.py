@@ -1,12 +1,12 @@
 """`netboot machine health`, and what `machine show`, `boot show` and `explain` say of a machine's checks."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import click
 
-from netboot.cli.client import Connection, api_command, segment
+from netboot.cli.client import Connection, api_command
 from netboot.cli.output import show
 from netboot.cli.times import ago
 
@@ -30,7 +30,7 @@ def command(machine: str, measured: bool, connection: Connection, output: str) -
       netboot machine health gpu-001
       netboot machine health gpu-001 --output json
     """
-    answer = connection.open().get(f"/v1/machines/{segment(machine)}/health")
+    answer = connection.open().node_health.shown(machine)
     checked = answer["checked"]
     if output == "json":
         click.echo(json.dumps(answer, indent=2, sort_keys=True))
@@ -47,7 +47,7 @@ def command(machine: str, measured: bool, connection: Connection, output: str) -
     show(output, answer, ("check", "status", "severity", "what was found", "what to do"), rows, "no checks yet")
 
 
-def overall(checked: dict[str, Any] | None) -> str:
+def overall(checked: Mapping[str, Any] | None) -> str:
     """One line: the worst status and when it was reported."""
     if checked is None:
         return "no health report of its current boot"
@@ -55,7 +55,7 @@ def overall(checked: dict[str, Any] | None) -> str:
     return f"{checked['status']}, reported {ago(checked['at_ms'])}{stale}"
 
 
-def facts(checked: dict[str, Any] | None) -> Iterator[tuple[str, str]]:
+def facts(checked: Mapping[str, Any] | None) -> Iterator[tuple[str, str]]:
     """Lines for `machine show` and `explain`: the whole, and each check that is not in order."""
     yield "health", overall(checked)
     for check in checked["report"]["checks"] if checked else ():

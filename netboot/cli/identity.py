@@ -1,12 +1,12 @@
 """How a machine proves who it is, in words: for `machine show|approve|enrolments` and `explain`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from netboot.cli.times import ago, moment
 
 
-def facts(machine: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def facts(machine: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """What `machine show` and `explain` say of a machine's identity."""
     enrolment = machine["enrolment"]
     if enrolment is None:
@@ -29,7 +29,7 @@ def facts(machine: dict[str, Any]) -> Iterator[tuple[str, str]]:
 _WINDOWS = {"enrol": "it may enrol a TPM", "boot": "it may join without a TPM, once,"}
 
 
-def shown(machine: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def shown(machine: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """What an operator looks at before approving: what the machine said beside what the inventory says."""
     enrolment, match = machine["enrolment"], machine["match"] or {}
     details = enrolment["details"]
@@ -46,7 +46,7 @@ def shown(machine: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "PCR policy", machine["pcr_policy"]
 
 
-def _certificate(enrolment: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _certificate(enrolment: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     certificate = enrolment["certificate"]
     if certificate is None:
         return
@@ -62,7 +62,7 @@ def _certificate(enrolment: dict[str, Any]) -> Iterator[tuple[str, str]]:
 _VERDICTS = {"good": "", "bad": "NOT GOOD: ", "unchecked": ""}
 
 
-def _state(enrolment: dict[str, Any]) -> str:
+def _state(enrolment: Mapping[str, Any]) -> str:
     source = f", {enrolment['source']}" if enrolment["source"] else ""
     since = (
         f", since {moment(enrolment['since_ms'])}"
@@ -81,7 +81,7 @@ _STATES = {
 }
 
 
-def row(enrolment: dict[str, Any]) -> tuple[object, ...]:
+def row(enrolment: Mapping[str, Any]) -> tuple[object, ...]:
     """An enrolment as a row of `netboot machine enrolments`."""
     window = f"{enrolment['window']} until {moment(enrolment['window_until_ms'])}" if enrolment["window"] else ""
     since = ago(enrolment["since_ms"]) if enrolment["since_ms"] else ""

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
-from netboot.cli import contexts
 from netboot.cli.client import NOT_ALLOWED, UNKNOWN, ApiError, Client, Connection, api_command, with_exit_codes
 from netboot.cli.context import change
-from netboot.cli.contexts import Context, Contexts, Login, with_login
 from netboot.cli.output import show
 from netboot.cli.times import clock, moment
+from netboot.client import Service, contexts
+from netboot.client.contexts import Context, Contexts, Login, with_login
 from netboot.config_access import parse_issuer
 from netboot.lifecycle.errors import IssuerUnavailableError, LoginRefusedError
 
@@ -58,7 +58,7 @@ def login(name: str | None, authority: Path | None) -> None:
       netboot login
     """
     context = _context(name)
-    offered = _client(context).get("/v1/login")["oidc"]
+    offered = _client(context).logins.offered()["oidc"]
     if offered is None:
         remedy = (
             "an admin of the service configures `management.oidc`; or use a token: `netboot context add --token-file`"
@@ -73,7 +73,7 @@ def login(name: str | None, authority: Path | None) -> None:
         expires_ms=0,
     )
     made = _by_device(begun, " ".join(offered["scopes"]))
-    who = _client(context, made.token).get("/v1/whoami")
+    who = _client(context, made.token).logins.whoami()
     change(lambda there: with_login(there, context.name, made))
     click.echo(f"logged in to {context.name} as {who['name']}, {who['role']}")
 
@@ -87,7 +87,7 @@ def logout(name: str | None) -> None:
     \b
     Example:  netboot logout
     """
-    from netboot.cli.renewal import issuer_of
+    from netboot.client.renewal import issuer_of
     from netboot.oidc.issuer import Client as IssuersClient
 
     context = _context(name)
@@ -111,7 +111,7 @@ def whoami(connection: Connection, output: str) -> None:
     \b
     Example:  netboot whoami
     """
-    who = connection.open().get("/v1/whoami")
+    who = connection.open().logins.whoami()
     until = moment(who["expires_ms"]) if who["expires_ms"] is not None else "nobody says"
     row = (who["name"], who["role"], who["issuer"] or "this site", until)
     show(output, who, ("name", "role", "known by", "until"), [row])
@@ -136,12 +136,13 @@ def _issuer(value: object) -> str:
 
 
 def _client(context: Context, token: str = "") -> Client:
-    return Client(context.server, token, f"context {context.name}", context.certificate_authority, context.proxy)
+    hint = f"context {context.name}"
+    return Client(Service(context.server, token, hint, context.certificate_authority, context.proxy))
 
 
 def _by_device(begun: Login, scopes: str) -> Login:
     """RFC 8628: somebody says yes in a browser, which may be anywhere. Raises ApiError."""
-    from netboot.cli.renewal import issuer_of, unavailable, with_tokens
+    from netboot.client.renewal import issuer_of, unavailable, with_tokens
     from netboot.oidc.issuer import DEVICE_CODE
     from netboot.oidc.issuer import Client as IssuersClient
 

@@ -1,14 +1,17 @@
 """`netboot machine`: the machines of the inventory and what is known of them. Asks the running service."""
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from netboot.cli import acts, conditions, delete_node, drains, enrolment, events, hardware, health, identity
-from netboot.cli.client import Client, Connection, api_command, segment
+from netboot.cli.client import Client, Connection, api_command
 from netboot.cli.output import show
 from netboot.cli.times import ago, boot_line, moment, state
+
+if TYPE_CHECKING:
+    from netboot.client.shapes import MachineListed, MachineShown, TraceShown
 
 DISCOVERED_SHOWN = 100
 
@@ -63,7 +66,7 @@ def list_(others: bool, connection: Connection, output: str) -> None:
     if others:
         _discovered(client, output, DISCOVERED_SHOWN)
         return
-    listed = client.get("/v1/machines")
+    listed = client.machines.listed()
     rows = [_row(machine) for machine in listed["machines"]]
     columns = ("machine", "cluster", "profile", "state", "since", "condition", "health", "image")
     show(output, listed, (*columns, "scripts served", "last asked"), rows, "the inventory has no machine yet")
@@ -78,7 +81,7 @@ def show_(machine: str, connection: Connection, output: str) -> None:
     \b
       netboot machine show gpu-001
     """
-    detail = connection.open().get(f"/v1/machines/{segment(machine)}")
+    detail = connection.open().machines.shown(machine)
     if output == "json":
         click.echo(json.dumps(detail, indent=2, sort_keys=True))
         return
@@ -126,7 +129,7 @@ def discovered(limit: int, connection: Connection, output: str) -> None:
 
 
 def _discovered(client: Client, output: str, limit: int) -> None:
-    listed = client.get("/v1/discovered", limit=limit)
+    listed = client.boots.discovered(limit=limit)
     rows = [
         (
             asker["mac"],
@@ -144,9 +147,9 @@ def _discovered(client: Client, output: str, limit: int) -> None:
     show(output, listed, columns, rows, "nobody that may not boot has asked")
 
 
-def _row(machine: dict[str, Any]) -> tuple[object, ...]:
+def _row(machine: "MachineListed") -> tuple[object, ...]:
     current = machine["current"]
-    image = (current["script"] or {}).get("image", "")[:12] if current else ""
+    image = current["script"]["image"][:12] if current and current["script"] else ""
     boot = state(current) if current else "never reported"
     if machine["pending"]:
         boot += f", and an unproven {state(machine['pending'])}"
@@ -159,13 +162,13 @@ def _row(machine: dict[str, Any]) -> tuple[object, ...]:
     return machine["name"], machine["cluster"], machine["profile"], boot, since, condition, health, image, *asked
 
 
-def _unjudged(detail: dict[str, Any]) -> str:
+def _unjudged(detail: "MachineShown") -> str:
     return "its conditions cannot be told now" if detail["conditions"] is None else "no conditions yet"
 
 
-def _current(trace: dict[str, Any] | None) -> str:
+def _current(trace: "TraceShown | None") -> str:
     return boot_line(trace) if trace else "it never reported any"
 
 
-def _pending(trace: dict[str, Any]) -> str:
+def _pending(trace: "TraceShown") -> str:
     return f"{boot_line(trace)}: it alters nothing; a reboot on its way, or a false report"

@@ -82,6 +82,8 @@ def main(arguments: list[str] | None = None) -> Any:
     """
     from images.errors import ImageError
     from images.values.strict import FaultsError
+    from netboot.cli.outcomes import shown
+    from netboot.client.errors import ClientError
     from netboot.lifecycle.errors import LifecycleError
 
     try:
@@ -94,6 +96,10 @@ def main(arguments: list[str] | None = None) -> Any:
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
+    except ClientError as error:
+        said = shown(error)
+        said.show()
+        sys.exit(said.exit_code)
     except click.exceptions.Exit as error:
         sys.exit(error.exit_code)
     except FaultsError as error:

@@ -1,15 +1,16 @@
 """What commands that order something have in common: why, whether it is only tried, the request, and words for what
 stands."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 import click
 
-from netboot.cli.client import Connection, api_command, segment
+from netboot.cli.client import Client, Connection, api_command
 from netboot.cli.output import show
 from netboot.cli.times import moment
 
+Answer = TypeVar("Answer", bound=Mapping[str, Any])
 Option = Callable[[Callable[..., None]], Callable[..., None]]
 why_option: Option = click.option("--reason", required=True, help="Why, for whoever finds it so.")
 may_say_why_option: Option = click.option("--reason", default="", help="Why, for the history.")
@@ -17,17 +18,20 @@ dry_run_option: Option = click.option("--dry-run", is_flag=True, help="Say what 
 
 
 def machine_act(
-    words: Callable[[dict[str, Any]], str], *options: Option, why: Option = why_option
+    how: Callable[[Client], Callable[[str, Any], Answer]],
+    words: Callable[[Answer], str],
+    *options: Option,
+    why: Option = why_option,
 ) -> Callable[[Callable[[], None]], click.Command]:
-    """A command of `netboot machine` that posts what its options say, each by its name in the API, and prints `words`
-    of the answer. The function that is decorated is its name and its help."""
+    """A command of `netboot machine` that sends what its options say, each by its name in the API, and prints `words`
+    of the answer; `how`: the act. The function that is decorated is its name and its help."""
 
     def made(function: Callable[[], None]) -> click.Command:
         name = function.__name__.replace("_", "-")
 
         def act(machine: str, connection: Connection, output: str, **body: Any) -> None:
             end = body.pop("until", {})
-            answer = connection.open().post(f"/v1/machines/{segment(machine)}/{name}", body | end)
+            answer = how(connection.open())(machine, body | end)
             show(output, answer, (), (), words(answer))
 
         act.__doc__ = function.__doc__
@@ -40,7 +44,7 @@ def machine_act(
     return made
 
 
-def standing(what: dict[str, Any]) -> str:
+def standing(what: Mapping[str, Any]) -> str:
     """Since when, by whom, until when where it ends by itself, and why."""
     end = what.get("until_ms")
     until = f", until {moment(end)}" if end is not None else ""

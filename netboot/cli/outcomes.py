@@ -1,13 +1,12 @@
 """What commands end with: three outcomes that are kept apart by the exit status, and what is known before one asks."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import quote
 
 import click
 
 from netboot.cli.times import SAID_BY
+from netboot.client.errors import CannotTellError, ClientError, NotAllowedError, UnknownError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -31,39 +30,21 @@ def with_exit_codes(function: F) -> F:
     return function
 
 
-def segment(name: str) -> str:
-    """A name as one segment of a path.
-
-    Raises:
-        ApiError: it is none, so nothing has it; asked for, it would be another path.
-    """
-    if "/" in name or name in ("", ".", ".."):
-        raise ApiError(f"nothing has the name {name!r}", "names are of letters, digits, '-' and '.'", UNKNOWN)
-    return quote(name, safe="")
+def shown(error: ClientError) -> click.ClickException:
+    """As commands end by it: where a value of the request is to blame, in words of the option that says it."""
+    field = error.problem.field if error.problem is not None else None
+    if field is not None and (option := _option_of(field)) is not None:
+        return click.BadParameter(error.message.removeprefix(f"{field}: "), click.get_current_context(), option)
+    return ApiError(error.message, error.remedy, exit_code(error))
 
 
-def read_token(path: Path) -> str:
-    """The first token of a file.
-
-    Raises:
-        ApiError: it cannot be read, or holds none.
-    """
-    try:
-        lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "is not text"
-        raise ApiError(
-            f"the token file {path} cannot be read: {why}",
-            "run as who may read it, or name your own with --token-file",
-            NOT_ALLOWED,
-        ) from None
-    tokens = [line for line in lines if line and not line.startswith("#")]
-    if not tokens or not tokens[0].isascii():
-        raise ApiError(f"the token file {path} holds no token", "ask the service's operator for one", NOT_ALLOWED)
-    return tokens[0]
+def exit_code(error: ClientError) -> int:
+    """Of its outcome."""
+    codes = {UnknownError: UNKNOWN, NotAllowedError: NOT_ALLOWED, CannotTellError: CANNOT_TELL}
+    return next((code for kind, code in codes.items() if isinstance(error, kind)), 1)
 
 
-def option_of(field: str) -> click.Parameter | None:
+def _option_of(field: str) -> click.Parameter | None:
     """The option, or argument, by which the running command says a value of the API: the one of its name, as
     `strategy.bake` is said by `--bake`."""
     context = click.get_current_context(silent=True)

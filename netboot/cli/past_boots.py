@@ -1,12 +1,12 @@
 """`netboot explain NAME --boot ID`: what was decided for a boot that there was, for people."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from netboot.cli.times import moment
 
 
-def facts(explained: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def facts(explained: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Name and text of each line."""
     script = explained["script"]
     if script is not None:
@@ -30,7 +30,7 @@ def facts(explained: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "", f"now {gate['now']['reason']}: {gate['now']['message']}"
 
 
-def _decided(explained: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _decided(explained: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     decided = explained["decided"]
     if decided is None:
         yield "because", f"cannot be told: {explained['decided_problem']}"

@@ -6,7 +6,7 @@ import click
 
 from images.artifact.signing import PublicKey
 from images.errors import ImageError
-from netboot.cli.client import Connection, api_command, segment
+from netboot.cli.client import Connection, api_command
 from netboot.cli.output import show
 from netboot.cli.paths import find_config
 from netboot.cli.times import moment
@@ -36,7 +36,7 @@ def command(
     if file is not None:
         given = _from_file(file)
     elif boot is not None:
-        given = SignedProof.model_validate(connection.open().get(f"/v1/boots/{segment(boot)}/proof"))
+        given = SignedProof.model_validate(connection.open().proofs.shown(boot))
     else:
         raise click.UsageError("name a boot, or a file with --file")
     if wanted:

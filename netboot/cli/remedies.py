@@ -1,7 +1,7 @@
 """`netboot remedies`: what is done by itself about machines that are not well. Asks the running service."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import click
@@ -45,7 +45,7 @@ def status(connection: Connection, output: str) -> None:
       netboot remedies status
       netboot remedies status --output json
     """
-    said = connection.open().get("/v1/remedies")
+    said = connection.open().remedies.listed()
     if output == "json":
         click.echo(json.dumps(said, indent=2, sort_keys=True))
         return
@@ -69,7 +69,7 @@ def show_one(number: int, connection: Connection, output: str) -> None:
     \b
       netboot remedies show 7
     """
-    found = connection.open().get(f"/v1/remedies/{number}")
+    found = connection.open().remedies.shown(number)
     if output == "json":
         click.echo(json.dumps(found, indent=2, sort_keys=True))
         return
@@ -93,7 +93,7 @@ def pause(reason: str, dry_run: bool, connection: Connection, output: str) -> No
     \b
       netboot remedies pause --reason "power work in hall 2"
     """
-    answer = connection.open().post("/v1/remedies/pause", {"reason": reason, "dry_run": dry_run})
+    answer: Mapping[str, Any] = connection.open().remedies.pause({"reason": reason, "dry_run": dry_run})
     so = "are paused already" if not answer["did"] else "would be paused" if dry_run else "are paused"
     show(output, answer, (), (), f"remedies {so}: {standing(answer['pause'])}")
 
@@ -108,12 +108,12 @@ def resume(reason: str, dry_run: bool, connection: Connection, output: str) -> N
     \b
       netboot remedies resume --reason "it was the switch of row 3"
     """
-    answer = connection.open().post("/v1/remedies/resume", {"reason": reason, "dry_run": dry_run})
+    answer = connection.open().remedies.resume({"reason": reason, "dry_run": dry_run})
     so = "are not paused" if not answer["did"] else "could begin again" if dry_run else "may begin again"
     show(output, answer, (), (), f"remedies {so}")
 
 
-def facts(remedies: dict[str, Any] | None) -> Iterable[tuple[str, str]]:
+def facts(remedies: Mapping[str, Any] | None) -> Iterable[tuple[str, str]]:
     """What `explain` says of a machine's."""
     if remedies is None:
         yield "remedies", "it cannot be told what was done about it: see `netboot doctor`"
@@ -129,27 +129,27 @@ def facts(remedies: dict[str, Any] | None) -> Iterable[tuple[str, str]]:
         yield "remedy", line(each)
 
 
-def now(unwell: dict[str, Any]) -> tuple[str, str]:
+def now(unwell: Mapping[str, Any]) -> tuple[str, str]:
     """What comes next, and what withholds it."""
     left = -(-unwell["left_seconds"] // 60) * 60
     after = f" in {in_words(left)}" if left and unwell["what"] else ""
     return f"{unwell['what']}{after}", unwell["words"]
 
 
-def line(remedy: dict[str, Any]) -> str:
+def line(remedy: Mapping[str, Any]) -> str:
     """One, in a sentence."""
     _, when, machine, what, why, came = _row(remedy)
     end = f"; {came}" if came else ""
     return f"{remedy['id']} · {when}: {what} of {machine}, for {why}: {remedy['message']}{end}"
 
 
-def _row(remedy: dict[str, Any]) -> tuple[Any, ...]:
+def _row(remedy: Mapping[str, Any]) -> tuple[Any, ...]:
     withheld = remedy["outcome"] == "withheld"
     came = f"withheld: {remedy['words']}" if withheld else _ENDS[remedy["end"]]
     return remedy["id"], moment(remedy["at_ms"]), remedy["machine"], remedy["what"], remedy["reason"], came
 
 
-def _pause(said: dict[str, Any] | None) -> str:
+def _pause(said: Mapping[str, Any] | None) -> str:
     if said is None or not said["stands"]:
         return "Remedies may begin, where a class says so."
     return f"Remedies are paused: {standing(said)}. `netboot remedies resume --reason …` lets them begin again."

@@ -1,6 +1,7 @@
 """`netboot image revoke`, `unrevoke`, `revocations`: images that never boot or join again at this site."""
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,10 +16,12 @@ from images.store.store import Store
 from images.values.types import SHA256
 from netboot.cli import bundles
 from netboot.cli.channel import preflight
-from netboot.cli.client import NOT_ALLOWED, ApiError, Client, Connection, api_command, segment
+from netboot.cli.client import NOT_ALLOWED, ApiError, Client, Connection, api_command
+from netboot.cli.outcomes import shown
 from netboot.cli.output import output_option, show
 from netboot.cli.paths import config_option, find_config
 from netboot.cli.times import moment
+from netboot.client import ClientError
 from netboot.config import Config
 
 WAIT_SECONDS = 10.0
@@ -78,7 +81,7 @@ def revoke(
     if dry_run:
         would = [f"channel {move.channel} would be image {move.image[:12]}" for move in moves]
         summary = "\n".join([*_said(uses), *would, "nothing was changed"])
-        show(output, uses | {"dry_run": True, "moves": dict(moves)}, (), (), summary)
+        show(output, {**uses, "dry_run": True, "moves": dict(moves)}, (), (), summary)
     if refused:
         raise ApiError(
             "\n".join([*([] if dry_run else _said(uses)), "these machines would not boot, so nothing was changed"]),
@@ -94,7 +97,7 @@ def revoke(
     except NotFoundError as error:
         raise bundles.not_signed(settings, error) from None
     lines = [f"image {digest[:12]} is revoked: the site bundle says so, signed now", *moved, *_running(uses)]
-    show(output, uses | {"revoked": digest, "moved": dict(moves)}, (), (), "\n".join(lines))
+    show(output, {**uses, "revoked": digest, "moved": dict(moves)}, (), (), "\n".join(lines))
 
 
 @click.command()
@@ -171,21 +174,22 @@ def _room(settings: Config, digest: str) -> None:
         )
 
 
-def _uses(connection: Connection, digest: str, *, force: bool) -> dict[str, Any]:
+def _uses(connection: Connection, digest: str, *, force: bool) -> Mapping[str, Any]:
     """Who boots and runs it; where nobody can tell and that was expected, nobody."""
     try:
-        found: dict[str, Any] = connection.open().get(f"/v1/images/{segment(digest)}/uses")
-    except ApiError as error:
+        found = connection.open().images.used(digest)
+    except ClientError as error:
         if force:
             first, *_ = error.message.splitlines()
             click.secho(f"warning: who boots it cannot be told: {first}", fg="yellow", err=True)
             return {"image": digest, "channels": [], "boots": [], "runs": []}
-        why = f"who boots it cannot be told: {error.message}\nOr, whoever that is: --force-nothing-boots"
-        raise ApiError(why, "", error.exit_code) from None
+        told = shown(error)
+        why = f"who boots it cannot be told: {told.message}\nOr, whoever that is: --force-nothing-boots"
+        raise ApiError(why, "", told.exit_code) from None
     return found
 
 
-def _moves(settings: Config, store: Store, digest: str, uses: dict[str, Any], given: str | None) -> list[_Moves]:
+def _moves(settings: Config, store: Store, digest: str, uses: Mapping[str, Any], given: str | None) -> list[_Moves]:
     """What `--replace-with` comes to, before anything is changed."""
     if given is None:
         return []
@@ -213,12 +217,12 @@ def _require_fit(connection: Connection, output: str, moves: list[_Moves]) -> No
 
 
 def _moved(client: Client, move: _Moves) -> str:
-    state = client.put(f"/v1/channels/{segment(move.channel)}", {"image": move.image, "force": True})
+    state = client.channels.moved(move.channel, {"image": move.image, "force": True})
     ended = "".join(f"; rollout {number} is cancelled" for number in state["ended_rollouts"])
     return f"channel {move.channel} is image {move.image[:12]} now, for {_count(state['machines'])}{ended}"
 
 
-def _said(uses: dict[str, Any]) -> list[str]:
+def _said(uses: Mapping[str, Any]) -> list[str]:
     lines = [f"image {uses['image'][:12]} is what {_count(len(uses['boots']))} boot next{_names(uses['boots'])}"]
     for channel in uses["channels"]:
         pinned = ", pinned by the inventory" if channel["pinned"] else ""
@@ -229,7 +233,7 @@ def _said(uses: dict[str, Any]) -> list[str]:
     return lines + _running(uses)
 
 
-def _running(uses: dict[str, Any]) -> list[str]:
+def _running(uses: Mapping[str, Any]) -> list[str]:
     if not uses["runs"]:
         return []
     return [f"{_count(len(uses['runs']))} booted it, and may run it until rebooted{_names(uses['runs'])}"]

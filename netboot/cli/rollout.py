@@ -1,15 +1,19 @@
 """`netboot rollout`: bring a channel's machines to another image, a few at a time. Asks the running service."""
 
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from netboot.cli.channel import preflight
-from netboot.cli.client import UNKNOWN, ApiError, Client, Connection, api_command, segment
+from netboot.cli.client import UNKNOWN, ApiError, Client, Connection, api_command
 from netboot.cli.ordering import dry_run_option
 from netboot.cli.output import show
 from netboot.cli.rollout_shown import COLUMNS, follow, ordered, print_one, row, say
 from netboot.cli.times import duration_option, moment
+
+if TYPE_CHECKING:
+    from netboot.client.shapes import Order, RolloutActed, Start
 
 HISTORY_SHOWN = 20
 
@@ -83,10 +87,10 @@ def start(
     client = connection.open()
     preflight(connection, channel, image, output, force=force)
     strategy = {name: value for name, value in options.items() if value is not None}
-    body = {"channel": channel, "image": image, "strategy": strategy, "on_next_boot": on_next_boot, "reason": reason}
+    body: Start = {"channel": channel, "image": image, "on_next_boot": on_next_boot, "reason": reason}
+    body |= {"strategy": strategy, "force": force, "any_kubelet": any_kubelet, "dry_run": dry_run}
     body |= {"control_plane": list(control_plane)} if control_plane else {}
-    body |= {"force": True} if force else {}
-    begun = client.post("/v1/rollouts", body | {"any_kubelet": any_kubelet, "dry_run": dry_run})
+    begun = client.rollouts.started(body)
     show(output, begun, (), (), "\n".join(say(begun, dry_run=dry_run)))
 
 
@@ -114,7 +118,7 @@ def status(channel: str | None, watched: bool, connection: Connection, output: s
     number = before["number"]
     if watched:
         follow(client, number)
-    rollout = client.get(f"/v1/rollouts/{number}")
+    rollout = client.rollouts.shown(number)
     print_one(output, rollout)
     ordered_back = before["undoing"] and not before.get("verdict")  # who waits for the image has not got it else
     wanted = "undone" if ordered_back else "complete"
@@ -122,7 +126,7 @@ def status(channel: str | None, watched: bool, connection: Connection, output: s
         raise click.exceptions.Exit(1)
 
 
-def _order(name: str, help_: str) -> click.Command:
+def _order(name: str, how: "Callable[[Client], Callable[[int, Order], RolloutActed]]", help_: str) -> click.Command:
     @click.argument("channel")
     @click.option("--reason", default="", help="Why, for its history.")
     @dry_run_option
@@ -130,7 +134,7 @@ def _order(name: str, help_: str) -> click.Command:
     def order(channel: str, reason: str, dry_run: bool, connection: Connection, output: str) -> None:
         client = connection.open()
         number = _last(client, channel)["number"]
-        rollout = client.post(f"/v1/rollouts/{number}/{segment(name)}", {"reason": reason, "dry_run": dry_run})
+        rollout = how(client)(number, {"reason": reason, "dry_run": dry_run})
         show(output, rollout, (), (), ordered(rollout))
 
     order.__doc__ = f"{help_}{order.__doc__ or ''}"
@@ -140,6 +144,7 @@ def _order(name: str, help_: str) -> click.Command:
 for _command in (
     _order(
         "pause",
+        lambda client: client.rollouts.pause,
         """Let no further machine's turn come. Those that were not rebooted yet boot what they had; those that are on
     their way are waited for, and those that are being drained are let go.
 
@@ -149,6 +154,7 @@ for _command in (
     ),
     _order(
         "resume",
+        lambda client: client.rollouts.resume,
         """Let it go on. Machines that failed until now stop it no more.
 
     \b
@@ -157,6 +163,7 @@ for _command in (
     ),
     _order(
         "undo",
+        lambda client: client.rollouts.undo,
         """Let every machine boot what it had, from now on. Those that run the other image are drained and rebooted, a
     few at a time; of a rollout with --on-next-boot `netboot rollout status` names them.
 
@@ -180,13 +187,13 @@ def history(channel: str | None, limit: int, connection: Connection, output: str
       netboot rollout history stable
     """
     client = connection.open()
-    rollouts = client.get("/v1/rollouts", limit=200)["rollouts"]
+    rollouts = client.rollouts.listed(limit=200)["rollouts"]
     if channel is None:
         shown = rollouts[:limit]
         show(output, {"rollouts": shown}, COLUMNS, map(row, shown), "there was no rollout yet")
         return
     of_channel = [each for each in rollouts if each["channel"] == channel][:limit]
-    full = [client.get(f"/v1/rollouts/{each['number']}") for each in of_channel]
+    full = [dict[str, Any](client.rollouts.shown(each["number"])) for each in of_channel]
     for each in full:
         del each["members"]
     rows = [
@@ -197,12 +204,12 @@ def history(channel: str | None, limit: int, connection: Connection, output: str
     show(output, {"rollouts": full}, ("rollout", "when", "who", "what", "why"), rows, "there was no rollout of it yet")
 
 
-def _all(client: Client) -> list[dict[str, Any]]:
-    rollouts: list[dict[str, Any]] = client.get("/v1/rollouts", limit=200)["rollouts"]
+def _all(client: Client) -> Sequence[Mapping[str, Any]]:
+    rollouts: Sequence[Mapping[str, Any]] = client.rollouts.listed(limit=200)["rollouts"]
     return rollouts
 
 
-def _last(client: Client, channel: str) -> dict[str, Any]:
+def _last(client: Client, channel: str) -> Mapping[str, Any]:
     for each in _all(client):
         if each["channel"] == channel:
             return each

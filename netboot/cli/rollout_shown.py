@@ -31,7 +31,7 @@ _NEXT: Mapping[str, str] = {
 _THEN: Mapping[str, str] = {"undo": "; `netboot rollout status` names those that are to be rebooted"}
 
 
-def row(rollout: dict[str, Any]) -> tuple[object, ...]:
+def row(rollout: Mapping[str, Any]) -> tuple[object, ...]:
     """One of a list."""
     machines = rollout["machines"]
     return (
@@ -49,7 +49,7 @@ def row(rollout: dict[str, Any]) -> tuple[object, ...]:
     )
 
 
-def say(rollout: dict[str, Any], *, dry_run: bool) -> Iterator[str]:
+def say(rollout: Mapping[str, Any], *, dry_run: bool) -> Iterator[str]:
     """What was begun, or would be."""
     strategy = rollout["strategy"]
     image = f"{rollout['image_name']} {rollout['image'][:12]}"
@@ -85,7 +85,7 @@ def say(rollout: dict[str, Any], *, dry_run: bool) -> Iterator[str]:
         yield f"each machine is drained and rebooted when its turn comes: {status} says how far they are"
 
 
-def _control_plane(rollout: dict[str, Any]) -> Iterator[str]:
+def _control_plane(rollout: Mapping[str, Any]) -> Iterator[str]:
     """What becomes of machines of a control plane; nothing where there are none."""
     named, kept = rollout["control_plane"]["named"], rollout["control_plane"]["kept"]
     if named:
@@ -94,7 +94,7 @@ def _control_plane(rollout: dict[str, Any]) -> Iterator[str]:
         yield f"machines of a control plane keep what they have, for --control-plane did not name them: {_first(kept)}"
 
 
-def ordered(answer: dict[str, Any]) -> str:
+def ordered(answer: Mapping[str, Any]) -> str:
     """What `pause`, `resume` or `undo` came to, or would."""
     number, channel, state, act = answer["number"], answer["channel"], answer["state"], answer["act"]
     so = f"would be {state}" if answer["dry_run"] and answer["did"] else f"is {state}"
@@ -103,7 +103,7 @@ def ordered(answer: dict[str, Any]) -> str:
     return f"rollout {number} of channel {channel} {so}{already}: {_NEXT[act]}{end}"
 
 
-def print_one(output: str, rollout: dict[str, Any]) -> None:
+def print_one(output: str, rollout: Mapping[str, Any]) -> None:
     """All about one; of its machines those that are neither waiting nor done."""
     members = [each for each in rollout["members"] if each["state"] not in ("waiting", "done")]
     rows = [
@@ -117,7 +117,7 @@ def print_one(output: str, rollout: dict[str, Any]) -> None:
     show(output, rollout, ("machine", "rack", "state", "", "how it stands"), rows, "no machine is on its way")
 
 
-def _how(rollout: dict[str, Any], member: dict[str, Any]) -> str:
+def _how(rollout: Mapping[str, Any], member: Mapping[str, Any]) -> str:
     """Why a machine is where it is, or what it waits for."""
     order, moving = member["order"], member["state"] in ("assigned", "out")
     if member["why"] or not moving:
@@ -132,7 +132,7 @@ def _how(rollout: dict[str, Any], member: dict[str, Any]) -> str:
 
 def follow(client: Client, number: int) -> None:
     """Until it has ended, or somebody has to look; a bar on a terminal."""
-    rollout = client.get(f"/v1/rollouts/{number}")
+    rollout = client.rollouts.shown(number)
     whole = rollout["of"] - rollout["machines"]["left"]
     with progress(f"rollout {number} of channel {rollout['channel']}", whole, after=0.0, in_bytes=False) as advance:
         done = 0
@@ -143,10 +143,10 @@ def follow(client: Client, number: int) -> None:
             if rollout["state"] != "running":
                 return
             time.sleep(LOOK_SECONDS)
-            rollout = client.get(f"/v1/rollouts/{number}")
+            rollout = client.rollouts.shown(number)
 
 
-def _facts(rollout: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _facts(rollout: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     machines, strategy = rollout["machines"], rollout["strategy"]
     yield "rollout", f"{rollout['number']} of channel {rollout['channel']}, by {rollout['operator']}"
     yield "image", f"{rollout['image_name']} {rollout['image'][:12]}; before it {rollout['base'][:12]}"
@@ -166,7 +166,7 @@ def _facts(rollout: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "to be rebooted", _first(rollout["to_reboot"])
 
 
-def _state(rollout: dict[str, Any]) -> str:
+def _state(rollout: Mapping[str, Any]) -> str:
     state: str = rollout["state"]
     if state not in ("running", "paused"):
         return state
@@ -176,7 +176,7 @@ def _state(rollout: dict[str, Any]) -> str:
     return f"{state} ({stage})"
 
 
-def _by_itself(rollout: dict[str, Any]) -> str:
+def _by_itself(rollout: Mapping[str, Any]) -> str:
     """What `--auto-undo` comes to; "": nobody asked for it."""
     if not rollout["strategy"].get("auto_undo"):
         return ""
@@ -185,7 +185,7 @@ def _by_itself(rollout: dict[str, Any]) -> str:
     return "it undoes itself where too many machines fail with the image, in two racks"
 
 
-def _verdict(rollout: dict[str, Any]) -> str:
+def _verdict(rollout: Mapping[str, Any]) -> str:
     """Why it was undone by itself; "": it was not."""
     said = rollout.get("verdict", "")
     return f"undone by itself: {said}" if said else ""

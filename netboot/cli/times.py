@@ -1,6 +1,6 @@
 """Moments and durations as commands print them, and the options that take them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
 from time import localtime, strftime, time
@@ -37,12 +37,12 @@ def seconds(milliseconds: int | None) -> str:
     return f"{milliseconds / 1000:.1f}" if milliseconds is not None else ""
 
 
-def state(trace: dict[str, Any]) -> str:
+def state(trace: Mapping[str, Any]) -> str:
     """How far a boot of the API is; of one of which only a script was served: that it is a claim."""
     return f"{trace['state']} (claim)" if trace["claim"] else str(trace["state"])
 
 
-def boot_line(trace: dict[str, Any]) -> str:
+def boot_line(trace: Mapping[str, Any]) -> str:
     """A boot of the API in one line: which, how far, how we know, when it was last heard of."""
     ready = trace["seconds_to_ready"]
     took = f", Ready {ready:.1f} s after its kernel started" if ready is not None else ""

@@ -1,13 +1,17 @@
 """`netboot token`: bootstrap tokens by an operator's word. Asks the running service."""
 
 import base64
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from netboot.cli.client import Connection, api_command, segment
+from netboot.cli.client import Connection, api_command
 from netboot.cli.output import show
 from netboot.cli.times import duration_option, moment, window_option
+
+if TYPE_CHECKING:
+    from netboot.client.shapes import NewToken
 
 
 @click.group()
@@ -50,12 +54,13 @@ def issue(
     Example:
       openssl pkey -in key.pem -pubout | netboot token issue --machine old-001 --spki-file -
     """
-    body: dict[str, Any] = {"machine": machine, "reason": reason}
+    body: NewToken = {"machine": machine, "reason": reason}
     if spki_file is None:
-        body |= {"window_seconds": window_seconds}
+        body["window_seconds"] = window_seconds
     else:
-        body |= {"spki": base64.b64encode(_spki(spki_file.read())).decode(), "lifetime_seconds": lifetime_seconds}
-    issued = connection.open().post("/v1/tokens", body)
+        body["spki"] = base64.b64encode(_spki(spki_file.read())).decode()
+        body["lifetime_seconds"] = lifetime_seconds
+    issued: Mapping[str, Any] = connection.open().join_tokens.created(body)
     if spki_file is None:
         until = moment(issued["window"]["until_ms"])
         show(output, issued, (), (), f"{machine} may join once without a TPM until {until}: boot it")
@@ -74,7 +79,7 @@ def list_(connection: Connection, output: str) -> None:
     \b
       netboot token list
     """
-    listed = connection.open().get("/v1/tokens")
+    listed = connection.open().join_tokens.listed()
     for cluster, problem in listed["problems"].items():
         click.echo(f"WARNING: cluster {cluster}: {problem}", err=True)
     rows = [
@@ -100,7 +105,7 @@ def revoke(token: str, connection: Connection, output: str) -> None:
     \b
       netboot token revoke ab12cd
     """
-    revoked = connection.open().delete(f"/v1/tokens/{segment(token)}")
+    revoked = connection.open().join_tokens.revoked(token)
     show(output, revoked, (), (), f"token {token} of {revoked['machine']} is revoked")
 
 

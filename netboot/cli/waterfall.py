@@ -1,6 +1,6 @@
 """Where the time of a boot went, drawn for a terminal: a bar for each part. Pure."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 LEAST_BAR = 10
@@ -20,7 +20,7 @@ PLAIN = Marks("#", ".")
 """For pipes, and terminals without the others."""
 
 
-def waterfall(spans: Sequence[dict[str, Any]], width: int, marks: Marks = PLAIN) -> Iterator[str]:
+def waterfall(spans: Sequence[Mapping[str, Any]], width: int, marks: Marks = PLAIN) -> Iterator[str]:
     """The lines. `spans`: of the API, in order; `width`: columns of the terminal.
 
     A part that took any time at all has a mark; parts begin where those before them end.
@@ -40,11 +40,11 @@ def waterfall(spans: Sequence[dict[str, Any]], width: int, marks: Marks = PLAIN)
     yield from _sums(spans)
 
 
-def _name(span: dict[str, Any]) -> str:
+def _name(span: Mapping[str, Any]) -> str:
     return f"{span['step']} to {span['until']}" if span["missing"] else str(span["step"])
 
 
-def _bar(span: dict[str, Any], began: int, ended: int, width: int, marks: Marks) -> str:
+def _bar(span: Mapping[str, Any], began: int, ended: int, width: int, marks: Marks) -> str:
     whole = max(1, ended - began)
     first: int = (span["begin_ms"] - began) * width // whole
     beyond = -(-(span["end_ms"] - began) * width // whole)
@@ -52,7 +52,7 @@ def _bar(span: dict[str, Any], began: int, ended: int, width: int, marks: Marks)
     return " " * first + (marks.unknown if span["missing"] else marks.known) * length
 
 
-def _sums(spans: Sequence[dict[str, Any]]) -> Iterator[str]:
+def _sums(spans: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     began, ended, until = spans[0]["begin_ms"], spans[-1]["end_ms"], spans[-1]["until"]
     yield f"from {spans[0]['step']} to {until}: {(ended - began) / 1000:.1f} s"
     after = [span for span in spans if span["begin_ms"] >= _kernel(spans, ended)]
@@ -68,6 +68,6 @@ def _sums(spans: Sequence[dict[str, Any]]) -> Iterator[str]:
             yield f"between {span['step']} and {span['until']} nobody heard of {never}"
 
 
-def _kernel(spans: Sequence[dict[str, Any]], never: int) -> int:
+def _kernel(spans: Sequence[Mapping[str, Any]], never: int) -> int:
     """When the kernel started."""
     return next((span["begin_ms"] for span in spans if span["step"] == "Kernel"), never + 1)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from netboot.cli.authority import new_authority, new_certificate
-from netboot.cli.client import ApiError, Client
+from netboot.client import Client, ClientError, Service
 from tests.processes import wait_for
 from tests.sites import TOKEN, free_ports
 from tests.sockets.api import Api
@@ -87,16 +87,16 @@ def pump(source: socket.socket, target: socket.socket, seen: list[bytes]) -> Non
 
 
 def test_behind_nginx(behind: str, tmp_path: Path) -> None:
-    client = Client(behind, TOKEN, "a test", tmp_path / "ca")
-    assert [each["name"] for each in client.get("/v1/channels")["channels"]] == ["stable"]
-    with pytest.raises(ApiError, match="its certificate is by an authority that is not known here"):
-        Client(behind, TOKEN, "a test").get("/v1/channels")
+    client = Client(Service(behind, TOKEN, "a test", tmp_path / "ca"))
+    assert [each["name"] for each in client.channels.listed()["channels"]] == ["stable"]
+    with pytest.raises(ClientError, match="its certificate is by an authority that is not known here"):
+        Client(Service(behind, TOKEN, "a test")).channels.listed()
 
 
 def test_through_a_proxy_that_sees_no_token(behind: str, tmp_path: Path) -> None:
     seen: list[bytes] = []
     with connecting(seen) as proxy:
-        found = Client(behind, TOKEN, "a test", tmp_path / "ca", proxy).get("/v1/channels")
+        found = Client(Service(behind, TOKEN, "a test", tmp_path / "ca", proxy)).channels.listed()
     assert [each["name"] for each in found["channels"]] == ["stable"]
     assert seen[0].startswith(f"CONNECT {behind.removeprefix('https://')} HTTP/1.".encode())
     assert TOKEN.encode() not in b"".join(seen)

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from netboot.cli.authority import new_authority, new_certificate
-from netboot.cli.client import ApiError, Client
+from netboot.client import Client, ClientError
+from netboot.client import Service as Where
 from netboot.config import load_config
 from tests.processes import wait_for
 from tests.sites import TOKEN, make_site
@@ -41,18 +42,18 @@ def certify(root: Path, names: list[str], now: datetime | None = None) -> None:
 
 def client(service: Service, **others: object) -> Client:
     said = {"authority": service.file.parent / "tls" / "ca.crt", "hint": "a test"} | others
-    return Client(service.management, TOKEN, **said)  # type: ignore[arg-type] # paths and texts
+    return Client(Where(service.management, TOKEN, **said))  # type: ignore[arg-type] # paths and texts
 
 
 def said(service: Service, **others: object) -> str:
-    with pytest.raises(ApiError) as refused:
-        client(service, **others).get("/v1/channels")
+    with pytest.raises(ClientError) as refused:
+        client(service, **others).channels.listed()
     return str(refused.value)
 
 
 def test_with_a_private_authority(service: Service) -> None:
     assert service.management.startswith("https://127.0.0.1:")
-    assert [each["name"] for each in client(service).get("/v1/channels")["channels"]] == ["stable"]
+    assert [each["name"] for each in client(service).channels.listed()["channels"]] == ["stable"]
 
 
 def test_tls_is_of_1_2_and_newer(service: Service) -> None:
@@ -85,8 +86,8 @@ def test_what_is_said_where_it_fails_and_that_a_new_certificate_is_taken(service
 
 def believed(service: Service) -> bool:
     try:
-        client(service).get("/v1/channels")
-    except ApiError:
+        client(service).channels.listed()
+    except ClientError:
         return False
     return True
 
@@ -104,11 +105,11 @@ def test_who_stalls_in_a_handshake_is_let_go(service: Service) -> None:
 
 
 def test_plain_http_and_tls_where_the_other_is_spoken(service: Service) -> None:
-    plain = Client(service.management.replace("https:", "http:"), TOKEN, "a test")
-    with pytest.raises(ApiError) as refused:
-        plain.get("/v1/channels")
+    plain = Client(Where(service.management.replace("https:", "http:"), TOKEN, "a test"))
+    with pytest.raises(ClientError) as refused:
+        plain.channels.listed()
     assert "where it speaks TLS, ask it as https://" in str(refused.value)
-    tls = Client(service.provisioning.replace("http:", "https:"), TOKEN, "a test")
-    with pytest.raises(ApiError) as refused:
-        tls.get("/v1/channels")
+    tls = Client(Where(service.provisioning.replace("http:", "https:"), TOKEN, "a test"))
+    with pytest.raises(ClientError) as refused:
+        tls.channels.listed()
     assert "it does not speak TLS" in str(refused.value)

@@ -14,7 +14,8 @@ import requests
 from flask.testing import FlaskClient
 
 from netboot import web
-from netboot.cli import contexts, login
+from netboot.cli import login
+from netboot.client import contexts
 from netboot.config import load_config
 from netboot.config_access import Oidc
 from netboot.stores import access_tokens

@@ -6,9 +6,11 @@ import click
 import pytest
 
 from images.errors import NotFoundError
-from netboot.cli.client import NOT_ALLOWED, UNKNOWN, ApiError, Client, Connection, segment
+from netboot.cli.client import Connection
 from netboot.cli.paths import Paths
 from netboot.cli.times import window_option
+from netboot.client import NotAllowedError, Service, TokenFile, UnknownError
+from netboot.client.room import segment
 from tests.commands import Run
 
 CONFIGURED = "from-configuration-0123456789"
@@ -27,7 +29,9 @@ def config(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_configuration_names_the_service(config: Path) -> None:
     hint = f"management in {config}"
-    assert Connection(config).open() == Client("http://127.0.0.1:8081", CONFIGURED, hint)
+    own = TokenFile(config.parent / "secrets/operator.token")
+    assert Connection(config).open().service == Service("http://127.0.0.1:8081", own, hint)
+    assert own() == CONFIGURED
 
 
 def test_the_environment_goes_before_the_configuration_and_options_before_both(
@@ -37,24 +41,22 @@ def test_the_environment_goes_before_the_configuration_and_options_before_both(
     monkeypatch.setenv("NETBOOT_SERVER", "https://192.0.2.2/")
     monkeypatch.setenv("NETBOOT_TOKEN_FILE", str(tmp_path / "token"))
     hint = "--server or $NETBOOT_SERVER"
-    assert Connection().open() == Client("https://192.0.2.2", "from-environment", hint)
+    assert Connection().open().service == Service("https://192.0.2.2", TokenFile(tmp_path / "token"), hint)
     option = config.parent / "secrets/operator.token"
-    assert Connection(server="http://192.0.2.3", token_file=option).open() == Client(
-        "http://192.0.2.3", CONFIGURED, hint
-    )
+    given = Connection(server="http://192.0.2.3", token_file=option).open()
+    assert given.service == Service("http://192.0.2.3", TokenFile(option), hint)
 
 
 def test_what_cannot_be_used_is_said_before_anything_is_sent(config: Path, tmp_path: Path) -> None:
     with pytest.raises(click.UsageError) as wrong:
         Connection(config, server="192.0.2.2:8081").open()
     assert str(wrong.value) == "the address of the service must begin with http:// or https://: 192.0.2.2:8081"
-    with pytest.raises(ApiError) as refused:
-        Connection(config, token_file=tmp_path / "none").open()
+    with pytest.raises(NotAllowedError) as refused:
+        Connection(config, token_file=tmp_path / "none").open().channels.listed()
     assert str(refused.value) == (
         f"the token file {tmp_path}/none cannot be read: No such file or directory\n"
         "Remedy: run as who may read it, or name your own with --token-file"
     )
-    assert refused.value.exit_code == NOT_ALLOWED
 
 
 def test_folders_come_from_options_then_from_the_configuration(config: Path, tmp_path: Path) -> None:
@@ -100,8 +102,7 @@ def test_durations_are_seconds_and_bounds_are_inside(text: str, seconds: int) ->
 
 @pytest.mark.parametrize("name", ["", ".", "..", "gpu-001/hold", "../tokens"])
 def test_what_is_no_segment_of_a_path_is_asked_of_nobody(name: str) -> None:
-    with pytest.raises(ApiError) as caught:
+    with pytest.raises(UnknownError) as caught:
         segment(name)
-    assert caught.value.exit_code == UNKNOWN
-    assert caught.value.message == (f"nothing has the name {name!r}\nRemedy: names are of letters, digits, '-' and '.'")
+    assert str(caught.value) == (f"nothing has the name {name!r}\nRemedy: names are of letters, digits, '-' and '.'")
     assert segment("gpu 001?x#%") == "gpu%20001%3Fx%23%25"

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from netboot.cli.client import ApiError, Client, Connection
+from netboot.cli.client import Connection
 from netboot.cli.context import complete
+from netboot.client import Service, TokenFile, UnknownError
 from tests.commands import Run
 
 VARIABLES = ("SERVER", "TOKEN_FILE", "CONFIG", "CONTEXT", "CERTIFICATE_AUTHORITY", "PROXY")
@@ -28,10 +29,10 @@ def test_the_first_is_in_use_and_another_when_it_is_said(home: Path, run: Run) -
     assert (said.status, said.out) == (0, "context fra is https://fra.example, and in use\n")
     assert run("context", "add", "ams", "--server", "https://ams.example", "--token-file", "ams.token").status == 0
     assert oct((home / "xdg/netboot/contexts.json").stat().st_mode)[-3:] == "600"
-    assert Connection().open() == Client("https://fra.example", "token-of-fra-0123456789", "context fra")
-    assert Connection(context="ams").open().server == "https://ams.example"
+    assert Connection().open().service == Service("https://fra.example", TokenFile(home / "fra.token"), "context fra")
+    assert Connection(context="ams").open().service.server == "https://ams.example"
     assert run("context", "use", "ams").out == "context ams is in use\n"
-    assert Connection().open().server == "https://ams.example"
+    assert Connection().open().service.server == "https://ams.example"
     assert [each.value for each in complete(None, None, "f")] == ["fra"]  # type: ignore[arg-type] # it looks at neither
     assert run("context", "remove", "ams").out == "context ams is forgotten; none is in use\n"
     assert [each["name"] for each in run("context", "list", "-o", "json").json["contexts"]] == ["fra"]
@@ -48,14 +49,14 @@ def test_options_and_the_environment_go_before_it_and_its_token_goes_nowhere_els
     run("context", "add", "fra", "--server", "https://fra.example", "--token-file", "fra.token")
     assert run("init", home / "site", "--url", "http://192.0.2.1:8080").status == 0
     own = home / "site/netboot.yaml"
-    assert Connection(own).open().server == "http://127.0.0.1:8081"
-    assert Connection(server="https://x.example", config=own).open().token != "token-of-fra-0123456789"
+    assert Connection(own).open().service.server == "http://127.0.0.1:8081"
+    assert Connection(server="https://x.example", config=own).open().service.token != TokenFile(home / "fra.token")
     monkeypatch.setenv("NETBOOT_CONFIG", str(own))
-    assert Connection().open().server == "http://127.0.0.1:8081"
+    assert Connection().open().service.server == "http://127.0.0.1:8081"
     monkeypatch.setenv("NETBOOT_CONTEXT", "fra")
-    assert Connection().open().server == "https://fra.example"
-    assert Connection(server="https://x.example").open().token == "token-of-fra-0123456789"
-    with pytest.raises(ApiError, match="no context has the name none"):
+    assert Connection().open().service.server == "https://fra.example"
+    assert Connection(server="https://x.example").open().service.token == TokenFile(home / "fra.token")
+    with pytest.raises(UnknownError, match="no context has the name none"):
         Connection(context="none").open()
 
 
@@ -64,11 +65,11 @@ def test_authority_and_proxy_go_along(home: Path, run: Run, monkeypatch: pytest.
     proxy = ("--proxy", "http://proxy.example:3128")
     added = run(*asked, "--certificate-authority", "ca.crt", *proxy)
     assert added.err == f"WARNING: there is no file {home}/ca.crt yet\n"
-    found = Connection().open()
+    found = Connection().open().service
     assert (found.authority, found.proxy) == (home / "ca.crt", "http://proxy.example:3128")
     monkeypatch.setenv("NETBOOT_PROXY", "http://other.example:3128")
-    assert Connection(authority=home / "mine.crt").open().authority == home / "mine.crt"
-    assert Connection().open().proxy == "http://other.example:3128"
+    assert Connection(authority=home / "mine.crt").open().service.authority == home / "mine.crt"
+    assert Connection().open().service.proxy == "http://other.example:3128"
     plain = run("context", "add", "ams", "--server", "http://ams.example", *proxy)
     assert (plain.status, "a proxy would read the token: the server must be https://" in plain.err) == (2, True)
 

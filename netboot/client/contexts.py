@@ -11,7 +11,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Self
 
-import click
 from pydantic import Field, StringConstraints, ValidationError, model_validator
 
 from images.values import files
@@ -19,6 +18,7 @@ from images.values.faults import first_fault
 from images.values.strict import Strict
 from images.values.types import Name
 from netboot.addresses import Url
+from netboot.client.errors import FailedError, UnknownError
 
 MODE = 0o600
 
@@ -67,7 +67,7 @@ class Contexts(Strict):
         return next((each for each in self.contexts if each.name == name), None)
 
 
-class ContextsError(click.ClickException):
+class ContextsError(FailedError):
     """The file cannot be used; the words say why, and what to do."""
 
 
@@ -125,3 +125,15 @@ def with_login(contexts: Contexts, name: str, login: Login | None) -> Contexts:
     """The same, where the context of that name, which may be gone, has this login."""
     changed = (each.model_copy(update={"login": login}) if each.name == name else each for each in contexts.contexts)
     return contexts.model_copy(update={"contexts": tuple(changed)})
+
+
+def known(there: Contexts, name: str) -> Context:
+    """The context of that name.
+
+    Raises:
+        UnknownError: there is none.
+    """
+    context = there.named(name)
+    if context is None:
+        raise UnknownError(f"no context has the name {name}", "see `netboot context list`")
+    return context

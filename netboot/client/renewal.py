@@ -2,9 +2,9 @@
 
 from time import time
 
-from netboot.cli import contexts
-from netboot.cli.contexts import Contexts, Login, with_login
-from netboot.cli.outcomes import CANNOT_TELL, NOT_ALLOWED, ApiError
+from netboot.client import contexts
+from netboot.client.contexts import Contexts, Login, with_login
+from netboot.client.errors import CannotTellError, NotAllowedError
 from netboot.lifecycle.errors import IssuerUnavailableError, LoginRefusedError
 from netboot.oidc.http import Asker
 from netboot.oidc.issuer import Client, Granted, Issuer
@@ -24,7 +24,7 @@ def token(context: str, login: Login) -> str:
     """The token to send, a new one where it ends; what is renewed is kept in the context.
 
     Raises:
-        ApiError: the login has ended, or the issuer does not answer.
+        NotAllowedError: the login has ended. CannotTellError: the issuer does not answer.
     """
     if _fresh(login):
         return login.token
@@ -55,7 +55,7 @@ def with_tokens(login: Login, granted: Granted) -> Login:
 
 
 def _renewed(context: str, login: Login) -> Login:
-    ended = ApiError(f"the login of context {context} has ended", AGAIN, NOT_ALLOWED)
+    ended = NotAllowedError(f"the login of context {context} has ended", AGAIN)
     if not login.refresh_token:
         raise ended
     try:
@@ -67,9 +67,9 @@ def _renewed(context: str, login: Login) -> Login:
         raise unavailable(login.issuer, error) from None
 
 
-def unavailable(issuer: str, error: IssuerUnavailableError) -> ApiError:
-    """That it cannot be told now, as commands say it."""
-    return ApiError(f"the issuer {issuer} cannot be asked: {error}", "try again", CANNOT_TELL)
+def unavailable(issuer: str, error: IssuerUnavailableError) -> CannotTellError:
+    """That it cannot be told now."""
+    return CannotTellError(f"the issuer {issuer} cannot be asked: {error}", "try again")
 
 
 def _fresh(login: Login) -> bool:

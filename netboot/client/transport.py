@@ -1,17 +1,14 @@
 """HTTP to the service, and why it cannot be had: whose word is taken for its certificate, through which proxy."""
 
-import http.client
-import ssl
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 if TYPE_CHECKING:
+    import ssl
+
     import requests
 
-CONNECT_SECONDS, READ_SECONDS = 5.0, 30.0
 _EXPIRED, _NOT_YET = 10, 9
 _UNKNOWN = frozenset({2, 18, 19, 20, 21})
 _NAMES = frozenset({62, 64})
@@ -36,15 +33,17 @@ def address(server: str) -> str:
     """The address of a service, without a slash at its end.
 
     Raises:
-        click.UsageError: it is none.
+        ValueError: it is none.
     """
     if not server.startswith(("http://", "https://")):
-        raise click.UsageError(f"the address of the service must begin with http:// or https://: {server}")
+        raise ValueError(f"the address of the service must begin with http:// or https://: {server}")
     return server.rstrip("/")
 
 
 def why_not(error: Exception, server: str) -> tuple[str, str]:
     """Why `server` could not be asked, in words, and what to do; that is "" where nobody can tell."""
+    import ssl
+
     import requests
 
     causes = list(_causes(error))
@@ -69,10 +68,12 @@ def why_not(error: Exception, server: str) -> tuple[str, str]:
 
 def _no_http(cause: BaseException) -> bool:
     """What a listener that wants TLS makes of a request without it."""
+    import http.client
+
     return isinstance(cause, (http.client.BadStatusLine, ConnectionResetError))
 
 
-def _not_believed(error: ssl.SSLCertVerificationError) -> tuple[str, str]:
+def _not_believed(error: "ssl.SSLCertVerificationError") -> tuple[str, str]:
     code = error.verify_code
     if code == _EXPIRED:
         return "its certificate has expired", "`netboot config management-certificate` makes it anew, at the service"

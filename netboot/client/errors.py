@@ -1,0 +1,75 @@
+"""Why something was not done, as three outcomes that stay three: unknown, not allowed, cannot tell right now."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+_UNKNOWN, _NOT_ALLOWED, _CANNOT_TELL = frozenset({404}), frozenset({401, 403, 409, 422}), frozenset({502, 503, 504})
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What the service said (RFC 9457): docs/http-management.md has the codes. `instance`: the request's id, as in the
+    service's log; `field`: the value of the request that is to blame; `faults`: of a list, every one."""
+
+    status: int
+    code: str
+    title: str
+    detail: str
+    remedy: str
+    instance: str = ""
+    field: str | None = None
+    faults: tuple[str, ...] = ()
+
+
+class ClientError(Exception):
+    """Something was not done, and why in words. `remedy`: what to do, empty where nobody knows; `problem`: what the
+    service said, None where it said nothing."""
+
+    def __init__(self, message: str, remedy: str = "", problem: Problem | None = None) -> None:
+        super().__init__(f"{message}\nRemedy: {remedy}" if remedy else message)
+        self.message, self.remedy, self.problem = message, remedy, problem
+
+
+class UnknownError(ClientError):
+    """There is no such thing."""
+
+
+class NotAllowedError(ClientError):
+    """It may not be: by the role, or as things are."""
+
+
+class CannotTellError(ClientError):
+    """Nobody can tell right now: try again."""
+
+
+class FailedError(ClientError):
+    """None of the three: the request makes no sense, or something is broken."""
+
+
+def of_problem(said: Mapping[str, Any]) -> ClientError:
+    """What an answer in `application/problem+json` means.
+
+    Raises:
+        KeyError, TypeError, ValueError: it is none.
+    """
+    problem = Problem(
+        status=int(said["status"]),
+        code=str(said["code"]),
+        title=str(said["title"]),
+        detail=str(said["detail"]),
+        remedy=str(said["remedy"]),
+        instance=str(said.get("instance", "")),
+        field=str(said["field"]) if said.get("field") is not None else None,
+        faults=tuple(map(str, said.get("faults") or ())),
+    )
+    message = "\n".join([*problem.faults, problem.detail])
+    return _kind(problem.status)(message, problem.remedy, problem)
+
+
+def _kind(status: int) -> type[ClientError]:
+    if status in _UNKNOWN:
+        return UnknownError
+    if status in _NOT_ALLOWED:
+        return NotAllowedError
+    return CannotTellError if status in _CANNOT_TELL else FailedError
