@@ -4,13 +4,15 @@ import os
 from collections.abc import Callable
 from functools import cached_property, wraps
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from images.errors import NotFoundError
 from images.values import files
-from netboot.config import Config, load_config
+
+if TYPE_CHECKING:
+    from netboot.config import Config
 
 Command = Callable[..., None]
 
@@ -35,12 +37,14 @@ def config_file(given: Path | None) -> Path:
     return path
 
 
-def find_config(given: Path | None) -> Config:
+def find_config(given: Path | None) -> "Config":
     """Load the configuration.
 
     Raises:
         NotFoundError: there is none, with the remedy. images.values.strict.FaultsError: it has faults.
     """
+    from netboot.config import load_config  # brings pydantic and all that it checks
+
     return load_config(config_file(given))
 
 
@@ -70,7 +74,7 @@ class Paths:
         self._config, self._store, self._keys = config, store, keys
 
     @cached_property
-    def _configured(self) -> Config:
+    def _configured(self) -> "Config":
         return find_config(self._config)
 
     def check(self) -> None:

@@ -1,17 +1,19 @@
 """`netboot boot proof`: the signed record of a boot that attested, from the service or a file, and whether it holds."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from images.artifact.signing import PublicKey
 from images.errors import ImageError
 from netboot.cli.client import Connection, api_command
 from netboot.cli.output import show
 from netboot.cli.paths import find_config
 from netboot.cli.times import moment
-from netboot.lifecycle.proof import BadProofError, ProofOfBoot, SignedProof, read, verified
-from netboot.stores import proofkey
+
+if TYPE_CHECKING:  # what verifies is large: it is imported by who needs it
+    from images.artifact.signing import PublicKey
+    from netboot.lifecycle.proof import ProofOfBoot, SignedProof
 
 
 @click.command("proof")
@@ -33,6 +35,8 @@ def command(
       netboot boot proof 0195d3c2-8f11-8a3b-9c4d-5e6f7a8b9c0d --output json > proof.json
       netboot boot proof --file proof.json --verify --keys ./proof-keys
     """
+    from netboot.lifecycle.proof import SignedProof, verified
+
     if file is not None:
         given = _from_file(file)
     elif boot is not None:
@@ -48,14 +52,18 @@ def command(
     show(output, given.model_dump(mode="json"), ("", ""), _rows(proof, summary))
 
 
-def _from_file(path: Path) -> SignedProof:
+def _from_file(path: Path) -> "SignedProof":
+    from netboot.lifecycle.proof import read
+
     try:
         return read(path.read_bytes())
     except OSError as error:
         raise click.ClickException(f"{path} cannot be read: {error.strerror}") from None
 
 
-def _keys(folder: Path | None, config: Path | None) -> tuple[PublicKey, ...]:
+def _keys(folder: Path | None, config: Path | None) -> "tuple[PublicKey, ...]":
+    from netboot.stores import proofkey
+
     folder = folder or proofkey.folder_of(find_config(config))
     try:
         keys = proofkey.public_keys(folder)
@@ -66,14 +74,16 @@ def _keys(folder: Path | None, config: Path | None) -> tuple[PublicKey, ...]:
     return keys
 
 
-def _unverified(given: SignedProof) -> ProofOfBoot:
+def _unverified(given: "SignedProof") -> "ProofOfBoot":
+    from netboot.lifecycle.proof import BadProofError, ProofOfBoot
+
     try:
         return ProofOfBoot.model_validate_json(given.proof)
     except ValueError:
         raise BadProofError("it is no proof of a boot that this version knows") from None
 
 
-def _rows(proof: ProofOfBoot, summary: str) -> list[tuple[str, str]]:
+def _rows(proof: "ProofOfBoot", summary: str) -> list[tuple[str, str]]:
     image, checks = proof.image, proof.checks
     return [
         ("proof", summary),

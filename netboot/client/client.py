@@ -12,7 +12,7 @@ from netboot.client.errors import CannotTellError, ClientError, FailedError, of_
 from netboot.client.room import Values
 from netboot.client.rooms import Rooms
 from netboot.client.service import Service
-from netboot.client.watch import PATIENCE_SECONDS, Watch
+from netboot.client.watch import RETRY_SECONDS, Watch
 
 if TYPE_CHECKING:
     import requests
@@ -25,16 +25,16 @@ _CSV = {"Content-Type": "text/csv"}
 class Client(Rooms):
     """The management API. Each of its rooms is an attribute: `client.machines.shown("gpu-001")`.
 
-    `seconds`: an answer begins within so many, and is whole within as many more; `patience`: for so many a watch that
+    `seconds`: an answer begins within so many, and is whole within as many more; `retry_seconds`: for so many a watch that
     was cut tries again. It holds no connection, so threads may share it.
     """
 
     def __init__(
-        self, service: Service, *, seconds: float = ANSWER_SECONDS, patience: float = PATIENCE_SECONDS
+        self, service: Service, *, seconds: float = ANSWER_SECONDS, retry_seconds: float = RETRY_SECONDS
     ) -> None:
         super().__init__(self)
         self.service = service
-        self._seconds, self._patience = seconds, patience
+        self._seconds, self._retry_seconds = seconds, retry_seconds
 
     def ask(
         self,
@@ -64,7 +64,7 @@ class Client(Rooms):
 
     def follow(self, path: str, *, query: Values | None = None) -> Watch:
         """What happens there; the rooms watch by it. Raises as `ask`, once it is read."""
-        return Watch(lambda headers: self._stream(path, query, headers), patience=self._patience)
+        return Watch(lambda headers: self._stream(path, query, headers), retry_seconds=self._retry_seconds)
 
     @contextmanager
     def _stream(self, path: str, query: Values | None, headers: Values) -> Iterator[Iterator[bytes]]:

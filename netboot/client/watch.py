@@ -9,7 +9,7 @@ from typing import Any, TypedDict
 from netboot.client.errors import CannotTellError, FailedError
 
 LAST_ID = "Last-Event-ID"
-PATIENCE_SECONDS = 60.0
+RETRY_SECONDS = 60.0
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 8.0
 
 Chunks = AbstractContextManager[Iterator[bytes]]
@@ -30,7 +30,7 @@ class Line(TypedDict, total=False):
 class Watch(Iterator[Line]):
     """Lines for as long as one listens, none missing and none twice.
 
-    A connection that is cut is made again, and goes on after the last line. Where that cannot be had for `patience`
+    A connection that is cut is made again, and goes on after the last line. Where that cannot be had for `retry_seconds`
     seconds, or the service says that it is unknown or not allowed, that is raised; so is a failure of the first try.
     `last_id`: of the place, to go on from in another process (`since`); empty until a line came.
     """
@@ -39,11 +39,11 @@ class Watch(Iterator[Line]):
         self,
         connect: Open,
         *,
-        patience: float = PATIENCE_SECONDS,
+        retry_seconds: float = RETRY_SECONDS,
         wait: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._connect, self._patience, self._wait, self._clock = connect, patience, wait, clock
+        self._connect, self._retry_seconds, self._wait, self._clock = connect, retry_seconds, wait, clock
         self.last_id = ""
         self._after: list[Line] = []
         """Lines since `last_id`: of what came at once only the end has an id, so they may come again."""
@@ -72,7 +72,7 @@ class Watch(Iterator[Line]):
                     yield line
             except CannotTellError as error:
                 cut = error
-            if not seen or self._clock() - heard >= self._patience:
+            if not seen or self._clock() - heard >= self._retry_seconds:
                 raise cut
             self._wait(wait)
             wait = min(wait * 2, _LONGEST_WAIT)
