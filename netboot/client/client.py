@@ -25,8 +25,8 @@ _CSV = {"Content-Type": "text/csv"}
 class Client(Rooms):
     """The management API. Each of its rooms is an attribute: `client.machines.shown("gpu-001")`.
 
-    `seconds`: an answer begins within so many, and is whole within as many more; `retry_seconds`: for so many a watch that
-    was cut tries again. It holds no connection, so threads may share it.
+    `seconds`: an answer begins within so many, and is whole within as many more; `retry_seconds`: for so many
+    a watch that was cut tries again. It holds no connection, so threads may share it.
     """
 
     def __init__(
