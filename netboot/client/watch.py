@@ -31,8 +31,8 @@ class Watch(Iterator[Line]):
     """Lines for as long as one listens, none missing and none twice.
 
     A connection that is cut is made again, and goes on after the last line. Where that cannot be had for
-    `retry_seconds`, or the service says that it is unknown or not allowed, that is raised; so is a failure of the first try.
-    `last_id`: of the place, to go on from in another process (`since`); empty until a line came.
+    `retry_seconds`, or the service says that it is unknown or not allowed, that is raised; so is a failure of the first
+    try. `last_id`: of the place, to go on from in another process (`since`); empty until a line came.
     """
 
     def __init__(
