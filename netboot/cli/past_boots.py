@@ -38,5 +38,5 @@ def _decided(explained: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for because in decided["because"]:
         yield "because", because
     yield "kernel", " ".join(decided["kernel_arguments"])
-    inputs = ", ".join(f"{name} {digest[:12]}" for name, digest in decided["inputs"].items())
+    inputs = ", ".join(f"{name} {digest[:12]}" for name, digest in sorted(decided["inputs"].items()))
     yield "decided from", f"{decided['digest']}: {inputs}"
