@@ -10,21 +10,20 @@ from typing import Any
 
 import click
 
-from netboot.cli import contexts
+from netboot.cli import answers, contexts
 from netboot.cli.contexts import Context
 from netboot.cli.outcomes import (
     CANNOT_TELL,
     NOT_ALLOWED,
     UNKNOWN,
     ApiError,
-    option_of,
     read_token,
     segment,
     with_exit_codes,
 )
 from netboot.cli.output import output_option
 from netboot.cli.paths import config_option, config_path, find_config
-from netboot.cli.transport import CONNECT_SECONDS, READ_SECONDS, address, session, why_not
+from netboot.cli.transport import CONNECT_SECONDS, READ_SECONDS, address, session
 
 __all__ = ["CANNOT_TELL", "NOT_ALLOWED", "UNKNOWN", "ApiError", "Client", "Connection", "api_command", "segment"]
 __all__ += ["connection_options", "with_exit_codes"]
@@ -50,9 +49,15 @@ class Client:
         """
         return self._json("GET", path, parameters, None)
 
-    def put(self, path: str, body: Any) -> Any:
-        """Write, and what is there now; raises as `get`."""
-        return self._json("PUT", path, {}, body)
+    def seen(self, path: str) -> tuple[Any, str]:
+        """The same, and its tag, by which an act says what it was meant for."""
+        with self._request("GET", path, {}, None) as answer:
+            return answers.parsed(self, answer), str(answer.headers.get("ETag", ""))
+
+    def put(self, path: str, body: Any, tag: str = "") -> Any:
+        """Write, and what is there now; `tag`: only while what is there has it. Raises as `get`."""
+        with self._request("PUT", path, {}, body, headers={"If-Match": tag} if tag else {}) as answer:
+            return answers.parsed(self, answer)
 
     def post(self, path: str, body: Any, **parameters: object) -> Any:
         """Ask for an act, and what it came to; text goes as CSV. Raises as `get`."""
@@ -72,17 +77,21 @@ class Client:
                     if line:
                         yield json.loads(line)
             except requests.exceptions.RequestException as error:
-                raise _unreachable(self, error) from None
+                raise answers.unreachable(self, error) from None
 
     def _json(self, method: str, path: str, parameters: dict[str, object], body: Any) -> Any:
         with self._request(method, path, parameters, body) as answer:
-            try:
-                return answer.json()
-            except ValueError:
-                raise _not_netboot(self) from None
+            return answers.parsed(self, answer)
 
     def _request(
-        self, method: str, path: str, parameters: dict[str, object], body: Any, *, stream: bool = False
+        self,
+        method: str,
+        path: str,
+        parameters: dict[str, object],
+        body: Any,
+        *,
+        stream: bool = False,
+        headers: dict[str, str] | None = None,
     ) -> Any:
         import requests
 
@@ -95,15 +104,15 @@ class Client:
                 self.server + path,
                 params=query,
                 **_sent(body),
-                headers={"Authorization": f"Bearer {self.token}"} | _kind(body),
+                headers={"Authorization": f"Bearer {self.token}"} | _kind(body) | (headers or {}),
                 timeout=(CONNECT_SECONDS, READ_SECONDS),
                 allow_redirects=False,
                 stream=stream,
             )
         except requests.exceptions.RequestException as error:
-            raise _unreachable(self, error) from None
+            raise answers.unreachable(self, error) from None
         if answer.status_code not in (200, 201, 202):
-            raise _refused(self, answer)
+            raise answers.refused(self, answer)
         return answer
 
 
@@ -215,36 +224,3 @@ _OPTIONS = (
 def api_command(function: Callable[..., None]) -> Callable[..., None]:
     """What every command that asks the service has: a `connection`, `--output`, and what its exit status means."""
     return connection_options(output_option(with_exit_codes(function)))
-
-
-def _unreachable(client: Client, error: Exception) -> ApiError:
-    why, remedy = why_not(error, client.server)
-    remedy = f"{f'{remedy}.' if remedy else 'is `netboot serve` running?'} The address is from {client.hint}"
-    return ApiError(f"cannot reach the service at {client.server}: {why}", remedy, CANNOT_TELL)
-
-
-def _not_netboot(client: Client) -> ApiError:
-    remedy = f"check the address (from {client.hint})"
-    return ApiError(f"what answers at {client.server} is not netboot's management API", remedy, 1)
-
-
-def _refused(client: Client, answer: Any) -> click.ClickException:
-    try:
-        error = answer.json()
-        message, remedy = str(error["detail"]), str(error["remedy"])
-        message = "\n".join([*map(str, error.get("faults", ())), message])
-    except (ValueError, KeyError, TypeError):
-        return _not_netboot(client)
-    field = str(error.get("field", ""))
-    if (option := option_of(field)) is not None:
-        return click.BadParameter(message.removeprefix(f"{field}: "), click.get_current_context(), option)
-    status: int = answer.status_code
-    if status == 404:
-        code = UNKNOWN
-    elif status in (401, 403, 409, 422):
-        code = NOT_ALLOWED
-    elif status in (502, 503, 504):
-        code = CANNOT_TELL
-    else:
-        code = 1
-    return ApiError(message, remedy, code)

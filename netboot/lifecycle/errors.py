@@ -22,6 +22,7 @@ LifecycleError
 │   └── LoginRefusedError      the issuer gives no token
 ├── NotAllowedError            the operator's role does not suffice
 │   └── NoRoleError            who asks is known, and has none
+├── PreconditionFailedError    it was changed since whoever asks looked
 └── CannotTellError            right now; trying again is right
     ├── NotReadyError          nothing has been published yet
     ├── JournalUnavailableError
@@ -129,6 +130,10 @@ class NotAllowedError(LifecycleError):
 
 class NoRoleError(NotAllowedError):
     """Somebody vouches for who asks, and this site gives them no role, or has blocked them."""
+
+
+class PreconditionFailedError(LifecycleError):
+    """What is to be changed is not (any more) what whoever asks saw of it."""
 
 
 class CannotTellError(LifecycleError):
