@@ -1,5 +1,6 @@
 """What the management API answers, as commands understand it: JSON, or why not, in words and an exit status."""
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import click
@@ -20,6 +21,18 @@ class Service(Protocol):
     def hint(self) -> str:
         """Where that came from, for messages."""
         ...
+
+
+def asked_twice(ask: Callable[[], Any]) -> Any:
+    """What is answered; where the connection broke, to the same once more: by its key it is not done twice."""
+    import requests
+
+    try:
+        return ask()
+    except requests.exceptions.ConnectTimeout:
+        raise
+    except requests.exceptions.ConnectionError:
+        return ask()
 
 
 def unreachable(client: Service, error: Exception) -> ApiError:
@@ -49,10 +62,10 @@ def refused(client: Service, answer: Any) -> click.ClickException:
     status: int = answer.status_code
     if status == 404:
         code = UNKNOWN
+    elif status in (502, 503, 504) or error.get("code") in ("still-running", "outcome-unknown"):
+        code = CANNOT_TELL
     elif status in (401, 403, 409, 412, 422):
         code = NOT_ALLOWED
-    elif status in (502, 503, 504):
-        code = CANNOT_TELL
     else:
         code = 1
     return ApiError(message, remedy, code)

@@ -3,6 +3,7 @@
 import functools
 import json
 import os
+import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -98,17 +99,20 @@ class Client:
         query = {name: str(value) for name, value in parameters.items() if value is not None}
         if self.authority is not None and not self.authority.is_file():
             raise ApiError(f"there is no file of authorities {self.authority}", "see --certificate-authority", 1)
+        once = {"Idempotency-Key": f'"{uuid.uuid4()}"'} if method != "GET" else {}
+        ask = functools.partial(
+            session(self.authority, self.proxy).request,
+            method,
+            self.server + path,
+            params=query,
+            **_sent(body),
+            headers={"Authorization": f"Bearer {self.token}"} | _kind(body) | once | (headers or {}),
+            timeout=(CONNECT_SECONDS, READ_SECONDS),
+            allow_redirects=False,
+            stream=stream,
+        )
         try:
-            answer = session(self.authority, self.proxy).request(
-                method,
-                self.server + path,
-                params=query,
-                **_sent(body),
-                headers={"Authorization": f"Bearer {self.token}"} | _kind(body) | (headers or {}),
-                timeout=(CONNECT_SECONDS, READ_SECONDS),
-                allow_redirects=False,
-                stream=stream,
-            )
+            answer = answers.asked_twice(ask) if once else ask()
         except requests.exceptions.RequestException as error:
             raise answers.unreachable(self, error) from None
         if answer.status_code not in (200, 201, 202):

@@ -18,6 +18,7 @@ from netboot.web import (
     events,
     fleet,
     freeze,
+    idempotency,
     images,
     inputs,
     intents,
@@ -100,7 +101,7 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/v1/inventory/diff", inventory.compared, tag=etags.INVENTORY, refuses=(422,)),
     Route("POST", "/v1/inventory/accept", inventory.accepted, on=etags.ON_INVENTORY),
     Route("GET", "/v1/enrolments", enrolments.listed),
-    Route("POST", "/v1/enrolments", enrolments.imported, takes="text/csv"),
+    Route("POST", "/v1/enrolments", enrolments.imported, takes="text/csv", largest=enrolments.LARGEST_LIST),
     Route("GET", "/v1/machines/<name>/enrolment", enrolments.shown, tag=etags.ENROLMENT),
     Route("POST", "/v1/machines/<name>/enroll", enrolments.enroll, on=etags.ON_ENROLMENT),
     Route("POST", "/v1/machines/<name>/approve", enrolments.approve, on=etags.ON_ENROLMENT),
@@ -136,6 +137,9 @@ ROUTES: tuple[Route, ...] = (
 """Everything that there is to ask for: docs/http-management.md."""
 
 
+_LARGEST = {(route.method, route.path): route.largest for route in ROUTES if route.largest is not None}
+
+
 @cache
 def api_document() -> Schema:
     """The API's document (OpenAPI 3.1)."""
@@ -152,6 +156,7 @@ def create_app(dependencies: Dependencies) -> Flask:
     for route in ROUTES:
         app.add_url_rule(route.path, f"{route.method} {route.path}", _bound(route), methods=[route.method])
     app.before_request(_let_in)
+    idempotency.install(app)
     app.after_request(operators.refused)
     page.install(app, dependencies.clock.now_ms, dependencies.logins)
     return app
@@ -167,3 +172,4 @@ def _let_in() -> None:
     unguarded = {route.path for route in OPEN}
     if request.url_rule is not None and request.url_rule.rule not in unguarded:
         roles.require(operators.operator(), request.method, request.url_rule.rule)
+        request.max_content_length = _LARGEST.get((request.method, request.url_rule.rule), LARGEST_BODY)

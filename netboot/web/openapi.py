@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, cast
 from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
+from netboot.web import idempotency
 from netboot.web.binding import View, signature
 from netboot.web.errors import MEDIA_TYPE, Problem
 from netboot.web.metrics_info import build
@@ -53,7 +54,8 @@ class Raw(NamedTuple):
 
 class Route(NamedTuple):
     """One thing to ask for. `raw`: of a view that makes its `Response`; `takes`: of a body that is no JSON, its kind;
-    `refuses`: statuses that the rules do not give it; `tag`: of what it shows; `on`: of what it acts on."""
+    `refuses`: statuses that the rules do not give it; `tag`: of what it shows; `on`: of what it acts on; `largest`: how
+    many bytes its body may have, None: as many as others'."""
 
     method: str
     path: str
@@ -64,6 +66,7 @@ class Route(NamedTuple):
     refuses: tuple[int, ...] = ()
     tag: Tag | None = None
     on: tuple[Tag, ...] = ()
+    largest: int | None = None
 
 
 def document(routes: Iterable[Route]) -> Schema:
@@ -182,6 +185,8 @@ def _headers(route: Route) -> Iterable[Schema]:
         yield _header("If-None-Match", tags)
     if route.on:
         yield _header("If-Match", tags)
+    if route.method != "GET":
+        yield _header(idempotency.HEADER, {"type": "string", "pattern": idempotency.PATTERN})
 
 
 def _header(name: str, schema: Schema) -> Schema:
