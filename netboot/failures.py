@@ -1,7 +1,7 @@
 """The one table of failures: what each exception becomes on the wire, in the log and in a machine's script.
 
-The boot server, the management server and join read it. What is not in it (nor any of its bases) is a defect of ours:
-status 500, no detail. Errors of builds are not: no server builds.
+`netboot.failures_of_acts` has a part of it. The boot server, the management server and join read it. What is not in it
+(nor any of its bases) is a defect of ours: status 500, no detail. Errors of builds are not: no server builds.
 """
 
 import logging
@@ -9,6 +9,7 @@ import logging
 from images import errors as images
 from images.values.strict import FaultsError
 from netboot.answer import UNEXPECTED, Answer
+from netboot.failures_of_acts import ACTS
 from netboot.join import errors as join
 from netboot.lifecycle import errors as lifecycle
 
@@ -239,6 +240,7 @@ TABLE: dict[type[BaseException], Answer] = {
     images.BadSignatureError: Answer(
         422, "bad-signature", _WARNING, "its signature does not fit", "build or copy the image again", says=True
     ),
+    **ACTS,
 }
 
 

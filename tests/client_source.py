@@ -115,14 +115,15 @@ def _class(room: str) -> str:
 
 def _name(wire: str) -> str:
     """Of a parameter, as Python may have it."""
-    name = re.sub(r"\W", "_", wire).lower()
+    name = re.sub(r"\W|(?<=[a-z])(?=[A-Z])", "_", wire).lower()
     return f"{name}_" if iskeyword(name) else name
 
 
 def _operation(name: str, method: str, path: str, operation: Schema) -> str:
     """A method that asks."""
     problem = "application/problem+json"
-    done = {int(at): one["content"] for at, one in operation["responses"].items() if problem not in one["content"]}
+    contents = {int(at): one.get("content", {problem: {}}) for at, one in operation["responses"].items()}
+    done = {at: content for at, content in contents.items() if problem not in content}
     stream = any("text/event-stream" in kinds for kinds in done.values())
     variables = _of(operation, "path")
     asked = [*_of(operation, "query"), *(() if stream else _of(operation, "header"))]  # a watch knows where it was
@@ -144,12 +145,17 @@ def _operation(name: str, method: str, path: str, operation: Schema) -> str:
 def _each(name: str, operation: Schema, schemas: dict[str, Schema]) -> str:
     """A method that goes through all pages of another."""
     answer = operation["responses"]["200"]["content"]["application/json"]["schema"]["$ref"].removeprefix(REFERENCE)
-    listed = {field: each for field, each in schemas[answer]["properties"].items() if each.get("type") == "array"}
+    fields = schemas[answer]["properties"].items()
+    listed = {field: each for field, each in fields if each.get("type") == "array" and "$ref" in each["items"]}
+    assert len(listed) == 1, (name, answer, list(listed))
     (items, of), others = next(iter(listed.items())), _of(operation, "query")
-    assert len(listed) == 1
     asked = [each for each in others if each["name"] != "continue"]
-    signature = ", ".join(["self", *_keywords(asked)]).replace("limit: int | None = None", f"limit: int = {PAGE}")
-    arguments = ", ".join([*(f"{_name(each['name'])}={_name(each['name'])}" for each in asked), "continue_=after"])
+    variables = [_name(each["name"]) for each in _of(operation, "path")]
+    signature = ", ".join(["self", *(f"{each}: str" for each in variables), *_keywords(asked)]).replace(
+        "limit: int | None = None", f"limit: int = {PAGE}"
+    )
+    given = [f"{_name(each['name'])}={_name(each['name'])}" for each in asked]
+    arguments = ", ".join([*variables, *given, "continue_=after"])
     each_name = "each" if name == "listed" else f"each_{name}"
     words = f"All that `{name}` lists, page by page, `limit` in one; FailedError where what a page ended with has gone."
     words = textwrap.indent(_words(words), "    ")
@@ -160,7 +166,8 @@ def _each(name: str, operation: Schema, schemas: dict[str, Schema]) -> str:
 
 
 def _of(operation: Schema, where: str) -> list[Schema]:
-    return [each for each in operation["parameters"] if each["in"] == where]
+    """But for If-None-Match: what has not changed is no answer of an operation here."""
+    return [each for each in operation["parameters"] if each["in"] == where and each["name"] != "If-None-Match"]
 
 
 def _keywords(parameters: list[Schema]) -> list[str]:

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from netboot.lifecycle import state
 from netboot.lifecycle.arrivals import Arrivals
+from netboot.lifecycle.errors import NoSuchBootError
 from netboot.lifecycle.events import (
     AnyRecord,
     CertificateRecord,
@@ -159,8 +160,13 @@ class MemoryStates:
     def health(self, boot: str) -> HealthRecord | None:
         return self.reports.get(boot)
 
-    def boots(self, machine: str | None, limit: int) -> list[Trace]:
-        return self._of(machine)[:limit]
+    def boots(self, machine: str | None, limit: int, after: str | None = None) -> list[Trace]:
+        if after is None:
+            return self._of(machine)[:limit]
+        if after not in self.traces:
+            raise NoSuchBootError(after)
+        behind = self._of(None)[[one.boot for one in self._of(None)].index(after) + 1 :]
+        return [one for one in behind if machine in (None, one.machine)][:limit]
 
     def since_ready(self, machine: str, least: state.Standing, limit: int) -> list[Trace]:
         mine = self._of(machine)

@@ -51,8 +51,10 @@ for _command in (
 
 @group.command("list")
 @click.option("--discovered", "others", is_flag=True, help="Those that asked and may not boot, in place of these.")
+@click.option("-l", "--selector", help="Those whose Nodes' labels fit: gpu=h100,tier!=test,zone in (a,b),!spare.")
+@click.option("--field-selector", help="Those whose rack, class, profile and the like fit: rack=r1,class!=dgx.")
 @api_command
-def list_(others: bool, connection: Connection, output: str) -> None:
+def list_(others: bool, selector: str | None, field_selector: str | None, connection: Connection, output: str) -> None:
     """List the machines of the inventory, each with its current boot.
 
     The current boot is the one that proved itself last, by its TPM or in the cluster; of a machine that never did, the
@@ -61,15 +63,17 @@ def list_(others: bool, connection: Connection, output: str) -> None:
 
     \b
       netboot machine list --output json
+      netboot machine list -l gpu=h100 --field-selector rack=r1
     """
     client = connection.open()
     if others:
         _discovered(client, output, DISCOVERED_SHOWN)
         return
-    listed = client.machines.listed()
+    listed = client.machines.listed(selector=selector, field_selector=field_selector)
     rows = [_row(machine) for machine in listed["machines"]]
+    nobody = "no machine is selected" if selector or field_selector else "the inventory has no machine yet"
     columns = ("machine", "cluster", "profile", "state", "since", "condition", "health", "image")
-    show(output, listed, (*columns, "scripts served", "last asked"), rows, "the inventory has no machine yet")
+    show(output, listed, (*columns, "scripts served", "last asked"), rows, nobody)
 
 
 @group.command("show")

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
@@ -16,7 +16,8 @@ from images.store.store import Store
 from images.values.types import SHA256
 from netboot.cli import bundles
 from netboot.cli.channel import preflight
-from netboot.cli.client import NOT_ALLOWED, ApiError, Client, Connection, api_command
+from netboot.cli.client import NOT_ALLOWED, ApiError, Connection, api_command
+from netboot.cli.moves import Move, count, current_tags, moved_to
 from netboot.cli.outcomes import shown
 from netboot.cli.output import output_option, show
 from netboot.cli.paths import config_option, find_config
@@ -26,13 +27,6 @@ from netboot.config import Config
 
 WAIT_SECONDS = 10.0
 NAMES_SHOWN = 20
-
-
-class _Moves(NamedTuple):
-    """Where a channel is to point; of one to which only rollouts assigned the image, where it points already."""
-
-    channel: str
-    image: str
 
 
 @click.command()
@@ -75,6 +69,7 @@ def revoke(
     _room(settings, digest)
     uses = _uses(connection, digest, force=force_nothing_boots)
     moves = _moves(settings, store, digest, uses, replace_with)
+    tags = current_tags(connection, uses) if moves else {}
     refused = uses["boots"] and not moves and not force_nothing_boots
     if not refused:
         _require_fit(connection, output, moves)
@@ -90,7 +85,7 @@ def revoke(
         )
     if dry_run:
         return
-    moved = [_moved(connection.open(), move) for move in moves]
+    moved = [moved_to(connection.open(), move, tags[move.channel]) for move in moves]
     revocations.write(store, {digest: Revocation(reason=reason.strip(), at=int(time.time()))})
     try:
         bundles.install(settings)
@@ -189,7 +184,7 @@ def _uses(connection: Connection, digest: str, *, force: bool) -> Mapping[str, A
     return found
 
 
-def _moves(settings: Config, store: Store, digest: str, uses: Mapping[str, Any], given: str | None) -> list[_Moves]:
+def _moves(settings: Config, store: Store, digest: str, uses: Mapping[str, Any], given: str | None) -> list[Move]:
     """What `--replace-with` comes to, before anything is changed."""
     if given is None:
         return []
@@ -202,12 +197,12 @@ def _moves(settings: Config, store: Store, digest: str, uses: Mapping[str, Any],
             f"the inventory pins it to {', '.join(pinned)}", "edit it there, and then revoke it", NOT_ALLOWED
         )
     return [
-        _Moves(channel["name"], replacement if channel["image"] in (digest, "") else channel["image"])
+        Move(channel["name"], replacement if channel["image"] in (digest, "") else channel["image"])
         for channel in uses["channels"]
     ]
 
 
-def _require_fit(connection: Connection, output: str, moves: list[_Moves]) -> None:
+def _require_fit(connection: Connection, output: str, moves: list[Move]) -> None:
     """All are looked at before the first is moved. Raises ApiError: machines of one cannot boot it."""
     for move in moves:
         judged = preflight(connection, move.channel, move.image, output, force=False)
@@ -216,31 +211,21 @@ def _require_fit(connection: Connection, output: str, moves: list[_Moves]) -> No
             raise ApiError(why, "see `netboot config check`; nothing was changed", NOT_ALLOWED)
 
 
-def _moved(client: Client, move: _Moves) -> str:
-    state = client.channels.moved(move.channel, {"image": move.image, "force": True})
-    ended = "".join(f"; rollout {number} is cancelled" for number in state["ended_rollouts"])
-    return f"channel {move.channel} is image {move.image[:12]} now, for {_count(state['machines'])}{ended}"
-
-
 def _said(uses: Mapping[str, Any]) -> list[str]:
-    lines = [f"image {uses['image'][:12]} is what {_count(len(uses['boots']))} boot next{_names(uses['boots'])}"]
+    lines = [f"image {uses['image'][:12]} is what {count(len(uses['boots']))} boot next{_names(uses['boots'])}"]
     for channel in uses["channels"]:
         pinned = ", pinned by the inventory" if channel["pinned"] else ""
         if channel["image"] == uses["image"]:
             lines.append(f"channel {channel['name']} points to it{pinned}")
         if channel["assigned"]:
-            lines.append(f"rollouts of channel {channel['name']} assigned it to {_count(channel['assigned'])}")
+            lines.append(f"rollouts of channel {channel['name']} assigned it to {count(channel['assigned'])}")
     return lines + _running(uses)
 
 
 def _running(uses: Mapping[str, Any]) -> list[str]:
     if not uses["runs"]:
         return []
-    return [f"{_count(len(uses['runs']))} booted it, and may run it until rebooted{_names(uses['runs'])}"]
-
-
-def _count(number: int) -> str:
-    return f"{number} machine{'' if number == 1 else 's'}"
+    return [f"{count(len(uses['runs']))} booted it, and may run it until rebooted{_names(uses['runs'])}"]
 
 
 def _names(names: list[str]) -> str:

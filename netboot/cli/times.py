@@ -91,7 +91,7 @@ def _end(_context: click.Context, _option: click.Parameter, value: str | None) -
     return {"until_ms": round(seconds * 1000)}
 
 
-SAID_BY = {"seconds": "until", "until_ms": "until"}
+SAID_BY = {"seconds": "until", "until_ms": "until", "fieldSelector": "field_selector"}
 """Values of the API that an option of another name says."""
 _END = "It ends by itself: after 90m or 48h, or at 2026-11-24T08:00 (the time of here, unless it has an offset)."
 until_option = click.option("--until", metavar="DURATION|MOMENT", callback=_end, help=_END)

@@ -1,7 +1,9 @@
 """One service, asked by HTTP."""
 
+import functools
 import json
 import time
+import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
@@ -62,6 +64,14 @@ class Client(Rooms):
         except ValueError:
             raise self._no_netboot() from None
 
+    def seen(self, path: str) -> tuple[Any, str]:
+        """What is there, and its tag, by which an act says what it was meant for (`if_match`). Raises as `ask`."""
+        with self._answer("GET", path, None, None, None) as answer:
+            whole = self._whole(answer)
+            if answer.status_code != 200:
+                self._refuse(whole)
+            return json.loads(whole), str(answer.headers.get("ETag", ""))
+
     def follow(self, path: str, *, query: Values | None = None) -> Watch:
         """What happens there; the rooms watch by it. Raises as `ask`, once it is read."""
         return Watch(lambda headers: self._stream(path, query, headers), retry_seconds=self._retry_seconds)
@@ -87,14 +97,17 @@ class Client(Rooms):
             raise FailedError(f"there is no file of authorities {to.authority}", "see --certificate-authority")
         sent = _said(headers) | {"Authorization": f"Bearer {to.token if isinstance(to.token, str) else to.token()}"}
         sent |= {"Accept-Encoding": "identity"}  # so that what has come can be read at once
+        acts = method != "GET"
+        if acts:
+            sent.setdefault("Idempotency-Key", f'"{uuid.uuid4()}"')
         data = {"data": body.encode(), "headers": sent | _CSV} if isinstance(body, str) else {"json": body}
         how: Any = {"headers": sent, "timeout": (CONNECT_SECONDS, self._seconds), **data}
         try:
             with ExitStack() as held:
                 session = held.enter_context(transport.session(to.authority, to.proxy))
-                answer = session.request(
-                    method, to.server + path, params=_said(query), allow_redirects=False, stream=True, **how
-                )
+                how |= {"params": _said(query), "allow_redirects": False, "stream": True}
+                ask = functools.partial(session.request, method, to.server + path, **how)
+                answer = transport.asked_twice(ask) if acts else ask()
                 yield held.enter_context(closing(answer))
         except (requests.exceptions.RequestException, urllib3.exceptions.HTTPError) as error:
             raise self._unreachable(error) from None

@@ -4,7 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-_UNKNOWN, _NOT_ALLOWED, _CANNOT_TELL = frozenset({404}), frozenset({401, 403, 409, 422}), frozenset({502, 503, 504})
+_UNKNOWN, _NOT_ALLOWED, _CANNOT_TELL = (
+    frozenset({404}),
+    frozenset({401, 403, 409, 412, 422}),
+    frozenset({502, 503, 504}),
+)
+
+_NOT_TOLD = frozenset({"still-running", "outcome-unknown"})
+"""Of an act that was asked for before with the same key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +71,12 @@ def of_problem(said: Mapping[str, Any]) -> ClientError:
         faults=tuple(map(str, said.get("faults") or ())),
     )
     message = "\n".join([*problem.faults, problem.detail])
-    return _kind(problem.status)(message, problem.remedy, problem)
+    return _kind(problem.status, problem.code)(message, problem.remedy, problem)
 
 
-def _kind(status: int) -> type[ClientError]:
+def _kind(status: int, code: str) -> type[ClientError]:
+    if code in _NOT_TOLD:
+        return CannotTellError
     if status in _UNKNOWN:
         return UnknownError
     if status in _NOT_ALLOWED:

@@ -28,15 +28,31 @@ class AuditsRoom(Room):
 class BootsRoom(Room):
     """Of `boots`."""
 
-    def discovered(self, *, limit: int | None = None) -> shapes.DiscoveredMachines:
+    def discovered(self, *, limit: int | None = None, continue_: str | None = None) -> shapes.DiscoveredMachines:
         """Machines that asked and may not boot, the latest seen first."""
-        answer: shapes.DiscoveredMachines = self._asker.ask("GET", "/v1/discovered", query={"limit": limit})
+        answer: shapes.DiscoveredMachines = self._asker.ask(
+            "GET", "/v1/discovered", query={"limit": limit, "continue": continue_}
+        )
         return answer
 
-    def listed(self, *, machine: str | None = None, limit: int | None = None) -> shapes.Boots:
+    def each_discovered(self, *, limit: int = 500) -> Iterator[shapes.Discovered]:
+        """All that `discovered` lists, page by page, `limit` in one; FailedError where what a page ended with has
+        gone."""
+        return pages(lambda after: self.discovered(limit=limit, continue_=after), "discovered")
+
+    def listed(
+        self, *, limit: int | None = None, continue_: str | None = None, machine: str | None = None
+    ) -> shapes.Boots:
         """Boots and claims, the newest first."""
-        answer: shapes.Boots = self._asker.ask("GET", "/v1/boots", query={"machine": machine, "limit": limit})
+        answer: shapes.Boots = self._asker.ask(
+            "GET", "/v1/boots", query={"limit": limit, "continue": continue_, "machine": machine}
+        )
         return answer
+
+    def each(self, *, limit: int = 500, machine: str | None = None) -> Iterator[shapes.TraceShown]:
+        """All that `listed` lists, page by page, `limit` in one; FailedError where what a page ended with has
+        gone."""
+        return pages(lambda after: self.listed(limit=limit, machine=machine, continue_=after), "boots")
 
     def shown(self, boot: str) -> shapes.BootShown:
         """One boot's trace, with the crashes that it found and that ended it."""
@@ -57,19 +73,33 @@ class ChannelsRoom(Room):
         answer: shapes.ChannelState = self._asker.ask("GET", f"/v1/channels/{segment(name)}")
         return answer
 
-    def moved(self, name: str, body: shapes.Move) -> shapes.Moved:
+    def moved(
+        self, name: str, body: shapes.Move, *, if_match: str | None = None, idempotency_key: str | None = None
+    ) -> shapes.Moved:
         """Let the channel point to another image: written into the store, in force within a second."""
-        answer: shapes.Moved = self._asker.ask("PUT", f"/v1/channels/{segment(name)}", body=body)
+        answer: shapes.Moved = self._asker.ask(
+            "PUT",
+            f"/v1/channels/{segment(name)}",
+            headers={"If-Match": if_match, "Idempotency-Key": idempotency_key},
+            body=body,
+        )
         return answer
 
 
 class DeleteNodeRoom(Room):
     """Of `delete_node`."""
 
-    def delete_node(self, name: str, body: shapes.Deleting) -> shapes.Deleted:
+    def delete_node(
+        self, name: str, body: shapes.Deleting, *, if_match: str | None = None, idempotency_key: str | None = None
+    ) -> shapes.Deleted:
         """Delete the Node that the machine has now, by its uid; where somebody cordoned it, its machine is held
         first."""
-        answer: shapes.Deleted = self._asker.ask("POST", f"/v1/machines/{segment(name)}/delete-node", body=body)
+        answer: shapes.Deleted = self._asker.ask(
+            "POST",
+            f"/v1/machines/{segment(name)}/delete-node",
+            headers={"If-Match": if_match, "Idempotency-Key": idempotency_key},
+            body=body,
+        )
         return answer
 
 
@@ -86,19 +116,40 @@ class DrainsRoom(Room):
         answer: shapes.DrainsOf = self._asker.ask("GET", f"/v1/machines/{segment(name)}/drains")
         return answer
 
-    def drain(self, name: str, body: shapes.DrainsOrdering) -> shapes.DrainActed:
+    def drain(
+        self, name: str, body: shapes.DrainsOrdering, *, if_match: str | None = None, idempotency_key: str | None = None
+    ) -> shapes.DrainActed:
         """Move its Pods away."""
-        answer: shapes.DrainActed = self._asker.ask("POST", f"/v1/machines/{segment(name)}/drain", body=body)
+        answer: shapes.DrainActed = self._asker.ask(
+            "POST",
+            f"/v1/machines/{segment(name)}/drain",
+            headers={"If-Match": if_match, "Idempotency-Key": idempotency_key},
+            body=body,
+        )
         return answer
 
-    def reboot(self, name: str, body: shapes.DrainsOrdering) -> shapes.DrainActed:
+    def reboot(
+        self, name: str, body: shapes.DrainsOrdering, *, if_match: str | None = None, idempotency_key: str | None = None
+    ) -> shapes.DrainActed:
         """Move its Pods away, then reboot it."""
-        answer: shapes.DrainActed = self._asker.ask("POST", f"/v1/machines/{segment(name)}/reboot", body=body)
+        answer: shapes.DrainActed = self._asker.ask(
+            "POST",
+            f"/v1/machines/{segment(name)}/reboot",
+            headers={"If-Match": if_match, "Idempotency-Key": idempotency_key},
+            body=body,
+        )
         return answer
 
-    def undrain(self, name: str, body: shapes.Undraining) -> shapes.DrainActed:
+    def undrain(
+        self, name: str, body: shapes.Undraining, *, if_match: str | None = None, idempotency_key: str | None = None
+    ) -> shapes.DrainActed:
         """Let it take Pods again, and forget the order to reboot, if it was not taken yet."""
-        answer: shapes.DrainActed = self._asker.ask("POST", f"/v1/machines/{segment(name)}/undrain", body=body)
+        answer: shapes.DrainActed = self._asker.ask(
+            "POST",
+            f"/v1/machines/{segment(name)}/undrain",
+            headers={"If-Match": if_match, "Idempotency-Key": idempotency_key},
+            body=body,
+        )
         return answer
 
 
@@ -126,10 +177,16 @@ class EnrolmentsRoom(Room):
         gone."""
         return pages(lambda after: self.listed(limit=limit, continue_=after), "enrolments")
 
-    def imported(self, body: str, *, reason: str | None = None, file: str | None = None) -> shapes.Imported:
+    def imported(
+        self, body: str, *, reason: str | None = None, file: str | None = None, idempotency_key: str | None = None
+    ) -> shapes.Imported:
         """A list of EKs as CSV: all, or none and every fault."""
         answer: shapes.Imported = self._asker.ask(
-            "POST", "/v1/enrolments", query={"reason": reason, "file": file}, body=body
+            "POST",
+            "/v1/enrolments",
+            query={"reason": reason, "file": file},
+            headers={"Idempotency-Key": idempotency_key},
+            body=body,
         )
         return answer
 
@@ -138,39 +195,81 @@ class EnrolmentsRoom(Room):
         answer: shapes.EnrolmentShown = self._asker.ask("GET", f"/v1/machines/{segment(name)}/enrolment")
         return answer
 
-    def enroll(self, name: str, body: shapes.Window) -> shapes.EnrolmentActed:
+    def enroll(
+        self, name: str, body: shapes.Window, *, if_match: str | None = None, idempotency_key: str | None = None
+    ) -> shapes.EnrolmentActed:
         """Open a window in which its TPM may enrol on first use."""
-        answer: shapes.EnrolmentActed = self._asker.ask("POST", f"/v1/machines/{segment(name)}/enroll", body=body)
+        answer: shapes.EnrolmentActed = self._asker.ask(
+            "POST",
+            f"/v1/machines/{segment(name)}/enroll",
+            headers={"If-Match": if_match, "Idempotency-Key": idempotency_key},
+            body=body,
+        )
         return answer
 
-    def approve(self, name: str, body: shapes.Approval) -> shapes.EnrolmentActed:
+    def approve(
+        self, name: str, body: shapes.Approval, *, if_match: str | None = None, idempotency_key: str | None = None
+    ) -> shapes.EnrolmentActed:
         """Let the TPM that was shown join; or bring a retired machine back, as it was before."""
-        answer: shapes.EnrolmentActed = self._asker.ask("POST", f"/v1/machines/{segment(name)}/approve", body=body)
+        answer: shapes.EnrolmentActed = self._asker.ask(
+            "POST",
+            f"/v1/machines/{segment(name)}/approve",
+            headers={"If-Match": if_match, "Idempotency-Key": idempotency_key},
+            body=body,
+        )
         return answer
 
-    def release(self, name: str, body: shapes.Plain) -> shapes.EnrolmentActed:
+    def release(
+        self, name: str, body: shapes.Plain, *, if_match: str | None = None, idempotency_key: str | None = None
+    ) -> shapes.EnrolmentActed:
         """What its Lease says binds nobody any more."""
-        answer: shapes.EnrolmentActed = self._asker.ask("POST", f"/v1/machines/{segment(name)}/release", body=body)
+        answer: shapes.EnrolmentActed = self._asker.ask(
+            "POST",
+            f"/v1/machines/{segment(name)}/release",
+            headers={"If-Match": if_match, "Idempotency-Key": idempotency_key},
+            body=body,
+        )
         return answer
 
-    def replace(self, name: str, body: shapes.Replacement) -> shapes.EnrolmentActed:
+    def replace(
+        self, name: str, body: shapes.Replacement, *, if_match: str | None = None, idempotency_key: str | None = None
+    ) -> shapes.EnrolmentActed:
         """Its TPM has left it: that one is refused for ever, and a window opens for the next."""
-        answer: shapes.EnrolmentActed = self._asker.ask("POST", f"/v1/machines/{segment(name)}/replace", body=body)
+        answer: shapes.EnrolmentActed = self._asker.ask(
+            "POST",
+            f"/v1/machines/{segment(name)}/replace",
+            headers={"If-Match": if_match, "Idempotency-Key": idempotency_key},
+            body=body,
+        )
         return answer
 
-    def retire(self, name: str, body: shapes.Plain) -> shapes.EnrolmentActed:
+    def retire(
+        self, name: str, body: shapes.Plain, *, if_match: str | None = None, idempotency_key: str | None = None
+    ) -> shapes.EnrolmentActed:
         """Out of service: no tokens, no renewals."""
-        answer: shapes.EnrolmentActed = self._asker.ask("POST", f"/v1/machines/{segment(name)}/retire", body=body)
+        answer: shapes.EnrolmentActed = self._asker.ask(
+            "POST",
+            f"/v1/machines/{segment(name)}/retire",
+            headers={"If-Match": if_match, "Idempotency-Key": idempotency_key},
+            body=body,
+        )
         return answer
 
 
 class EventsRoom(Room):
     """Of `events`."""
 
-    def listed(self, name: str, *, limit: int | None = None) -> shapes.Events:
+    def listed(self, name: str, *, limit: int | None = None, continue_: str | None = None) -> shapes.Events:
         """The latest of a machine's timeline, in order."""
-        answer: shapes.Events = self._asker.ask("GET", f"/v1/machines/{segment(name)}/events", query={"limit": limit})
+        answer: shapes.Events = self._asker.ask(
+            "GET", f"/v1/machines/{segment(name)}/events", query={"limit": limit, "continue": continue_}
+        )
         return answer
+
+    def each(self, name: str, *, limit: int = 500) -> Iterator[shapes.Event]:
+        """All that `listed` lists, page by page, `limit` in one; FailedError where what a page ended with has
+        gone."""
+        return pages(lambda after: self.listed(name, limit=limit, continue_=after), "events")
 
     def watched(self, name: str, *, since: str | None = None) -> Watch:
         """Lines `{"event": {…}}` and heartbeats, as of boots; without `since` from now on."""
@@ -227,14 +326,22 @@ class FreezeRoom(Room):
         answer: shapes.FreezeShown = self._asker.ask("GET", "/v1/freeze")
         return answer
 
-    def frozen(self, body: shapes.PuttingOn) -> shapes.FreezeShown:
+    def frozen(
+        self, body: shapes.PuttingOn, *, if_match: str | None = None, idempotency_key: str | None = None
+    ) -> shapes.FreezeShown:
         """From now on nothing that acts by itself begins anything."""
-        answer: shapes.FreezeShown = self._asker.ask("POST", "/v1/freeze", body=body)
+        answer: shapes.FreezeShown = self._asker.ask(
+            "POST", "/v1/freeze", headers={"If-Match": if_match, "Idempotency-Key": idempotency_key}, body=body
+        )
         return answer
 
-    def ended(self, body: shapes.Unholding) -> shapes.FreezeShown:
+    def ended(
+        self, body: shapes.Unholding, *, if_match: str | None = None, idempotency_key: str | None = None
+    ) -> shapes.FreezeShown:
         """The freeze ends."""
-        answer: shapes.FreezeShown = self._asker.ask("POST", "/v1/unfreeze", body=body)
+        answer: shapes.FreezeShown = self._asker.ask(
+            "POST", "/v1/unfreeze", headers={"If-Match": if_match, "Idempotency-Key": idempotency_key}, body=body
+        )
         return answer
 
 
@@ -288,34 +395,76 @@ class IntentsRoom(Room):
         answer: shapes.IntentsOf = self._asker.ask("GET", f"/v1/machines/{segment(name)}/intents")
         return answer
 
-    def hold(self, name: str, body: shapes.PuttingOn) -> shapes.IntentActed:
+    def hold(
+        self, name: str, body: shapes.PuttingOn, *, if_match: str | None = None, idempotency_key: str | None = None
+    ) -> shapes.IntentActed:
         """Its node takes no new work."""
-        answer: shapes.IntentActed = self._asker.ask("POST", f"/v1/machines/{segment(name)}/hold", body=body)
+        answer: shapes.IntentActed = self._asker.ask(
+            "POST",
+            f"/v1/machines/{segment(name)}/hold",
+            headers={"If-Match": if_match, "Idempotency-Key": idempotency_key},
+            body=body,
+        )
         return answer
 
-    def unhold(self, name: str, body: shapes.Unholding) -> shapes.IntentActed:
+    def unhold(
+        self, name: str, body: shapes.Unholding, *, if_match: str | None = None, idempotency_key: str | None = None
+    ) -> shapes.IntentActed:
         """Held no more, whoever held it."""
-        answer: shapes.IntentActed = self._asker.ask("POST", f"/v1/machines/{segment(name)}/unhold", body=body)
+        answer: shapes.IntentActed = self._asker.ask(
+            "POST",
+            f"/v1/machines/{segment(name)}/unhold",
+            headers={"If-Match": if_match, "Idempotency-Key": idempotency_key},
+            body=body,
+        )
         return answer
 
-    def quarantine(self, name: str, body: shapes.PuttingOn) -> shapes.IntentActed:
+    def quarantine(
+        self, name: str, body: shapes.PuttingOn, *, if_match: str | None = None, idempotency_key: str | None = None
+    ) -> shapes.IntentActed:
         """It does not join."""
-        answer: shapes.IntentActed = self._asker.ask("POST", f"/v1/machines/{segment(name)}/quarantine", body=body)
+        answer: shapes.IntentActed = self._asker.ask(
+            "POST",
+            f"/v1/machines/{segment(name)}/quarantine",
+            headers={"If-Match": if_match, "Idempotency-Key": idempotency_key},
+            body=body,
+        )
         return answer
 
-    def readmit(self, name: str, body: shapes.Readmitting) -> shapes.IntentActed:
+    def readmit(
+        self, name: str, body: shapes.Readmitting, *, if_match: str | None = None, idempotency_key: str | None = None
+    ) -> shapes.IntentActed:
         """Out of quarantine, whoever put it there."""
-        answer: shapes.IntentActed = self._asker.ask("POST", f"/v1/machines/{segment(name)}/readmit", body=body)
+        answer: shapes.IntentActed = self._asker.ask(
+            "POST",
+            f"/v1/machines/{segment(name)}/readmit",
+            headers={"If-Match": if_match, "Idempotency-Key": idempotency_key},
+            body=body,
+        )
         return answer
 
-    def accept(self, name: str, body: shapes.Accepting) -> shapes.IntentActed:
+    def accept(
+        self, name: str, body: shapes.Accepting, *, if_match: str | None = None, idempotency_key: str | None = None
+    ) -> shapes.IntentActed:
         """Its gate opens in spite of its checks."""
-        answer: shapes.IntentActed = self._asker.ask("POST", f"/v1/machines/{segment(name)}/accept", body=body)
+        answer: shapes.IntentActed = self._asker.ask(
+            "POST",
+            f"/v1/machines/{segment(name)}/accept",
+            headers={"If-Match": if_match, "Idempotency-Key": idempotency_key},
+            body=body,
+        )
         return answer
 
-    def unaccept(self, name: str, body: shapes.Unholding) -> shapes.IntentActed:
+    def unaccept(
+        self, name: str, body: shapes.Unholding, *, if_match: str | None = None, idempotency_key: str | None = None
+    ) -> shapes.IntentActed:
         """Accepted no more, whoever accepted it."""
-        answer: shapes.IntentActed = self._asker.ask("POST", f"/v1/machines/{segment(name)}/unaccept", body=body)
+        answer: shapes.IntentActed = self._asker.ask(
+            "POST",
+            f"/v1/machines/{segment(name)}/unaccept",
+            headers={"If-Match": if_match, "Idempotency-Key": idempotency_key},
+            body=body,
+        )
         return answer
 
 
@@ -327,9 +476,16 @@ class InventoryRoom(Room):
         answer: shapes.Compared = self._asker.ask("GET", "/v1/inventory/diff")
         return answer
 
-    def accepted(self, body: shapes.Accept) -> shapes.Accepted:
+    def accepted(
+        self, body: shapes.Accept, *, if_match: str | None = None, idempotency_key: str | None = None
+    ) -> shapes.Accepted:
         """Let the inventory that waits come into force, if it is the one that was shown."""
-        answer: shapes.Accepted = self._asker.ask("POST", "/v1/inventory/accept", body=body)
+        answer: shapes.Accepted = self._asker.ask(
+            "POST",
+            "/v1/inventory/accept",
+            headers={"If-Match": if_match, "Idempotency-Key": idempotency_key},
+            body=body,
+        )
         return answer
 
 
@@ -341,14 +497,20 @@ class JoinTokensRoom(Room):
         answer: shapes.TokensShown = self._asker.ask("GET", "/v1/tokens")
         return answer
 
-    def created(self, body: shapes.NewToken) -> shapes.TokenCreated | shapes.WindowOpened:
+    def created(
+        self, body: shapes.NewToken, *, idempotency_key: str | None = None
+    ) -> shapes.TokenCreated | shapes.WindowOpened:
         """A token for one machine and one key (201); without a key, a boot window for that machine (202)."""
-        answer: shapes.TokenCreated | shapes.WindowOpened = self._asker.ask("POST", "/v1/tokens", body=body)
+        answer: shapes.TokenCreated | shapes.WindowOpened = self._asker.ask(
+            "POST", "/v1/tokens", headers={"Idempotency-Key": idempotency_key}, body=body
+        )
         return answer
 
-    def revoked(self, token_id: str) -> shapes.TokenRevoked:
+    def revoked(self, token_id: str, *, idempotency_key: str | None = None) -> shapes.TokenRevoked:
         """Delete a token's Secret."""
-        answer: shapes.TokenRevoked = self._asker.ask("DELETE", f"/v1/tokens/{segment(token_id)}")
+        answer: shapes.TokenRevoked = self._asker.ask(
+            "DELETE", f"/v1/tokens/{segment(token_id)}", headers={"Idempotency-Key": idempotency_key}
+        )
         return answer
 
 
@@ -369,15 +531,31 @@ class LoginsRoom(Room):
 class MachinesRoom(Room):
     """Of `machines`."""
 
-    def listed(self, *, limit: int | None = None, continue_: str | None = None) -> shapes.Machines:
-        """Machines of the inventory, each with its current boot."""
-        answer: shapes.Machines = self._asker.ask("GET", "/v1/machines", query={"limit": limit, "continue": continue_})
+    def listed(
+        self,
+        *,
+        limit: int | None = None,
+        continue_: str | None = None,
+        selector: str | None = None,
+        field_selector: str | None = None,
+    ) -> shapes.Machines:
+        """Machines of the inventory, each with its current boot; those that are selected."""
+        answer: shapes.Machines = self._asker.ask(
+            "GET",
+            "/v1/machines",
+            query={"limit": limit, "continue": continue_, "selector": selector, "fieldSelector": field_selector},
+        )
         return answer
 
-    def each(self, *, limit: int = 500) -> Iterator[shapes.MachineListed]:
+    def each(
+        self, *, limit: int = 500, selector: str | None = None, field_selector: str | None = None
+    ) -> Iterator[shapes.MachineListed]:
         """All that `listed` lists, page by page, `limit` in one; FailedError where what a page ended with has
         gone."""
-        return pages(lambda after: self.listed(limit=limit, continue_=after), "machines")
+        return pages(
+            lambda after: self.listed(limit=limit, selector=selector, field_selector=field_selector, continue_=after),
+            "machines",
+        )
 
     def shown(self, name: str) -> shapes.MachineShown:
         """One machine: what it would be served now, and its latest boots."""
@@ -464,14 +642,27 @@ class RemediesRoom(Room):
         answer: shapes.RemedyShown = self._asker.ask("GET", f"/v1/remedies/{segment(number)}")
         return answer
 
-    def pause(self, body: shapes.RemediesOrdering) -> shapes.PauseActed:
-        """Nothing begins any more."""
-        answer: shapes.PauseActed = self._asker.ask("POST", "/v1/remedies/pause", body=body)
+    def paused(self) -> shapes.Paused:
+        """Whether remedies are paused by somebody's word."""
+        answer: shapes.Paused = self._asker.ask("GET", "/v1/remedies/pause")
         return answer
 
-    def resume(self, body: shapes.RemediesOrdering) -> shapes.PauseActed:
+    def pause(
+        self, body: shapes.RemediesOrdering, *, if_match: str | None = None, idempotency_key: str | None = None
+    ) -> shapes.PauseActed:
+        """Nothing begins any more."""
+        answer: shapes.PauseActed = self._asker.ask(
+            "POST", "/v1/remedies/pause", headers={"If-Match": if_match, "Idempotency-Key": idempotency_key}, body=body
+        )
+        return answer
+
+    def resume(
+        self, body: shapes.RemediesOrdering, *, if_match: str | None = None, idempotency_key: str | None = None
+    ) -> shapes.PauseActed:
         """Remedies may begin again; what was found until now is no matter of the fleet any more."""
-        answer: shapes.PauseActed = self._asker.ask("POST", "/v1/remedies/resume", body=body)
+        answer: shapes.PauseActed = self._asker.ask(
+            "POST", "/v1/remedies/resume", headers={"If-Match": if_match, "Idempotency-Key": idempotency_key}, body=body
+        )
         return answer
 
 
@@ -483,9 +674,13 @@ class RolloutsRoom(Room):
         answer: shapes.Rollouts = self._asker.ask("GET", "/v1/rollouts", query={"limit": limit})
         return answer
 
-    def started(self, body: shapes.Start) -> shapes.RolloutStarted | shapes.RolloutPlanned:
+    def started(
+        self, body: shapes.Start, *, idempotency_key: str | None = None
+    ) -> shapes.RolloutStarted | shapes.RolloutPlanned:
         """Begin one, or say what it would be."""
-        answer: shapes.RolloutStarted | shapes.RolloutPlanned = self._asker.ask("POST", "/v1/rollouts", body=body)
+        answer: shapes.RolloutStarted | shapes.RolloutPlanned = self._asker.ask(
+            "POST", "/v1/rollouts", headers={"Idempotency-Key": idempotency_key}, body=body
+        )
         return answer
 
     def shown(self, number: int) -> shapes.RolloutDetail:
@@ -493,19 +688,40 @@ class RolloutsRoom(Room):
         answer: shapes.RolloutDetail = self._asker.ask("GET", f"/v1/rollouts/{segment(number)}")
         return answer
 
-    def pause(self, number: int, body: shapes.Order) -> shapes.RolloutActed:
+    def pause(
+        self, number: int, body: shapes.Order, *, if_match: str | None = None, idempotency_key: str | None = None
+    ) -> shapes.RolloutActed:
         """Nobody's turn comes any more."""
-        answer: shapes.RolloutActed = self._asker.ask("POST", f"/v1/rollouts/{segment(number)}/pause", body=body)
+        answer: shapes.RolloutActed = self._asker.ask(
+            "POST",
+            f"/v1/rollouts/{segment(number)}/pause",
+            headers={"If-Match": if_match, "Idempotency-Key": idempotency_key},
+            body=body,
+        )
         return answer
 
-    def resume(self, number: int, body: shapes.Order) -> shapes.RolloutActed:
+    def resume(
+        self, number: int, body: shapes.Order, *, if_match: str | None = None, idempotency_key: str | None = None
+    ) -> shapes.RolloutActed:
         """It goes on."""
-        answer: shapes.RolloutActed = self._asker.ask("POST", f"/v1/rollouts/{segment(number)}/resume", body=body)
+        answer: shapes.RolloutActed = self._asker.ask(
+            "POST",
+            f"/v1/rollouts/{segment(number)}/resume",
+            headers={"If-Match": if_match, "Idempotency-Key": idempotency_key},
+            body=body,
+        )
         return answer
 
-    def undo(self, number: int, body: shapes.Order) -> shapes.RolloutActed:
+    def undo(
+        self, number: int, body: shapes.Order, *, if_match: str | None = None, idempotency_key: str | None = None
+    ) -> shapes.RolloutActed:
         """Machines boot what they had."""
-        answer: shapes.RolloutActed = self._asker.ask("POST", f"/v1/rollouts/{segment(number)}/undo", body=body)
+        answer: shapes.RolloutActed = self._asker.ask(
+            "POST",
+            f"/v1/rollouts/{segment(number)}/undo",
+            headers={"If-Match": if_match, "Idempotency-Key": idempotency_key},
+            body=body,
+        )
         return answer
 
 

@@ -192,10 +192,8 @@ class BootShown(TypedDict):
     spans: list[SpanShown]
 
 
-class Boots(TypedDict):
-    """The newest first."""
-
-    boots: list[TraceShown]
+Boots = TypedDict("Boots", {"continue": "str | None", "boots": "list[TraceShown]"})
+"""The newest first."""
 
 
 class Certificate(TypedDict):
@@ -410,10 +408,8 @@ class Discovered(TypedDict):
     times: NotRequired[int]
 
 
-class DiscoveredMachines(TypedDict):
-    """The latest seen first."""
-
-    discovered: list[Discovered]
+DiscoveredMachines = TypedDict("DiscoveredMachines", {"continue": "str | None", "discovered": "list[Discovered]"})
+"""The latest seen first."""
 
 
 class DrainActed(TypedDict):
@@ -571,13 +567,11 @@ class Event(TypedDict):
     count: NotRequired[int]
 
 
-class Events(TypedDict):
-    """The latest, in order. `since`: from where to watch without a gap; `problems`: what cannot be read now,
-    so that it is not in there."""
-
-    events: list[Event]
-    since: str
-    problems: list[str]
+Events = TypedDict(
+    "Events", {"continue": "str | None", "events": "list[Event]", "since": "str", "problems": "list[str]"}
+)
+"""The latest, in order; `continue`: for those before them. `since`: from where to watch without a gap;
+`problems`: what cannot be read now, so that it is not in there."""
 
 
 class Explained(TypedDict):
@@ -1143,6 +1137,12 @@ class PauseActed(TypedDict):
     act: str
     did: bool
     dry_run: bool
+    pause: Pause | None
+
+
+class Paused(TypedDict):
+    """`pause`: null where nobody ever paused."""
+
     pause: Pause | None
 
 

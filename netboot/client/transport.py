@@ -1,6 +1,6 @@
 """HTTP to the service, and why it cannot be had: whose word is taken for its certificate, through which proxy."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -98,3 +98,15 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
             seen.append(each)
             yield each
             todo += [each.__cause__, each.__context__, getattr(each, "reason", None), *each.args]
+
+
+def asked_twice(ask: Callable[[], Any]) -> Any:
+    """What is answered; where the connection broke, to the same once more: by its key it is not done twice."""
+    import requests
+
+    try:
+        return ask()
+    except requests.exceptions.ConnectTimeout:
+        raise
+    except requests.exceptions.ConnectionError:
+        return ask()

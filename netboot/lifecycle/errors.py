@@ -22,6 +22,11 @@ LifecycleError
 │   └── LoginRefusedError      the issuer gives no token
 ├── NotAllowedError            the operator's role does not suffice
 │   └── NoRoleError            who asks is known, and has none
+├── PreconditionFailedError    it was changed since whoever asks looked
+├── IdempotencyKeyReusedError  for another request
+├── StillRunningError          the first request with its key is
+├── AnswerNotKeptError         it was done with its key before
+├── OutcomeUnknownError        it was begun with its key before
 └── CannotTellError            right now; trying again is right
     ├── NotReadyError          nothing has been published yet
     ├── JournalUnavailableError
@@ -129,6 +134,26 @@ class NotAllowedError(LifecycleError):
 
 class NoRoleError(NotAllowedError):
     """Somebody vouches for who asks, and this site gives them no role, or has blocked them."""
+
+
+class PreconditionFailedError(LifecycleError):
+    """What is to be changed is not (any more) what whoever asks saw of it."""
+
+
+class IdempotencyKeyReusedError(LifecycleError):
+    """With the key of this request another one was made before."""
+
+
+class StillRunningError(LifecycleError):
+    """The first request with this key has not been answered yet."""
+
+
+class AnswerNotKeptError(LifecycleError):
+    """What the first request with this key wanted was done; its answer is too large, too old or too secret to keep."""
+
+
+class OutcomeUnknownError(LifecycleError):
+    """The first request with this key was begun, and ended without an answer."""
 
 
 class CannotTellError(LifecycleError):

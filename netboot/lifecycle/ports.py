@@ -71,8 +71,9 @@ class States(Protocol):
         """The latest health report of a boot; None: none came, or it is longer ago than is kept."""
         ...
 
-    def boots(self, machine: str | None, limit: int) -> list[Trace]:
-        """The newest boots and claims, of one machine or of all, newest first, as they arrived."""
+    def boots(self, machine: str | None, limit: int, after: str | None = None) -> list[Trace]:
+        """The newest boots and claims, of one machine or of all, newest first, as they arrived; `after`: those behind
+        this one. Raises NoSuchBootError: it is not there (any more)."""
         ...
 
     def since_ready(self, machine: str, least: Standing, limit: int) -> list[Trace]:

@@ -22,6 +22,7 @@ from netboot.stores.conditions import SqliteConditions
 from netboot.stores.drains import SqliteDrains
 from netboot.stores.freezes import SqliteFreezes
 from netboot.stores.history import SqliteHistory
+from netboot.stores.idempotency import SqliteIdempotency
 from netboot.stores.image_repository import open_image_repository
 from netboot.stores.intents import SqliteIntents
 from netboot.stores.inventory import read_inventory
@@ -88,6 +89,7 @@ def compose(config: Config, stopping: Callable[[], bool]) -> Dependencies:
         repository_writer=repository,
         tokens=Tokens(config.management.token_file, config.management.tokens, clock.now_ms, _vouching(config, people)),
         audit=SqliteAudit(config.data / "audit.db"),
+        idempotency=SqliteIdempotency(config.data / "audit.db", secrets.token_hex(8)),
         clock=clock,
         inventory=config.inventory,
         declared=partial(read_inventory, config),

@@ -1,7 +1,8 @@
 """Who did what, in `data/audit.db`: what the management API was asked to do, and what came of it.
 
 The supervisor makes the file when the service starts; the management server writes it. Bounded, the newest are kept;
-what was refused has a bound of its own, so that nobody who may do nothing pushes out what was done.
+what was refused has a bound of its own, so that nobody who may do nothing pushes out what was done. Beside it is what
+acts with a key came to (`netboot.stores.idempotency`).
 """
 
 import json
@@ -25,6 +26,13 @@ MIGRATIONS = (
         )""",
         "CREATE INDEX audit_of_machine ON audit (machine, id)",
         "CREATE INDEX audit_refused ON audit (refused, id)",
+    ),
+    (
+        """CREATE TABLE idempotency (
+            id BLOB PRIMARY KEY, at_ms INTEGER NOT NULL, request BLOB NOT NULL, owner TEXT NOT NULL, status INTEGER,
+            answer BLOB, bytes INTEGER NOT NULL DEFAULT 0
+        ) WITHOUT ROWID""",
+        "CREATE INDEX idempotency_at ON idempotency (at_ms, bytes)",
     ),
 )
 KEPT = {False: 100_000, True: 10_000}
@@ -80,7 +88,7 @@ class SqliteAudit:
     def write(self, record: Record, *, refused: bool = False) -> None:
         """It is on the disk when this returns. Raises StateUnavailableError."""
         body = json.dumps(record.model_dump(mode="json", exclude={"at_ms", "machine"}), sort_keys=True, default=str)
-        with self._open("rw") as db:
+        with opened(self._path, "rw") as db:
             db.execute("BEGIN IMMEDIATE")
             insert = "INSERT INTO audit (at_ms, refused, machine, body) VALUES (?, ?, ?, ?)"
             db.execute(insert, (record.at_ms, refused, record.machine, body))
@@ -94,17 +102,19 @@ class SqliteAudit:
             "SELECT id, at_ms, machine, body FROM audit WHERE (?1 IS NULL OR machine = ?1) AND (?2 IS NULL OR id < ?2) "
             "ORDER BY id DESC LIMIT ?3"
         )
-        with self._open("ro") as db:
+        with opened(self._path, "ro") as db:
             rows = db.execute(query, (machine, before, limit)).fetchall()
             return [(number, _read(number, at, name, body)) for number, at, name, body in rows]
 
-    @contextmanager
-    def _open(self, mode: Literal["ro", "rw"]) -> Iterator[sqlite3.Connection]:
-        uri = f"{self._path.absolute().as_uri()}?mode={mode}"
-        try:
-            with closing(sqlite3.connect(uri, uri=True, timeout=shared_file.BUSY_SECONDS, isolation_level=None)) as db:
-                db.execute("PRAGMA synchronous=FULL")
-                shared_file.known(self._path, db, len(MIGRATIONS))
-                yield db
-        except (sqlite3.Error, ValueError) as error:
-            raise StateUnavailableError(f"{self._path} cannot be used: {error}") from None
+
+@contextmanager
+def opened(path: Path, mode: Literal["ro", "rw"]) -> Iterator[sqlite3.Connection]:
+    """The file, for as long as the block takes. Raises StateUnavailableError, also for what goes wrong in the block."""
+    uri = f"{path.absolute().as_uri()}?mode={mode}"
+    try:
+        with closing(sqlite3.connect(uri, uri=True, timeout=shared_file.BUSY_SECONDS, isolation_level=None)) as db:
+            db.execute("PRAGMA synchronous=FULL")
+            shared_file.known(path, db, len(MIGRATIONS))
+            yield db
+    except (sqlite3.Error, ValueError) as error:
+        raise StateUnavailableError(f"{path} cannot be used: {error}") from None

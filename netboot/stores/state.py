@@ -4,9 +4,10 @@ import logging
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from itertools import islice
 from pathlib import Path
 
-from netboot.lifecycle.errors import StateUnavailableError
+from netboot.lifecycle.errors import NoSuchBootError, StateUnavailableError
 from netboot.lifecycle.events import HealthRecord
 from netboot.lifecycle.sightings import Discovered
 from netboot.lifecycle.state import Checked, Claims, FeedEntry, MachineState, Standing
@@ -107,14 +108,18 @@ class SqliteStates:
             row = db.execute("SELECT body FROM health WHERE boot = ?", (boot,)).fetchone()
         return self._asked_for(HEALTH, boot, row[0]) if row else None
 
-    def boots(self, machine: str | None, limit: int) -> list[Trace]:
-        query = "SELECT boot, trace FROM boots {} ORDER BY since DESC, boot DESC LIMIT ?"
+    def boots(self, machine: str | None, limit: int, after: str | None = None) -> list[Trace]:
+        query = "SELECT boot, trace FROM boots {} ORDER BY since DESC, boot DESC"
+        wanted, values = ["machine = ?"] * (machine is not None), [machine] * (machine is not None)
         with self._open() as db:
-            if machine is None:
-                rows = db.execute(query.format(""), (limit,)).fetchall()
-            else:
-                rows = db.execute(query.format("WHERE machine = ?"), (machine, limit)).fetchall()
-        return [trace for row in rows if (trace := parse_or_leave_out(BOOTS, *row)) is not None]
+            if after is not None:
+                place = db.execute("SELECT since, boot FROM boots WHERE boot = ?", (after,)).fetchone()
+                if place is None:
+                    raise NoSuchBootError(after)
+                wanted, values = [*wanted, "(since, boot) < (?, ?)"], [*values, *place]
+            rows = db.execute(query.format(f"WHERE {' AND '.join(wanted)}" if wanted else ""), values)
+            traces = (trace for row in rows if (trace := parse_or_leave_out(BOOTS, *row)) is not None)
+            return list(islice(traces, limit))
 
     def since_ready(self, machine: str, least: Standing, limit: int) -> list[Trace]:
         with self._open() as db:

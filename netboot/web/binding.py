@@ -6,7 +6,7 @@ that returns a `Response` makes it by itself.
 """
 
 from collections.abc import Callable, Mapping
-from functools import wraps
+from functools import partial, wraps
 from types import UnionType
 from typing import Any, ClassVar, NamedTuple, Union, get_args, get_origin, get_type_hints
 
@@ -17,6 +17,8 @@ from images.values.strict import Strict
 from netboot.web import inputs
 
 View = Callable[..., Any]
+Around = Callable[[Callable[[], Any], Mapping[str, Any]], Response]
+"""Makes the answer from what calls the view, once what it reads has been checked, and the variables of its path."""
 
 
 class Shown(Strict):
@@ -45,7 +47,11 @@ def signature(view: View) -> Signature:
     return Signature(hints.get("query"), hints.get("body"), models)
 
 
-def bound(view: View) -> View:
+def _plainly(call: Callable[[], Any], _path: Mapping[str, Any]) -> Response:
+    return shown(call())
+
+
+def bound(view: View, around: Around = _plainly) -> View:
     """The view as Flask calls it."""
     said = signature(view)
     if not said.answers and said.query is None:
@@ -60,14 +66,15 @@ def bound(view: View) -> View:
             inputs.only(())
         if said.body is not None:
             read["body"] = inputs.parsed(said.body)
-        found = view(**path, **read)
-        return found if isinstance(found, Response) else shown(found)
+        return around(partial(view, **path, **read), path)
 
     return answer
 
 
-def shown(model: BaseModel) -> Response:
-    """A model as an answer."""
+def shown(model: BaseModel | Response) -> Response:
+    """A model as an answer; what is one already, as it is."""
+    if isinstance(model, Response):
+        return model
     headers: Mapping[str, str] = {} if getattr(model, "http_kept", True) else {"Cache-Control": "no-store"}
     text = model.model_dump_json(by_alias=True) + "\n"
     return Response(text, getattr(model, "http_status", 200), headers, mimetype="application/json")

@@ -1,33 +1,34 @@
-"""`/v1/boots?machine=&limit=`, `/v1/boots/<id>`; `/v1/discovered`: machines that asked and may not boot."""
+"""`/v1/boots?machine=&limit=&continue=`, `/v1/boots/<id>`; `/v1/discovered`: machines that asked and may not boot."""
 
 import logging
+from operator import attrgetter
 from typing import Annotated
 
-from images.values.strict import Strict
 from netboot.lifecycle.crashes import crashes_of
 from netboot.lifecycle.errors import CannotTellError, NoSuchBootError
 from netboot.lifecycle.sightings import Discovered
 from netboot.lifecycle.spans import spans
-from netboot.lifecycle.state import KEPT
+from netboot.lifecycle.state import DISCOVERED_KEPT, KEPT
 from netboot.lifecycle.trace import Trace
 from netboot.lifecycle.views import machine_named
 from netboot.web import node_health, render
 from netboot.web.binding import Shown
 from netboot.web.dependencies import dependencies
 from netboot.web.inputs import Whole
+from netboot.web.pages import PageAsked, Paged, gone, page, read, written
 from netboot.web.shapes import CheckedReport, CrashShown, TraceShown
 
 log = logging.getLogger(__name__)
 
 
-class BootsAsked(Strict):
+class BootsAsked(PageAsked):
     """Of which machine, and how many."""
 
     machine: str | None = None
     limit: Annotated[int, Whole(1, 1_000)] = 20
 
 
-class Boots(Shown):
+class Boots(Paged):
     """The newest first."""
 
     boots: tuple[TraceShown, ...]
@@ -53,13 +54,13 @@ class BootShown(TraceShown):
     spans: tuple[SpanShown, ...]
 
 
-class DiscoveredAsked(Strict):
+class DiscoveredAsked(PageAsked):
     """How many."""
 
-    limit: Annotated[int, Whole(1, 10_000)] = 100
+    limit: Annotated[int, Whole(1, DISCOVERED_KEPT)] = 100
 
 
-class DiscoveredMachines(Shown):
+class DiscoveredMachines(Paged):
     """The latest seen first."""
 
     discovered: tuple[Discovered, ...]
@@ -67,11 +68,15 @@ class DiscoveredMachines(Shown):
 
 def listed(query: BootsAsked) -> Boots:
     """Boots and claims, the newest first."""
-    name = query.machine
-    boots = dependencies().states.boots(name, query.limit)
-    if name is not None and not boots:
+    name, after = query.machine, read(query.after) if query.after is not None else None
+    try:
+        boots = dependencies().states.boots(name, query.limit + 1, after)
+    except NoSuchBootError:
+        raise gone() from None
+    if name is not None and not boots and after is None:
         machine_named(dependencies().live.view(), name)  # an empty answer is about a machine that there is
-    return Boots(boots=tuple(map(render.trace, boots)))
+    shown, more = boots[: query.limit], len(boots) > query.limit
+    return Boots(boots=tuple(map(render.trace, shown)), next_page=written(shown[-1].boot) if more else None)
 
 
 def shown(boot: str) -> BootShown:
@@ -104,4 +109,6 @@ def _in_service(trace: Trace) -> int | None:
 
 def discovered(query: DiscoveredAsked) -> DiscoveredMachines:
     """Machines that asked and may not boot, the latest seen first."""
-    return DiscoveredMachines(discovered=tuple(dependencies().sightings.discovered(query.limit)))
+    known = dependencies().sightings.discovered(query.limit + 1 if query.after is None else DISCOVERED_KEPT)
+    found, more = page(query, known, attrgetter("key"))
+    return DiscoveredMachines(discovered=tuple(found), next_page=more)

@@ -24,6 +24,7 @@ from netboot.oidc.logins import Logins
 from netboot.status import Condition
 from netboot.stores.acceptance import Acceptance
 from netboot.stores.audit import SqliteAudit
+from netboot.stores.idempotency import SqliteIdempotency
 from netboot.stores.live import LiveView
 from netboot.stores.signal import SaidSignal
 from netboot.stores.status import StatusFolder
@@ -54,6 +55,7 @@ class Dependencies:
     repository_writer: ImageRepositoryWriter
     tokens: Tokens
     audit: SqliteAudit
+    idempotency: SqliteIdempotency
     clock: Clock
     inventory: Path
     declared: Callable[[], Inventory]

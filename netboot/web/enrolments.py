@@ -103,7 +103,6 @@ def listed(query: PageAsked) -> Enrolments:
 
 def imported(query: Importing) -> Imported:
     """A list of EKs as CSV: all, or none and every fault."""
-    request.max_content_length = LARGEST_LIST
     deps, reason, file = dependencies(), query.reason, query.file
     try:
         text = request.get_data(cache=False).decode("utf-8")

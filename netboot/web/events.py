@@ -5,7 +5,7 @@ identity; alerts. Moments are those of whoever found it, by this host's clock.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from operator import not_
+from operator import attrgetter, not_
 from typing import Annotated, Any, NamedTuple, TypeVar
 
 from flask import Response
@@ -21,6 +21,7 @@ from netboot.lifecycle.views import machine_named
 from netboot.web.binding import Shown
 from netboot.web.dependencies import Dependencies, dependencies
 from netboot.web.inputs import Whole
+from netboot.web.pages import PageAsked, Paged, latest
 from netboot.web.watch import PAGE, last_id, stream
 
 MOST = 1_000
@@ -46,8 +47,8 @@ class Event(Shown):
     count: int = Field(0, exclude_if=not_)
 
 
-class EventsAsked(Strict):
-    """How many."""
+class EventsAsked(PageAsked):
+    """How many; `continue`: those before."""
 
     limit: Annotated[int, Whole(1, MOST)] = 100
 
@@ -58,9 +59,9 @@ class WatchAsked(Strict):
     since: str | None = None
 
 
-class Events(Shown):
-    """The latest, in order. `since`: from where to watch without a gap; `problems`: what cannot be read now, so that it
-    is not in there."""
+class Events(Paged):
+    """The latest, in order; `continue`: for those before them. `since`: from where to watch without a gap; `problems`:
+    what cannot be read now, so that it is not in there."""
 
     events: tuple[Event, ...]
     since: str
@@ -70,17 +71,19 @@ class Events(Shown):
 def listed(name: str, query: EventsAsked) -> Events:
     """The latest of a machine's timeline, in order."""
     deps, limit = dependencies(), query.limit
+    deep = limit + 1 if query.after is None else MOST
     machine_named(deps.live.view(), name)
     tried = _Tried()
     since = Place.now(
         deps, name, tried
     )  # before the rest is read: what comes meanwhile is told twice, never not at all
     found = [event for trace in tried.read(lambda: deps.states.boots(name, BOOTS)) for event in _of_trace(trace)]
-    found += map(_of_transition, tried.read(lambda: deps.history.transitions(name, None, limit)))
-    found += map(_of_entry, tried.read(lambda: deps.register.store.history(name, limit)))
+    found += map(_of_transition, tried.read(lambda: deps.history.transitions(name, None, deep)))
+    found += map(_of_entry, tried.read(lambda: deps.register.store.history(name, deep)))
     found += map(_of_alert, tried.read(lambda: deps.register.store.alerts(name)))
-    found.sort(key=lambda event: event.at_ms)
-    return Events(events=tuple(found[-limit:]), since=str(since), problems=tuple(sorted(tried.problems)))
+    found.sort(key=attrgetter("at_ms"))
+    part, more = latest(query.after, limit, found, attrgetter("at_ms"))
+    return Events(events=tuple(part), since=str(since), problems=tuple(sorted(tried.problems)), next_page=more)
 
 
 def watched(name: str, query: WatchAsked) -> Response:

@@ -11,9 +11,11 @@ from typing import Any, NamedTuple, cast
 from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
+from netboot.web import idempotency
 from netboot.web.binding import View, signature
 from netboot.web.errors import MEDIA_TYPE, Problem
 from netboot.web.metrics_info import build
+from netboot.web.preconditions import LONGEST, PATTERN, Tag
 
 Schema = dict[str, Any]
 Models = dict[tuple[type[BaseModel], JsonSchemaMode], Schema]
@@ -52,7 +54,8 @@ class Raw(NamedTuple):
 
 class Route(NamedTuple):
     """One thing to ask for. `raw`: of a view that makes its `Response`; `takes`: of a body that is no JSON, its kind;
-    `refuses`: statuses that the rules do not give it."""
+    `refuses`: statuses that the rules do not give it; `tag`: of what it shows; `on`: of what it acts on; `largest`: how
+    many bytes its body may have, None: as many as others'."""
 
     method: str
     path: str
@@ -61,6 +64,9 @@ class Route(NamedTuple):
     raw: Raw | None = None
     takes: str | None = None
     refuses: tuple[int, ...] = ()
+    tag: Tag | None = None
+    on: tuple[Tag, ...] = ()
+    largest: int | None = None
 
 
 def document(routes: Iterable[Route]) -> Schema:
@@ -173,7 +179,18 @@ def _parameters(query: type[BaseModel] | None) -> Iterable[Schema]:
 
 def _headers(route: Route) -> Iterable[Schema]:
     for name in route.raw.headers if route.raw is not None else ():
-        yield {"name": name, "in": "header", "required": False, "schema": {"type": "string"}}
+        yield _header(name, {"type": "string"})
+    tags = {"type": "string", "pattern": PATTERN, "maxLength": LONGEST}
+    if route.tag is not None:
+        yield _header("If-None-Match", tags)
+    if route.on:
+        yield _header("If-Match", tags)
+    if route.method != "GET":
+        yield _header(idempotency.HEADER, {"type": "string", "pattern": idempotency.PATTERN})
+
+
+def _header(name: str, schema: Schema) -> Schema:
+    return {"name": name, "in": "header", "required": False, "schema": schema}
 
 
 def _bare(schema: Schema, definitions: Schema) -> Schema:
@@ -194,6 +211,10 @@ def _responses(route: Route, models: Models) -> Schema:
     for status, schemas in by_status.items():
         schema = schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
         answers[status] = {"description": "Done", **_content("application/json", schema)}
+    if route.tag is not None:
+        header = {"ETag": {"description": "Of what counts as seen of it", "schema": {"type": "string"}}}
+        answers[200]["headers"] = header
+        answers[304] = {"description": "Nothing that counts is otherwise", "headers": header}
     if route.raw is not None:
         made = route.raw.model
         schema = models[made, "serialization"] if made is not None else {"type": route.raw.kind}
@@ -211,6 +232,7 @@ def _errors(route: Route) -> Mapping[int, str]:
     if not route.guarded:
         return {500: ANYWHERE[500]} | more
     acts = ACTS if route.method != "GET" else {}
+    acts = acts | ({412: "It is not what If-Match was given for"} if route.on else {})
     return ANYWHERE | GUARDED | (NAMED if "<" in route.path else {}) | acts | more
 
 

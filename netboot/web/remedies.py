@@ -1,5 +1,5 @@
-"""What is done by itself about machines that are not well: `GET /v1/remedies[/<number>]`, `POST
-/v1/remedies/{pause,resume}` (docs/remedies.md)."""
+"""What is done by itself about machines that are not well: `GET /v1/remedies[/{<number>,pause}]`,
+`POST /v1/remedies/{pause,resume}` (docs/remedies.md)."""
 
 import json
 import logging
@@ -55,6 +55,12 @@ class RemedyShown(Remedy):
     evidence: Document | None
 
 
+class Paused(Shown):
+    """`pause`: null where nobody ever paused."""
+
+    pause: Pause | None
+
+
 class PauseActed(Shown):
     """`did`: false where it was so already; `pause`: what stands then."""
 
@@ -84,6 +90,12 @@ def shown(number: int) -> RemedyShown:
     """One, with what was at hand of the machine's boot."""
     remedy, evidence = dependencies().remedies.one(number)
     return render.grown(RemedyShown, remedy, evidence=json.loads(evidence) if evidence else None)
+
+
+def paused() -> Paused:
+    """Whether remedies are paused by somebody's word."""
+    deps = dependencies()
+    return Paused(pause=deps.remedies.books(deps.clock.now_ms()).pause)
 
 
 def pause(body: Ordering) -> PauseActed:

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from netboot.lifecycle import state
-from netboot.lifecycle.errors import StateUnavailableError
+from netboot.lifecycle.errors import NoSuchBootError, StateUnavailableError
 from netboot.lifecycle.events import AnyRecord as Record
 from netboot.lifecycle.phases import OBSERVED_PHASES, REPORTED_PHASES, Phase
 from netboot.lifecycle.state import Batch, SetAside
@@ -206,6 +206,18 @@ def test_boots_are_kept_to_a_number_for_each_machine(both: Both) -> None:
     assert len(both.reader.boots("gpu-001", 1000)) == state.BOOTS_KEPT
     assert len(both.reader.boots("gpu-002", 1000)) == 1
     assert len(both.reader.boots(None, 10)) == 10
+
+
+def test_boots_go_on_behind_one_of_them(both: Both) -> None:
+    both.take(*(script(f"gpu-00{1 + number % 2}", number) for number in range(1, 7)))
+    whole = [one.boot for one in both.reader.boots(None, 10)]
+    assert [one.boot for one in both.reader.boots(None, 2, whole[1])] == whole[2:4]
+    assert both.reader.boots(None, 2, whole[-1]) == []
+    assert [one.boot for one in both.reader.boots("gpu-001", 9, whole[2])] == [
+        one.boot for one in both.reader.boots("gpu-001", 9) if one.boot in whole[3:]
+    ]
+    with pytest.raises(NoSuchBootError):
+        both.reader.boots(None, 2, boot_id("gpu-001", 99))
 
 
 def test_the_discovered_are_one_for_each_and_bounded(both: Both, monkeypatch: pytest.MonkeyPatch) -> None:

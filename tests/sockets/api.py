@@ -43,6 +43,7 @@ from netboot.stores.drains import SqliteDrains
 from netboot.stores.freezes import SqliteFreezes
 from netboot.stores.history import SqliteHistory
 from netboot.stores.history_writer import HistoryFile
+from netboot.stores.idempotency import SqliteIdempotency
 from netboot.stores.image_repository import StoreImageRepository
 from netboot.stores.intents import make as make_intents
 from netboot.stores.inventory import read_inventory
@@ -219,6 +220,7 @@ class Api:
                 [self.people] if self.people is not None else [],
             ),
             audit=SqliteAudit(self.config.data / "audit.db"),
+            idempotency=SqliteIdempotency(self.config.data / "audit.db", secrets.token_hex(8)),
             clock=self.clock,
             inventory=self.config.inventory,
             declared=partial(read_inventory, self.config),

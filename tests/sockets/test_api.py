@@ -156,7 +156,7 @@ def test_boots(api: Api) -> None:
     only = api.get("/v1/boots?machine=gpu-001").json["boots"]
     assert [(one["state"], one["claim"], one["last_served"]) for one in only] == [("Failed", False, "ScriptServed")]
     assert api.get(f"/v1/boots/{boot_id('gpu-002', 2)}").json["claim"] is True
-    assert api.get("/v1/boots?machine=off-001").json == {"boots": []}
+    assert api.get("/v1/boots?machine=off-001").json == {"boots": [], "continue": None}
     assert api.get("/v1/boots?machine=nobody").status_code == 404
     assert error(api.get("/v1/boots/x"))[:3] == (404, "no-such-boot", "no such boot of this machine")
 
@@ -168,7 +168,7 @@ def test_boots(api: Api) -> None:
         ("limit=1001", "limit: must be a whole number from 1 to 1000"),
         ("limit=%C2%B2", "limit: must be a whole number from 1 to 1000"),
         ("limit=" + "9" * 30, "limit: must be a whole number from 1 to 1000"),
-        ("machnie=gpu-001", "unknown parameters: machnie; there are: limit, machine"),
+        ("machnie=gpu-001", "unknown parameters: machnie; there are: continue, limit, machine"),
     ],
 )
 def test_parameters_that_make_no_sense(api: Api, query: str, words: str) -> None:

@@ -1,0 +1,46 @@
+"""Moving channels off an image: what they are then, and only where nobody else has moved them meanwhile."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from netboot.cli.client import NOT_ALLOWED, ApiError, Client, Connection
+from netboot.client import ClientError
+from netboot.client.room import segment
+
+
+class Move(NamedTuple):
+    """Where a channel is to point; of one to which only rollouts assigned the image, where it points already."""
+
+    channel: str
+    image: str
+
+
+def current_tags(connection: Connection, uses: Mapping[str, Any]) -> dict[str, str]:
+    """Channel → the tag of what it is, so that no other's move since is undone; "": nobody can read where it points.
+
+    Raises:
+        ApiError: one was moved just now.
+    """
+    tags, client = dict[str, str](), connection.open()
+    for channel in uses["channels"]:
+        name = channel["name"]
+        try:
+            state, tags[name] = client.seen(f"/v1/channels/{segment(name)}")
+        except ClientError:
+            tags[name] = ""  # moving it mends that, or says what is wrong
+            continue
+        if channel["image"] not in (state["image"], ""):
+            raise ApiError(f"channel {name} was moved just now", "run it again; nothing was changed", NOT_ALLOWED)
+    return tags
+
+
+def moved_to(client: Client, move: Move, tag: str) -> str:
+    """Move it, and say so. Raises ClientError: it has not that tag (any more), or may not be moved."""
+    state = client.channels.moved(move.channel, {"image": move.image, "force": True}, if_match=tag or None)
+    ended = "".join(f"; rollout {number} is cancelled" for number in state["ended_rollouts"])
+    return f"channel {move.channel} is image {move.image[:12]} now, for {count(state['machines'])}{ended}"
+
+
+def count(number: int) -> str:
+    """So many machines, in words."""
+    return f"{number} machine{'' if number == 1 else 's'}"

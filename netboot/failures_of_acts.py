@@ -1,0 +1,52 @@
+"""Rows of `netboot.failures`: an act that is asked for with conditions, or again."""
+
+import logging
+
+from netboot.answer import Answer
+from netboot.lifecycle import errors as lifecycle
+
+_INFO = logging.INFO
+
+ACTS: dict[type[BaseException], Answer] = {
+    lifecycle.PreconditionFailedError: Answer(
+        412,
+        "precondition-failed",
+        _INFO,
+        "it was changed meanwhile; nothing was done",
+        "look at it again, and send the ETag of that answer if it is still meant",
+        says=True,
+    ),
+    lifecycle.IdempotencyKeyReusedError: Answer(
+        422,
+        "idempotency-key-reused",
+        _INFO,
+        "the key is of another request",
+        "send a new key with each act; the same one only with the same request again",
+        says=True,
+    ),
+    lifecycle.StillRunningError: Answer(
+        409,
+        "still-running",
+        _INFO,
+        "it is being done",
+        "ask again with the same key, or look whether it was done",
+        says=True,
+    ),
+    lifecycle.AnswerNotKeptError: Answer(
+        409,
+        "answer-not-kept",
+        _INFO,
+        "it was done; nothing was done now",
+        "look at what it came to, `netboot audit` has it; a token that nobody has: see `netboot token list`, take it "
+        "back with `netboot token revoke`, and ask for another with a new key",
+        says=True,
+    ),
+    lifecycle.OutcomeUnknownError: Answer(
+        409,
+        "outcome-unknown",
+        _INFO,
+        "cannot tell whether it was done",
+        "look whether it was, then ask with a new key where it is still wanted",
+        says=True,
+    ),
+}

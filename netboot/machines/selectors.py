@@ -1,0 +1,94 @@
+"""Selectors of machines, in kubectl's grammar: of the labels that the inventory gives their Nodes, and of their fields.
+
+https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#label-selectors: `key`, `!key`, `key=value`
+(`==`), `key!=value`, `key in (a,b)`, `key notin (a,b)`, with commas between; all have to fit. As there, `!=` and
+`notin` fit what has no such label, too. An empty part, and an empty value in parentheses, are refused.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from netboot.machines.values import Machine
+
+LONGEST, MOST = 2_000, 32
+FIELDS = ("name", "cluster", "profile", "class", "rack", "architecture", "enabled", "identity")
+"""Of a machine, as the inventory says them; one that it does not say is empty."""
+_KEY = r"[A-Za-z0-9](?:[A-Za-z0-9._/-]{0,251}[A-Za-z0-9])?"
+_VALUE = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9])?"
+_PART = re.compile(
+    rf" *(?:(?P<absent>!) *(?P<not>{_KEY})"
+    rf"|(?P<key>{_KEY})(?: *(?P<sign>==|=|!=) *(?P<value>{_VALUE})?"
+    rf"| +(?P<word>in|notin) *\( *(?P<values>{_VALUE}(?: *, *{_VALUE})*) *\))?) *(?P<end>,|\Z)",
+)
+
+
+class Requirement(NamedTuple):
+    """`values`: one of which it has to have, or with `negated` none of which; None: whatever it is, it has to be there,
+    or with `negated` not."""
+
+    key: str
+    values: frozenset[str] | None
+    negated: bool
+
+    def fits(self, labels: Mapping[str, str]) -> bool:
+        """Whether these have, or lack, what it says."""
+        there = self.key in labels
+        return (there if self.values is None else there and labels[self.key] in self.values) != self.negated
+
+
+def parse(text: str) -> tuple[Requirement, ...]:
+    """A selector of labels; of an empty text, one that all fit.
+
+    Raises:
+        ValueError: it is none; says from where on.
+    """
+    if len(text) > LONGEST:
+        raise ValueError(f"is longer than {LONGEST} characters")
+    found, at, more = list[Requirement](), 0, bool(text.strip(" "))
+    while more:
+        part = _PART.match(text, at)
+        if part is None:
+            raise ValueError(f"cannot be read from {text[at:].strip()[:40]!r} on: key, !key, key=value, key in (a,b)")
+        found.append(_requirement(part))
+        at, more = part.end(), part["end"] == ","
+    if len(found) > MOST:
+        raise ValueError(f"has more than {MOST} parts")
+    return tuple(found)
+
+
+def parse_fields(text: str) -> tuple[Requirement, ...]:
+    """The same of fields, which are there always: `=`, `==` and `!=` alone, as kubectl's are.
+
+    Raises:
+        ValueError: it is none, or names a field that there is not.
+    """
+    found = parse(text)
+    for each in found:
+        if each.key not in FIELDS:
+            raise ValueError(f"there is no field {each.key[:40]}; there are: {', '.join(FIELDS)}")
+        if each.values is None or len(each.values) > 1:
+            raise ValueError(f"{each.key}: a field is selected by = or !=")
+    return found
+
+
+def _requirement(part: re.Match[str]) -> Requirement:
+    if part["absent"]:
+        return Requirement(part["not"], None, negated=True)
+    if part["word"]:
+        values = frozenset(each.strip() for each in part["values"].split(","))
+        return Requirement(part["key"], values, negated=part["word"] == "notin")
+    if part["sign"]:
+        return Requirement(part["key"], frozenset({part["value"] or ""}), negated=part["sign"] == "!=")
+    return Requirement(part["key"], None, negated=False)
+
+
+def fits(machine: Machine, labels: Iterable[Requirement], fields: Iterable[Requirement]) -> bool:
+    """Whether a machine is selected."""
+    of_labels, of_fields = machine.node.labels, _fields(machine)
+    return all(each.fits(of_labels) for each in labels) and all(each.fits(of_fields) for each in fields)
+
+
+def _fields(machine: Machine) -> dict[str, str]:
+    said = {"class": machine.class_name or "", "rack": machine.rack or "", "enabled": str(machine.enabled).lower()}
+    return {name: said[name] if name in said else str(getattr(machine, name)) for name in FIELDS}

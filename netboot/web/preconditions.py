@@ -1,0 +1,128 @@
+"""What a writer saw, as a tag: `ETag`, `If-None-Match` of who looks again, `If-Match` of who acts (RFC 9110).
+
+It is of what somebody would decide by (`netboot.web.etags` says what that is of each thing), and the same for as long
+as that is: what moves by itself, a boot, an age, a count, is not in it.
+"""
+
+import hashlib
+import json
+import re
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from flask import Response, request
+
+from netboot.lifecycle.errors import BadClaimError, OverloadedError, PreconditionFailedError
+from netboot.web.binding import Around, View, shown
+from netboot.web.render import plain
+
+Json = Mapping[str, Any]
+LONGEST = 1_000
+"""Characters of a header with tags."""
+PATTERN = r'^(\*|(W/)?"[!#-~]*"( *, *(W/)?"[!#-~]*")*)$'
+"""What `If-Match` and `If-None-Match` may be: RFC 9110, 13.1, without bytes beyond ASCII, which no tag of ours has."""
+_HEADER = re.compile(PATTERN[:-1] + r"\Z")
+_ONE = re.compile(r'(?:W/)?"[!#-~]*"')
+WAIT_SECONDS = 5
+_PLACES = tuple(threading.Lock() for _ in range(64))
+"""Acts on one thing are done one after the other: what one saw, no other changes until it has acted."""
+
+
+class Tag(NamedTuple):
+    """Of one kind of thing. `view`: which shows it; `only`: the fields that count, all where it is empty; `without`:
+    those that do not; `within`: field → fields of that, or of each of its members, that do not."""
+
+    kind: str
+    view: View
+    only: Collection[str] = ()
+    without: Collection[str] = ()
+    within: Mapping[str, Collection[str]] = {}
+
+    def of(self, answer: Json) -> str:
+        """The tag of an answer, as the header has it. A list that is null could not be told, which is seen, too."""
+        seen = {name: value for name, value in answer.items() if not self.only or name in self.only}
+        seen = {name: value for name, value in seen.items() if name not in self.without}
+        for name, apart in self.within.items():
+            seen[name] = _less(seen.get(name), apart)
+        text = json.dumps([self.kind, seen], sort_keys=True)
+        return f'"{hashlib.sha256(text.encode()).hexdigest()[:32]}"'
+
+
+def _less(value: Any, apart: Collection[str]) -> Any:
+    if isinstance(value, list):
+        return [_less(each, apart) for each in value]
+    return {key: value[key] for key in value.keys() - set(apart)} if isinstance(value, dict) else value
+
+
+def looked_at(tag: Tag) -> Around:
+    """Around a view that shows the thing: its tag, or 304 where who looks again has that one."""
+
+    def around(call: Callable[[], Any], _path: Mapping[str, Any]) -> Response:
+        known = _tags("If-None-Match")
+        response = shown(call())
+        now = tag.of(json.loads(response.get_data()))
+        if known is not None and ("*" in known or now in {each.removeprefix("W/") for each in known}):
+            response = Response(status=304)
+            del response.headers["Content-Type"]
+        response.headers["ETag"] = now
+        response.headers["Cache-Control"] = "no-store"  # not all of the answer counts: nothing on the way may give it
+        return response
+
+    return around
+
+
+def acted_on(tags: Collection[Tag]) -> Around:
+    """Around an act: it is not begun where `If-Match` has none of what these things' tags are now."""
+
+    def around(call: Callable[[], Any], path: Mapping[str, Any]) -> Response:
+        if "If-None-Match" in request.headers:
+            raise BadClaimError("is for looking: an act takes If-Match", field="If-None-Match")
+        wanted = _tags("If-Match")
+        if wanted is not None and not tags:
+            raise BadClaimError("nothing that this acts on has a tag: send it without", field="If-Match")
+        with _alone(tags, path):
+            if wanted is not None:
+                _fit(wanted, tags, path)
+            return shown(call())
+
+    return around
+
+
+def _fit(wanted: Collection[str], tags: Collection[Tag], path: Mapping[str, Any]) -> None:
+    for tag in tags:
+        now = tag.of(plain(tag.view(**path)))  # 404, where there is nothing
+        if "*" in wanted or now in wanted:
+            return
+    raise PreconditionFailedError(f"it is not (any more) what {', '.join(sorted(wanted))[:100]} was given for")
+
+
+@contextmanager
+def _alone(tags: Collection[Tag], path: Mapping[str, Any]) -> Iterator[None]:
+    if not tags:
+        yield
+        return
+    place = _PLACES[hash((next(iter(tags)).kind, *path.values())) % len(_PLACES)]
+    if not place.acquire(timeout=WAIT_SECONDS):
+        raise OverloadedError("another act on it is under way")
+    try:
+        yield
+    finally:
+        place.release()
+
+
+def _tags(header: str) -> set[str] | None:
+    """Those of a header, or `*`; None: it is not there.
+
+    Raises:
+        BadClaimError: it is none.
+    """
+    text = request.headers.get(header)
+    if text is None:
+        return None
+    if len(text) > LONGEST or not _HEADER.match(text):
+        raise BadClaimError(
+            'must be tags in quotes, as an ETag has them ("…"), with commas between, or *', field=header
+        )
+    return {"*"} if text == "*" else set(_ONE.findall(text))

@@ -1,0 +1,178 @@
+"""`ETag`, `If-None-Match` and `If-Match` of the management API: who acts by what they saw is told where it is so no
+more."""
+
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from netboot.lifecycle.phases import Phase
+from netboot.lifecycle.rollout import Member
+from netboot.lifecycle.rollout_store import Note
+from netboot.lifecycle.state import Batch
+from netboot.web import ROUTES
+from netboot.web.binding import signature
+from netboot.web.preconditions import Tag
+from tests.records import event, script
+from tests.rollouts import rollout
+from tests.sites import add_image
+from tests.sockets.api import Api
+
+HOLD = {"reason": "a fan"}
+MACHINE = "/v1/machines/gpu-001"
+
+
+@pytest.fixture
+def api(tmp_path: Path) -> Api:
+    return Api(tmp_path)
+
+
+def tag(api: Api, path: str) -> str:
+    """Of what is there now."""
+    answer = api.get(path)
+    assert (answer.status_code, answer.headers["Cache-Control"]) == (200, "no-store"), answer.text
+    return str(answer.headers["ETag"])
+
+
+def act(api: Api, method: str, path: str, body: Any, **headers: str) -> Any:
+    sent = api.authorised | {name.replace("_", "-"): value for name, value in headers.items()}
+    return api.client.open(path, method=method, json=body, headers=sent)
+
+
+def test_who_looks_again_at_what_is_the_same_gets_no_content(api: Api) -> None:
+    now = tag(api, MACHINE)
+    for sent in (now, f"W/{now}", f'"other", {now}', "*"):
+        again = act(api, "GET", MACHINE, None, If_None_Match=sent)
+        assert (again.status_code, again.data, again.headers["ETag"]) == (304, b"", now)
+        assert "Content-Type" not in again.headers
+    assert act(api, "GET", MACHINE, None, If_None_Match='"other"').json["name"] == "gpu-001"
+    assert now != tag(api, "/v1/machines/gpu-002")
+
+
+def test_what_moves_by_itself_is_not_in_a_tag_and_what_somebody_did_is(api: Api) -> None:
+    before = tag(api, MACHINE)
+    api.states.take(Batch("boot-0.db", 1, 2, [script("gpu-001", 1), event("gpu-001", 1, Phase.FAILED)]))
+    assert api.get(MACHINE).json["boots"]
+    assert tag(api, MACHINE) == before
+    assert act(api, "POST", f"{MACHINE}/hold", HOLD).json["did"] == "put-on"
+    held = tag(api, MACHINE)
+    assert held != before
+    assert act(api, "POST", f"{MACHINE}/hold", HOLD).json["did"] == ""
+    assert tag(api, MACHINE) == held
+    assert act(api, "POST", f"{MACHINE}/retire", {}).json["did"]
+    assert tag(api, MACHINE) != held
+
+
+def test_an_act_by_what_was_seen(api: Api) -> None:
+    for path in (MACHINE, f"{MACHINE}/intents"):
+        seen = tag(api, path)
+        assert act(api, "POST", f"{MACHINE}/hold", HOLD, If_Match=seen).json["did"] == "put-on"
+        answer = act(api, "POST", f"{MACHINE}/unhold", {}, If_Match=seen)
+        said = answer.json
+        assert (answer.status_code, said["code"], said["detail"], said["remedy"]) == (
+            412,
+            "precondition-failed",
+            f"it is not (any more) what {seen} was given for",
+            "look at it again, and send the ETag of that answer if it is still meant",
+        )
+        assert [each["mark"] for each in api.get(f"{MACHINE}/intents").json["intents"]] == ["Held"]
+        assert act(api, "POST", f"{MACHINE}/unhold", {}, If_Match=f'"x", {tag(api, path)}').json["did"] == "taken-off"
+    acts = [(each["act"], each["result"]) for each in api.get("/v1/audit").json["audit"]]
+    assert acts[:2] == [("unhold", "done"), ("POST /v1/machines/<name>/unhold", "precondition-failed")]
+
+
+def test_a_weak_tag_is_none_to_act_by_and_a_star_is_any(api: Api) -> None:
+    assert act(api, "POST", f"{MACHINE}/hold", HOLD, If_Match=f"W/{tag(api, MACHINE)}").status_code == 412
+    assert act(api, "POST", f"{MACHINE}/hold", HOLD, If_Match="*").json["did"] == "put-on"
+    assert act(api, "POST", "/v1/machines/gpu-999/hold", HOLD, If_Match="*").status_code == 404
+
+
+def test_a_channel_that_somebody_moved_meanwhile_stays_there(api: Api) -> None:
+    first, second = add_image(api.config), add_image(api.config, salt="2")
+    seen = tag(api, "/v1/channels/stable")
+    assert act(api, "PUT", "/v1/channels/stable", {"image": first}, If_Match=seen).status_code == 200
+    assert act(api, "PUT", "/v1/channels/stable", {"image": second}, If_Match=seen).status_code == 412
+    was = tag(api, "/v1/channels/stable")
+    api.publisher.step()
+    assert api.get("/v1/channels/stable").json["in_force"] == first
+    assert tag(api, "/v1/channels/stable") == was
+
+
+def test_a_rollout_that_somebody_paused_meanwhile_is_undone_by_nobody(api: Api) -> None:
+    api.rollouts.start(rollout(), {"gpu-001": Member(machine="gpu-001", previous="d" * 64)}, Note(1, "alice", "start"))
+    path = "/v1/rollouts/1"
+    seen = tag(api, path)
+    assert act(api, "POST", f"{path}/pause", {}, If_Match=seen).json["did"] is True
+    assert act(api, "POST", f"{path}/undo", {}, If_Match=seen).status_code == 412
+    assert (api.get(path).json["state"], api.get(path).json["undoing"]) == ("paused", False)
+
+
+@pytest.mark.parametrize(
+    ("look", "changing", "other"),
+    [
+        ("/v1/freeze", "/v1/freeze", "/v1/unfreeze"),
+        ("/v1/remedies/pause", "/v1/remedies/pause", "/v1/remedies/resume"),
+        (f"{MACHINE}/enrolment", f"{MACHINE}/retire", f"{MACHINE}/release"),
+    ],
+)
+def test_so_it_is_with_all_else_that_is_changed(api: Api, look: str, changing: str, other: str) -> None:
+    seen, body = tag(api, look), {"reason": "x"}
+    assert act(api, "POST", changing, body, If_Match=seen).status_code == 200
+    assert act(api, "POST", other, body, If_Match=seen).status_code == 412
+    assert act(api, "POST", other, body, If_Match=tag(api, look)).status_code == 200
+
+
+def test_what_is_no_tag_is_refused_as_is_one_where_there_is_none(api: Api) -> None:
+    for bad in ("", "abc", '"a" "b"', '"a",', '"ä"', '*, "a"', "w/" + '"a"', '"' + "a" * 1000 + '"'):
+        looked = act(api, "GET", MACHINE, None, If_None_Match=bad)
+        acted = act(api, "POST", f"{MACHINE}/hold", HOLD, If_Match=bad)
+        assert [(each.status_code, each.json["field"]) for each in (looked, acted)] == [
+            (400, "If-None-Match"),
+            (400, "If-Match"),
+        ], bad
+    rollout = {"channel": "stable", "image": "a" * 12}
+    assert act(api, "POST", "/v1/rollouts", rollout, If_Match="*").json["detail"] == (
+        "If-Match: nothing that this acts on has a tag: send it without"
+    )
+    assert act(api, "POST", f"{MACHINE}/hold", HOLD, If_None_Match="*").json["detail"] == (
+        "If-None-Match: is for looking: an act takes If-Match"
+    )
+    assert api.get(f"{MACHINE}/intents").json["intents"] == []
+
+
+def test_of_two_who_act_at_once_by_what_both_saw_one_does(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen, both, statuses = tag(api, MACHINE), threading.Barrier(2), []
+    order = api.intents.order
+
+    def late(*arguments: Any) -> Any:
+        with suppress(threading.BrokenBarrierError):
+            both.wait(0.2)  # the other comes no further than to where this one goes first
+        return order(*arguments)
+
+    monkeypatch.setattr(api.intents, "order", late)
+
+    def hold(reason: str) -> None:
+        statuses.append(act(api, "POST", f"{MACHINE}/hold", {"reason": reason}, If_Match=seen).status_code)
+
+    threads = [threading.Thread(target=hold, args=(reason,)) for reason in ("one", "two")]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert sorted(statuses) == [200, 412]
+
+
+def test_what_counts_is_named_as_the_answers_name_it(api: Api) -> None:
+    """A name that is not there would count silently."""
+    tags: list[Tag] = [each.tag for each in ROUTES if each.tag is not None]
+    fields = {each.kind: _fields(each) for each in tags}
+    for each in tags:
+        named = {*each.only, *each.without, *each.within}
+        assert named <= fields[each.kind], each.kind
+
+
+def _fields(tag: Tag) -> set[str]:
+    (model,) = signature(tag.view).answers
+    return set(model.model_fields)
