@@ -4,11 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-_UNKNOWN, _NOT_ALLOWED, _CANNOT_TELL = (
-    frozenset({404}),
-    frozenset({401, 403, 409, 412, 422}),
-    frozenset({502, 503, 504}),
-)
+_UNKNOWN = frozenset({404})
+_NOT_ALLOWED = frozenset({401, 403, 409, 412, 422})
+_CANNOT_TELL = frozenset({502, 503, 504})
 
 _NOT_TOLD = frozenset({"still-running", "outcome-unknown"})
 """Of an act that was asked for before with the same key."""
