@@ -15,7 +15,7 @@ CHROMIUM = "/usr/bin/chromium"
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Of one file: Playwright's loop stays in its thread until it ends, and tests after it could run none of their own."""
+    """Of one file: until it ends, Playwright's loop runs in this thread, and no test after it could run its own."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
         yield browser
