@@ -8,8 +8,8 @@ KEEP ?=
 RECIPE ?=
 FIRMWARE ?=
 SECONDS ?= 60
-# Two workers, what belongs together on one of them: docs/decisions/019.
-PYTEST := -m pytest -n 2 -p tests.plugins.workers -p tests.plugins.budgets
+# Three workers, what belongs together on one of them: docs/decisions/019.
+PYTEST := -m pytest -n 3 -p tests.plugins.workers -p tests.plugins.budgets
 
 .PHONY: help setup demo test check lint unit client fuzz mutants cluster bench clean
 help: ## this list

@@ -6,6 +6,7 @@ command line), this is plain reading.
 
 import os
 import socket
+import stat
 import struct
 import threading
 from collections.abc import Iterator
@@ -89,3 +90,27 @@ def named(path: Path) -> Iterator[Path]:
         copy.write(read(path))
         copy.flush()
         yield Path(f"/proc/self/fd/{descriptor}")
+
+
+class UnusableSecretError(Exception):
+    """A file that is to hold a secret, and why it cannot be used, in words that do not repeat it."""
+
+
+def secret(path: Path, key: str, what: str = "token") -> str:
+    """What a file holds: one line, of a token without spaces. `key`: of the configuration, which names the file.
+
+    Raises:
+        UnusableSecretError: it cannot be read, others can read it, or it is no such line.
+    """
+    try:
+        with opened(path) as file:
+            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+            text = file.read(LONGEST).decode("ascii", "replace").strip()
+    except OSError as error:
+        raise UnusableSecretError(f"{key}: {path} cannot be read: {error.strerror}") from None
+    if mode & 0o077:
+        raise UnusableSecretError(f"others can read {key} {path} (mode {mode:04o}): `chmod 600 {path}`")
+    least = "!" if what == "token" else " "
+    if not text or not all(least <= character <= "~" for character in text):
+        raise UnusableSecretError(f"{key}: {path} holds no {what}: one line{' without spaces' * (what == 'token')}")
+    return text

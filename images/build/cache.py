@@ -15,7 +15,7 @@ import tempfile
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -179,7 +179,7 @@ class Cache:
         with _open(lock_file) as lock:
             if not _try(lock, fcntl.LOCK_EX) or not _current(lock, lock_file):
                 return False
-            with self.scratch() as scratch:
+            with self.scratch() as scratch, suppress(FileNotFoundError):  # another build pruned it meanwhile
                 path.rename(scratch / "pruned")
             lock_file.unlink()
             return True

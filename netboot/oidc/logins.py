@@ -2,9 +2,7 @@
 
 import base64
 import hashlib
-import os
 import secrets
-import stat
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,7 +16,6 @@ from netboot.oidc.people import People
 CALLBACK = "/page/login/oidc/callback"
 AT_ONCE = 4
 """Questions to the issuer: strangers, who may begin logins, keep no more threads than these."""
-_LARGEST = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,14 +130,6 @@ def read_secret(path: Path) -> str:
         IssuerUnavailableError: it cannot be read, others can read it, or it is none. The message does not repeat it.
     """
     try:
-        with credentials.opened(path) as file:
-            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
-            secret = file.read(_LARGEST).decode("ascii", "replace").strip()
-    except OSError as error:
-        raise IssuerUnavailableError(f"management.oidc.client_secret_file: {path}: {error.strerror}") from None
-    if mode & 0o077:
-        words = f"others can read management.oidc.client_secret_file {path} (mode {mode:04o}): `chmod 600 {path}`"
-        raise IssuerUnavailableError(words)
-    if not secret or not all(" " <= character <= "~" for character in secret):
-        raise IssuerUnavailableError(f"management.oidc.client_secret_file: {path} holds no secret: one line")
-    return secret
+        return credentials.secret(path, "management.oidc.client_secret_file", "secret")
+    except credentials.UnusableSecretError as error:
+        raise IssuerUnavailableError(str(error)) from None

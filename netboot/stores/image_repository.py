@@ -68,8 +68,9 @@ class StoreImageRepository:
         return data
 
     def kubelet(self, digest: str) -> str:
+        data = self.document(digest, "packages")
         try:
-            listed = read_packages(self.document(digest, "packages"))
+            listed = read_packages(data)
         except CorruptError as error:
             raise CorruptError(f"the list of packages of image {digest[:12]} cannot be read") from error
         return next((version for name, version in listed.items() if name.partition(":")[0] == "kubelet"), "")

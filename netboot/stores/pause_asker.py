@@ -1,7 +1,5 @@
 """Asks outside whether anything may begin, over TLS: a hook or Prometheus (`pause` of netboot.yaml)."""
 
-import os
-import stat
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing
@@ -18,8 +16,6 @@ from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.signal_answers import LONGEST_ANSWER, of_hook, of_prometheus
 from netboot.machines.maintenance import Signal
 
-_LARGEST = 4096
-"""Bytes of a token."""
 _BLOCK = 8192
 _HEADERS = {
     "Accept": "application/json",
@@ -121,16 +117,9 @@ def read_token(path: Path) -> str:
         CannotTellError: it cannot be read, others can read it, or it is no token. The message does not repeat it.
     """
     try:
-        with credentials.opened(path) as file:
-            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
-            token = file.read(_LARGEST).decode("ascii", "replace").strip()
-    except OSError as error:
-        raise CannotTellError(f"pause.token_file: {path} cannot be read: {error.strerror}") from None
-    if mode & 0o077:
-        raise CannotTellError(f"others can read pause.token_file {path} (mode {mode:04o}): `chmod 600 {path}`")
-    if not token or not all("!" <= character <= "~" for character in token):
-        raise CannotTellError(f"pause.token_file: {path} holds no token: one line without spaces")
-    return token
+        return credentials.secret(path, "pause.token_file")
+    except credentials.UnusableSecretError as error:
+        raise CannotTellError(str(error)) from None
 
 
 def _of_tls(error: requests.exceptions.SSLError) -> str:

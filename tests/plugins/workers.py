@@ -1,4 +1,4 @@
-"""How tests are dealt to workers: a plugin for `-n 2`, `-p tests.plugins.workers` (docs/decisions/019).
+"""How tests are dealt to workers: a plugin for `-n 3`, `-p tests.plugins.workers` (docs/decisions/019).
 
 What must not run at the same time, or shares something dear, is one group and stays with one worker, in its order. The
 dearest groups go first, so that the workers end together.

@@ -72,7 +72,7 @@ def test_files_that_are_named_are_looked_at(tmp_path: Path) -> None:
     secret = tmp_path / "oidc.secret"
     missing = {fault.message for fault in check_site(file).faults}
     assert {
-        f"management.oidc.client_secret_file: {secret}: No such file or directory",
+        f"management.oidc.client_secret_file: {secret} cannot be read: No such file or directory",
         "management.oidc.certificate_authority cannot be read: No such file or directory",
     } < missing
     assert any("review.kubeconfig cannot be read (No such file or directory)" in each for each in missing)

@@ -10,7 +10,7 @@ from netboot.lifecycle.summary import MachineStatus
 
 
 class Said(NamedTuple):
-    """A word for people, with its shape: never colour alone. `shape`: of racks.svg's symbols in `_shapes.html`."""
+    """A word for people, and its sign, so that nothing is told by colour alone."""
 
     text: str
     sign: str

@@ -153,6 +153,24 @@ def test_a_product_in_use_is_not_pruned(tmp_path: Path) -> None:
     assert not product.path.exists()
 
 
+def test_two_builds_prune_at_once_what_neither_needs(tmp_path: Path) -> None:
+    """The second has listed a product that the first removes before the second comes to it."""
+
+    class Second(Cache):
+        def _discard(self, path: Path) -> bool:
+            with Cache(tmp_path, limit=0):
+                pass
+            return super()._discard(path)
+
+    step, _ = counted()
+    with Cache(tmp_path) as cache:
+        for text in "ab":
+            cache.obtain(step, Inputs(text), quiet)
+    with Second(tmp_path, limit=0):
+        pass
+    assert [list((tmp_path / name).iterdir()) for name in ("products", "tmp", "locks")] == [[], [], []]
+
+
 def test_a_build_that_fails_prunes_nothing(tmp_path: Path) -> None:
     step, _ = counted()
     with Cache(tmp_path) as cache:
