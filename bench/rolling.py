@@ -141,7 +141,7 @@ def _watch_over(bench: _Bench, number: int, lost: Lost, done: Callable[[Any], bo
     while time.monotonic() < began + _LONGEST:
         bench.machines.look(lost)
         if time.monotonic() > asked + _ASK_SECONDS:
-            found = bench.client.rollouts.shown(number)
+            found = bench.client.rollouts.get(number)
             if done(found):
                 return dict(found)
             asked = time.monotonic()
@@ -151,7 +151,7 @@ def _watch_over(bench: _Bench, number: int, lost: Lost, done: Callable[[Any], bo
 
 def _restore(bench: _Bench, number: int) -> None:
     """A rollout that is paused is undone, and somebody resets the machines that were lost: all are in service again."""
-    if bench.client.rollouts.shown(number)["state"] == "paused":
+    if bench.client.rollouts.get(number)["state"] == "paused":
         _netboot(bench, "rollout", "undo", CHANNEL)
     with watched(bench.fleet.world.cluster) as found:
         bench.machines.switch_on()

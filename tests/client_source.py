@@ -1,4 +1,4 @@
-"""`make client` writes `netboot/client/shapes.py` and `rooms.py` from the API's document; a test
+"""`make client` writes `netboot/client/models.py` and `api.py` from the API's document; a test
 compares them (`tests/unit/test_client_source.py`)."""
 
 import re
@@ -27,8 +27,8 @@ def made() -> dict[Path, str]:
     """What each file should hold."""
     document = api_document()
     files = {
-        FOLDER / "shapes.py": "\n\n".join(_shapes(document["components"]["schemas"])),
-        FOLDER / "rooms.py": "\n\n".join(_rooms(document)),
+        FOLDER / "models.py": "\n\n".join(_models(document["components"]["schemas"])),
+        FOLDER / "api.py": "\n\n".join(_apis(document)),
     }
     return {path: _formatted(text) for path, text in files.items()}
 
@@ -38,7 +38,7 @@ def _formatted(text: str) -> str:
     return subprocess.run([ruff, "format", "-"], input=text, capture_output=True, text=True, check=True).stdout
 
 
-def _shapes(schemas: dict[str, Schema]) -> Iterator[str]:
+def _models(schemas: dict[str, Schema]) -> Iterator[str]:
     yield _words(f"What the API is sent and answers, as JSON has it. {HEAD}")
     yield "from __future__ import annotations"
     yield "from typing import Any, Literal, NotRequired, TypedDict"
@@ -89,28 +89,28 @@ def _type(schema: Schema, prefix: str = "") -> str:
     return PLAIN[kind] if kind is not None else "Any"
 
 
-def _rooms(document: Schema) -> Iterator[str]:
-    yield _words(f"What the API can be asked, by rooms. {HEAD}")
+def _apis(document: Schema) -> Iterator[str]:
+    yield _words(f"What the API can be asked, by its parts. {HEAD}")
     yield "from __future__ import annotations"
     yield "from collections.abc import Iterator\nfrom typing import TYPE_CHECKING, Any, Literal"
-    yield "from netboot.client.room import Asker, Room, pages, segment\nfrom netboot.client.watch import Watch"
-    yield "if TYPE_CHECKING:\n    from netboot.client import shapes"
-    rooms: dict[str, list[str]] = defaultdict(list)
+    yield "from netboot.client.base import Api, Asker, pages, segment\nfrom netboot.client.watch import Watch"
+    yield "if TYPE_CHECKING:\n    from netboot.client import models"
+    apis: dict[str, list[str]] = defaultdict(list)
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
-            room = operation["tags"][0]
-            name = operation["operationId"].removeprefix(f"{room}_")
-            rooms[room].append(_operation(name, method.upper(), path, operation))
+            tag = operation["tags"][0]
+            name = _name(operation["operationId"].removeprefix(f"{tag}_"))
+            apis[tag].append(_operation(name, method.upper(), path, operation))
             if any(each["name"] == "continue" for each in operation["parameters"]):
-                rooms[room].append(_each(name, operation, document["components"]["schemas"]))
-    for room, methods in sorted(rooms.items()):
-        yield f'class {_class(room)}(Room):\n    """Of `{room}`."""\n\n' + textwrap.indent("\n\n".join(methods), "    ")
-    attributes = "\n".join(f"        self.{room} = {_class(room)}(asker)" for room in sorted(rooms))
-    yield f'class Rooms:\n    """All of it."""\n\n    def __init__(self, asker: Asker) -> None:\n{attributes}'
+                apis[tag].append(_each(name, operation, document["components"]["schemas"]))
+    for tag, methods in sorted(apis.items()):
+        yield f'class {_class(tag)}(Api):\n    """Of `{tag}`."""\n\n' + textwrap.indent("\n\n".join(methods), "    ")
+    attributes = "\n".join(f"        self.{tag} = {_class(tag)}(asker)" for tag in sorted(apis))
+    yield f'class Apis:\n    """All of it."""\n\n    def __init__(self, asker: Asker) -> None:\n{attributes}'
 
 
-def _class(room: str) -> str:
-    return f"{room.title().replace('_', '')}Room"
+def _class(tag: str) -> str:
+    return f"{tag.title().replace('_', '')}Api"
 
 
 def _name(wire: str) -> str:
@@ -127,10 +127,10 @@ def _operation(name: str, method: str, path: str, operation: Schema) -> str:
     stream = any("text/event-stream" in kinds for kinds in done.values())
     variables = _of(operation, "path")
     asked = [*_of(operation, "query"), *(() if stream else _of(operation, "header"))]  # a watch knows where it was
-    body = [_type(each["schema"], "shapes.") for each in operation.get("requestBody", {}).get("content", {}).values()]
+    body = [_type(each["schema"], "models.") for each in operation.get("requestBody", {}).get("content", {}).values()]
     plain = [f"{_name(each['name'])}: {_type(each['schema'])}" for each in variables]
     signature = ", ".join(["self", *plain, *(f"body: {kind}" for kind in body), *_keywords(asked)])
-    types = dict.fromkeys(_type(each["schema"], "shapes.") for kinds in done.values() for each in kinds.values())
+    types = dict.fromkeys(_type(each["schema"], "models.") for kinds in done.values() for each in kinds.values())
     answers = "Watch" if stream else " | ".join(types)
     arguments = [_target(path, variables), *_sent(operation, stream), *(["body=body"] if body else [])]
     arguments += ["text=True"] if any("text/plain" in kinds for kinds in done.values()) else []
@@ -156,11 +156,11 @@ def _each(name: str, operation: Schema, schemas: dict[str, Schema]) -> str:
     )
     given = [f"{_name(each['name'])}={_name(each['name'])}" for each in asked]
     arguments = ", ".join([*variables, *given, "continue_=after"])
-    each_name = "each" if name == "listed" else f"each_{name}"
+    each_name = "each" if name == "list" else f"each_{name.removeprefix('list_')}"
     words = f"All that `{name}` lists, page by page, `limit` in one; FailedError where what a page ended with has gone."
     words = textwrap.indent(_words(words), "    ")
     return (
-        f"def {each_name}({signature}) -> Iterator[{_type(of['items'], 'shapes.')}]:\n{words}\n"
+        f"def {each_name}({signature}) -> Iterator[{_type(of['items'], 'models.')}]:\n{words}\n"
         f"    return pages(lambda after: self.{name}({arguments}), {items!r})"
     )
 

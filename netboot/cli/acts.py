@@ -12,7 +12,7 @@ from netboot.cli.output import show
 from netboot.cli.times import ago, ending_option, moment, until_option
 
 if TYPE_CHECKING:
-    from netboot.client.shapes import IntentActed
+    from netboot.client.models import IntentActed
 
 _WORDS = {"Held": "held", "Quarantined": "in quarantine", "Accepted": "accepted"}
 _PAIRS = (("hold", "unhold"), ("quarantine", "readmit"), ("accept", "unaccept"))
@@ -110,7 +110,7 @@ def holds(connection: Connection, output: str) -> None:
     \b
       netboot machine holds --output json
     """
-    listed = connection.open().intents.listed()
+    listed = connection.open().intents.list()
     rows = [
         (
             each["machine"],

@@ -24,7 +24,7 @@ def command(machine: str | None, limit: int, connection: Connection, output: str
       netboot audit --machine gpu-001
       netboot audit --output json | jq '.audit[] | select(.result == "not-allowed")'
     """
-    listed = connection.open().audits.listed(machine=machine, limit=limit)
+    listed = connection.open().audits.list(machine=machine, limit=limit)
     rows = [
         (
             moment(each["at_ms"]),

@@ -16,7 +16,7 @@ from netboot.cli.times import clock, moment, seconds, state
 from netboot.cli.waterfall import BLOCKS, PLAIN, Marks, waterfall
 
 if TYPE_CHECKING:
-    from netboot.client.shapes import BootShown, CrashShown
+    from netboot.client.models import BootShown, CrashShown
 
 
 @click.group()
@@ -34,7 +34,7 @@ def list_(machine: str | None, limit: int, connection: Connection, output: str) 
     \b
       netboot boot list --machine gpu-001
     """
-    listed = connection.open().boots.listed(machine=machine, limit=limit)
+    listed = connection.open().boots.list(machine=machine, limit=limit)
     rows = [
         (
             trace["boot"],
@@ -72,7 +72,7 @@ def show_(boot: str, drawn: bool, connection: Connection, output: str) -> None:
       netboot boot show 0195d3c2-8f11-8a3b-9c4d-5e6f7a8b9c0d
       netboot boot show 0195d3c2-8f11-8a3b-9c4d-5e6f7a8b9c0d --waterfall
     """
-    trace = connection.open().boots.shown(boot)
+    trace = connection.open().boots.get(boot)
     if output == "table":
         script = trace["script"]
         click.echo(f"machine {trace['machine']}   boot {trace['boot']}   {trace['state']}")
@@ -156,7 +156,7 @@ def watch(
     \b
       netboot boot watch
     """
-    for line in connection.open().watch.watched(machine=machine, since=since):
+    for line in connection.open().watch.watch(machine=machine, since=since):
         entry = line.get("event")
         if entry is None:
             continue

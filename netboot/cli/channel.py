@@ -12,7 +12,7 @@ from netboot.cli.ordering import dry_run_option, may_say_why_option
 from netboot.cli.output import show
 
 if TYPE_CHECKING:
-    from netboot.client.shapes import ChannelState, Move, Moved
+    from netboot.client.models import ChannelState, Move, Moved
 
     _Channels = Sequence[ChannelState | Moved]
 
@@ -32,7 +32,7 @@ def list_(connection: Connection, output: str) -> None:
     \b
       netboot channel list
     """
-    listed = connection.open().channels.listed()
+    listed = connection.open().channels.list()
     _show(output, listed, listed["channels"])
 
 
@@ -45,7 +45,7 @@ def show_(channel: str, connection: Connection, output: str) -> None:
     \b
       netboot channel show stable
     """
-    state = connection.open().channels.shown(channel)
+    state = connection.open().channels.get(channel)
     _show(output, state, [state])
 
 
@@ -80,7 +80,7 @@ def set_(
     judged = preflight(connection, channel, image, output, force=force)
     said = [misfit._asdict() for misfit in judged.misfits]
     body: Move = {"image": image, "force": force, "reason": reason, "dry_run": dry_run}
-    state = client.channels.moved(channel, body)
+    state = client.channels.move(channel, body)
     if judged.image != state["image"]:
         why = judged.why or f"the service's {image} is another image than the one in the store here"
         click.echo(f"not judged whether the machines of {channel} can boot it: {why}", err=True)

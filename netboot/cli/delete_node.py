@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from netboot.cli.ordering import machine_act
 
 if TYPE_CHECKING:
-    from netboot.client.shapes import Deleted
+    from netboot.client.models import Deleted
 
 
 def _words(answer: "Deleted") -> str:

@@ -114,7 +114,7 @@ def drains(connection: Connection, output: str) -> None:
     \b
       netboot machine drains --output json
     """
-    listed = connection.open().drains.listed()
+    listed = connection.open().drains.list()
     rows = [
         (
             each["machine"],

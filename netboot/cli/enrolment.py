@@ -12,7 +12,7 @@ from netboot.cli.output import show
 from netboot.cli.times import moment, window_option
 
 if TYPE_CHECKING:
-    from netboot.client.shapes import Approval, EnrolmentActed, EnrolmentView
+    from netboot.client.models import Approval, EnrolmentActed, EnrolmentView
 
 SHORTEST_PREFIX = 8
 """Digits of an EK's hash that are taken for having looked at it."""
@@ -70,7 +70,7 @@ def _enroll_list(client: Client, csv_: Any, reason: str, output: str) -> None:
         text = csv_.read()
     except UnicodeDecodeError:
         raise click.ClickException(f"{file} is not UTF-8 text") from None
-    answer = client.enrolments.imported(text, reason=reason or None, file=file)
+    answer = client.enrolments.import_(text, reason=reason or None, file=file)
     changed = len(answer["enrolled"])
     show(output, answer, (), (), f"enrolled {changed} machines; {answer['machines'] - changed} were already")
 
@@ -101,7 +101,7 @@ def approve(
     if ek is not None and not (len(ek) >= SHORTEST_PREFIX and set(ek.lower()) <= set("0123456789abcdef")):
         raise click.UsageError(f"--ek: {SHORTEST_PREFIX} hexadecimal digits or more")
     client = connection.open()
-    known = client.enrolments.shown(machine)
+    known = client.enrolments.get(machine)
     seen = known["enrolment"]
     if ek is None:
         for name, text in shown(known):
@@ -203,7 +203,7 @@ def enrolments(
       netboot machine enrolments --state pending
       netboot machine enrolments --state approved --export csv > eks.csv
     """
-    listed = connection.open().enrolments.listed()
+    listed = connection.open().enrolments.list()
     chosen = [enrolment for enrolment in listed["enrolments"] if state in (None, enrolment["state"])]
     if export is not None:
         from netboot.join.ek_list import write_ek_list

@@ -11,7 +11,7 @@ from netboot.cli.output import show
 from netboot.cli.times import clock, moment
 
 if TYPE_CHECKING:
-    from netboot.client.shapes import Event
+    from netboot.client.models import Event
 
 
 @click.command("events")
@@ -30,8 +30,8 @@ def command(machine: str, limit: int, follow: bool, connection: Connection, outp
       netboot machine events gpu-001
       netboot machine events gpu-001 --follow
     """
-    room = connection.open().events
-    listed = room.listed(machine, limit=limit)
+    api = connection.open().events
+    listed = api.list(machine, limit=limit)
     if not follow:
         rows = [(moment(event["at_ms"]), *_facts(event)) for event in listed["events"]]
         columns = ("time", "kind", "what", "by", "detail")
@@ -41,7 +41,7 @@ def command(machine: str, limit: int, follow: bool, connection: Connection, outp
     for event in listed["events"]:
         _say(event, output)
     said = _missing(listed["problems"])
-    for line in room.watched(machine, since=listed["since"]):
+    for line in api.watch(machine, since=listed["since"]):
         if "event" in line:
             _say(cast("Event", line["event"]), output)
         elif line.get("problem", "") != said:

@@ -63,7 +63,7 @@ def command(
         raise click.UsageError("--boot wants the name of its machine")
     client = connection.open()
     if machine is not None and boot is not None:
-        _print_past(client.machines.explained(machine, boot=boot), output)
+        _print_past(client.machines.explain(machine, boot=boot), output)
         return
     explained = _explained(client, machine, claim)
     if output == "json":
@@ -79,7 +79,7 @@ def command(
 
 
 def _explained(client: Client, machine: str | None, claim: Mapping[str, str | None]) -> Mapping[str, Any]:
-    return client.machines.explained(machine) if machine is not None else client.machines.claim_explained(**claim)
+    return client.machines.explain(machine) if machine is not None else client.machines.explain_claim(**claim)
 
 
 def _print_past(explained: Mapping[str, Any], output: str) -> None:

@@ -11,7 +11,7 @@ from netboot.cli.output import show
 from netboot.cli.times import moment, until_option
 
 if TYPE_CHECKING:
-    from netboot.client.shapes import FreezeShown, PuttingOn, SignalShown
+    from netboot.client.models import FreezeShown, PuttingOn, SignalShown
 
 _STATUS = "status"
 
@@ -41,7 +41,7 @@ def freeze(
     if what == _STATUS:
         if reason or until or dry_run:
             raise click.UsageError("status takes neither --reason nor --until nor --dry-run")
-        answer = client.freeze.shown()
+        answer = client.freeze.get()
         show(output, answer, _COLUMNS, _rows(answer), "no maintenance window is declared")
         if output == "table":
             click.echo(_permission(answer))
@@ -50,7 +50,7 @@ def freeze(
     if not reason:
         raise click.UsageError("say why, with --reason")
     body = cast("PuttingOn", {"reason": reason, "dry_run": dry_run, **until})
-    answer = client.freeze.frozen(body)
+    answer = client.freeze.freeze(body)
     show(output, answer, (), (), _frozen(answer))
 
 
@@ -64,7 +64,7 @@ def unfreeze(reason: str, dry_run: bool, connection: Connection, output: str) ->
     \b
       netboot unfreeze
     """
-    answer: Mapping[str, Any] = connection.open().freeze.ended({"reason": reason, "dry_run": dry_run})
+    answer: Mapping[str, Any] = connection.open().freeze.unfreeze({"reason": reason, "dry_run": dry_run})
     if not answer["did"]:
         words = "it is not frozen"
     else:

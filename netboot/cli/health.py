@@ -30,7 +30,7 @@ def command(machine: str, measured: bool, connection: Connection, output: str) -
       netboot machine health gpu-001
       netboot machine health gpu-001 --output json
     """
-    answer = connection.open().node_health.shown(machine)
+    answer = connection.open().node_health.get(machine)
     checked = answer["checked"]
     if output == "json":
         click.echo(json.dumps(answer, indent=2, sort_keys=True))

@@ -58,7 +58,7 @@ def login(name: str | None, authority: Path | None) -> None:
       netboot login
     """
     context = _context(name)
-    offered = _client(context).logins.offered()["oidc"]
+    offered = _client(context).logins.get()["oidc"]
     if offered is None:
         remedy = (
             "an admin of the service configures `management.oidc`; or use a token: `netboot context add --token-file`"

@@ -11,7 +11,7 @@ from netboot.cli.output import show
 from netboot.cli.times import ago, boot_line, moment, state
 
 if TYPE_CHECKING:
-    from netboot.client.shapes import MachineListed, MachineShown, TraceShown
+    from netboot.client.models import MachineListed, MachineShown, TraceShown
 
 DISCOVERED_SHOWN = 100
 
@@ -69,7 +69,7 @@ def list_(others: bool, selector: str | None, field_selector: str | None, connec
     if others:
         _discovered(client, output, DISCOVERED_SHOWN)
         return
-    listed = client.machines.listed(selector=selector, field_selector=field_selector)
+    listed = client.machines.list(selector=selector, field_selector=field_selector)
     rows = [_row(machine) for machine in listed["machines"]]
     nobody = "no machine is selected" if selector or field_selector else "the inventory has no machine yet"
     columns = ("machine", "cluster", "profile", "state", "since", "condition", "health", "image")
@@ -85,7 +85,7 @@ def show_(machine: str, connection: Connection, output: str) -> None:
     \b
       netboot machine show gpu-001
     """
-    detail = connection.open().machines.shown(machine)
+    detail = connection.open().machines.get(machine)
     if output == "json":
         click.echo(json.dumps(detail, indent=2, sort_keys=True))
         return
@@ -133,7 +133,7 @@ def discovered(limit: int, connection: Connection, output: str) -> None:
 
 
 def _discovered(client: Client, output: str, limit: int) -> None:
-    listed = client.boots.discovered(limit=limit)
+    listed = client.boots.list_discovered(limit=limit)
     rows = [
         (
             asker["mac"],

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from netboot.cli.client import NOT_ALLOWED, ApiError, Client, Connection
 from netboot.client import ClientError
-from netboot.client.room import segment
+from netboot.client.base import segment
 
 
 class Move(NamedTuple):
@@ -36,7 +36,7 @@ def current_tags(connection: Connection, uses: Mapping[str, Any]) -> dict[str, s
 
 def moved_to(client: Client, move: Move, tag: str) -> str:
     """Move it, and say so. Raises ClientError: it has not that tag (any more), or may not be moved."""
-    state = client.channels.moved(move.channel, {"image": move.image, "force": True}, if_match=tag or None)
+    state = client.channels.move(move.channel, {"image": move.image, "force": True}, if_match=tag or None)
     ended = "".join(f"; rollout {number} is cancelled" for number in state["ended_rollouts"])
     return f"channel {move.channel} is image {move.image[:12]} now, for {count(state['machines'])}{ended}"
 

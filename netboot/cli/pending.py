@@ -34,7 +34,7 @@ def diff(connection: Connection, output: str) -> None:
       netboot config diff
       netboot config diff --output json | jq -r '.machines.removed[]'
     """
-    difference = connection.open().inventory.compared()
+    difference = connection.open().inventory.diff()
     show(output, difference, ("change", "kind", "name", "what"), list(_rows(difference)), "no difference")
     if output != "json":
         click.echo(_summary(difference))
@@ -69,14 +69,14 @@ def accept(yes: bool, reason: str, connection: Connection, output: str) -> None:
     if not yes:
         question = f"Remove these {len(removed)} of {difference['machines_in_force']} machines?"
         click.confirm(question, abort=True, err=output == "json")
-    answer = client.inventory.accepted({"digest": difference["digest"], "reason": reason})
+    answer = client.inventory.accept({"digest": difference["digest"], "reason": reason})
     show(output, answer, (), (), f"accepted: {answer['removed']} machines go; in force within a second")
 
 
 def _judged(client: Client) -> Any:
     """The difference, once the service has read the files of now."""
     deadline = time.monotonic() + READ_SECONDS
-    while (difference := client.inventory.compared())["state"] == "new":
+    while (difference := client.inventory.diff())["state"] == "new":
         if time.monotonic() > deadline:
             message = "the service has not read the inventory's files as they are now"
             raise ApiError(message, "are they still being written? See `netboot doctor`", CANNOT_TELL)

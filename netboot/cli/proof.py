@@ -40,7 +40,7 @@ def command(
     if file is not None:
         given = _from_file(file)
     elif boot is not None:
-        given = SignedProof.model_validate(connection.open().proofs.shown(boot))
+        given = SignedProof.model_validate(connection.open().proofs.get(boot))
     else:
         raise click.UsageError("name a boot, or a file with --file")
     if wanted:

@@ -45,7 +45,7 @@ def status(connection: Connection, output: str) -> None:
       netboot remedies status
       netboot remedies status --output json
     """
-    said = connection.open().remedies.listed()
+    said = connection.open().remedies.list()
     if output == "json":
         click.echo(json.dumps(said, indent=2, sort_keys=True))
         return
@@ -69,7 +69,7 @@ def show_one(number: int, connection: Connection, output: str) -> None:
     \b
       netboot remedies show 7
     """
-    found = connection.open().remedies.shown(number)
+    found = connection.open().remedies.get(number)
     if output == "json":
         click.echo(json.dumps(found, indent=2, sort_keys=True))
         return

@@ -172,7 +172,7 @@ def _room(settings: Config, digest: str) -> None:
 def _uses(connection: Connection, digest: str, *, force: bool) -> Mapping[str, Any]:
     """Who boots and runs it; where nobody can tell and that was expected, nobody."""
     try:
-        found = connection.open().images.used(digest)
+        found = connection.open().images.uses(digest)
     except ClientError as error:
         if force:
             first, *_ = error.message.splitlines()

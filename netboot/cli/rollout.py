@@ -13,7 +13,7 @@ from netboot.cli.rollout_shown import COLUMNS, follow, ordered, print_one, row, 
 from netboot.cli.times import duration_option, moment
 
 if TYPE_CHECKING:
-    from netboot.client.shapes import Order, RolloutActed, Start
+    from netboot.client.models import Order, RolloutActed, Start
 
 HISTORY_SHOWN = 20
 
@@ -90,7 +90,7 @@ def start(
     body: Start = {"channel": channel, "image": image, "on_next_boot": on_next_boot, "reason": reason}
     body |= {"strategy": strategy, "force": force, "any_kubelet": any_kubelet, "dry_run": dry_run}
     body |= {"control_plane": list(control_plane)} if control_plane else {}
-    begun = client.rollouts.started(body)
+    begun = client.rollouts.start(body)
     show(output, begun, (), (), "\n".join(say(begun, dry_run=dry_run)))
 
 
@@ -118,7 +118,7 @@ def status(channel: str | None, watched: bool, connection: Connection, output: s
     number = before["number"]
     if watched:
         follow(client, number)
-    rollout = client.rollouts.shown(number)
+    rollout = client.rollouts.get(number)
     print_one(output, rollout)
     ordered_back = before["undoing"] and not before.get("verdict")  # who waits for the image has not got it else
     wanted = "undone" if ordered_back else "complete"
@@ -187,13 +187,13 @@ def history(channel: str | None, limit: int, connection: Connection, output: str
       netboot rollout history stable
     """
     client = connection.open()
-    rollouts = client.rollouts.listed(limit=200)["rollouts"]
+    rollouts = client.rollouts.list(limit=200)["rollouts"]
     if channel is None:
         shown = rollouts[:limit]
         show(output, {"rollouts": shown}, COLUMNS, map(row, shown), "there was no rollout yet")
         return
     of_channel = [each for each in rollouts if each["channel"] == channel][:limit]
-    full = [dict[str, Any](client.rollouts.shown(each["number"])) for each in of_channel]
+    full = [dict[str, Any](client.rollouts.get(each["number"])) for each in of_channel]
     for each in full:
         del each["members"]
     rows = [
@@ -205,7 +205,7 @@ def history(channel: str | None, limit: int, connection: Connection, output: str
 
 
 def _all(client: Client) -> Sequence[Mapping[str, Any]]:
-    rollouts: Sequence[Mapping[str, Any]] = client.rollouts.listed(limit=200)["rollouts"]
+    rollouts: Sequence[Mapping[str, Any]] = client.rollouts.list(limit=200)["rollouts"]
     return rollouts
 
 

@@ -132,7 +132,7 @@ def _how(rollout: Mapping[str, Any], member: Mapping[str, Any]) -> str:
 
 def follow(client: Client, number: int) -> None:
     """Until it has ended, or somebody has to look; a bar on a terminal."""
-    rollout = client.rollouts.shown(number)
+    rollout = client.rollouts.get(number)
     whole = rollout["of"] - rollout["machines"]["left"]
     with progress(f"rollout {number} of channel {rollout['channel']}", whole, after=0.0, in_bytes=False) as advance:
         done = 0
@@ -143,7 +143,7 @@ def follow(client: Client, number: int) -> None:
             if rollout["state"] != "running":
                 return
             time.sleep(LOOK_SECONDS)
-            rollout = client.rollouts.shown(number)
+            rollout = client.rollouts.get(number)
 
 
 def _facts(rollout: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -11,7 +11,7 @@ from netboot.cli.output import show
 from netboot.cli.times import duration_option, moment, window_option
 
 if TYPE_CHECKING:
-    from netboot.client.shapes import NewToken
+    from netboot.client.models import NewToken
 
 
 @click.group()
@@ -60,7 +60,7 @@ def issue(
     else:
         body["spki"] = base64.b64encode(_spki(spki_file.read())).decode()
         body["lifetime_seconds"] = lifetime_seconds
-    issued: Mapping[str, Any] = connection.open().join_tokens.created(body)
+    issued: Mapping[str, Any] = connection.open().join_tokens.create(body)
     if spki_file is None:
         until = moment(issued["window"]["until_ms"])
         show(output, issued, (), (), f"{machine} may join once without a TPM until {until}: boot it")
@@ -79,7 +79,7 @@ def list_(connection: Connection, output: str) -> None:
     \b
       netboot token list
     """
-    listed = connection.open().join_tokens.listed()
+    listed = connection.open().join_tokens.list()
     for cluster, problem in listed["problems"].items():
         click.echo(f"WARNING: cluster {cluster}: {problem}", err=True)
     rows = [
@@ -105,7 +105,7 @@ def revoke(token: str, connection: Connection, output: str) -> None:
     \b
       netboot token revoke ab12cd
     """
-    revoked = connection.open().join_tokens.revoked(token)
+    revoked = connection.open().join_tokens.revoke(token)
     show(output, revoked, (), (), f"token {token} of {revoked['machine']} is revoked")
 
 

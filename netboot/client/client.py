@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from netboot.client import service, transport
+from netboot.client.api import Apis
+from netboot.client.base import Values
 from netboot.client.errors import CannotTellError, ClientError, FailedError, of_problem
-from netboot.client.room import Values
-from netboot.client.rooms import Rooms
 from netboot.client.service import Service
 from netboot.client.watch import RETRY_SECONDS, Watch
 
@@ -24,8 +24,8 @@ _BLOCK = 64 * 1024
 _CSV = {"Content-Type": "text/csv"}
 
 
-class Client(Rooms):
-    """The management API. Each of its rooms is an attribute: `client.machines.shown("gpu-001")`.
+class Client(Apis):
+    """The management API. Each part of it is an attribute: `client.machines.get("gpu-001")`.
 
     `seconds`: an answer begins within so many, and is whole within as many more; `retry_seconds`: for so many
     a watch that was cut tries again. It holds no connection, so threads may share it.
@@ -49,7 +49,7 @@ class Client(Rooms):
         text: bool = False,
         also: tuple[int, ...] = (),
     ) -> Any:
-        """What `path` answers, parsed, or with `text` as it is; the rooms ask by it. `headers` and `query` that are
+        """What `path` answers, parsed, or with `text` as it is; its parts ask by it. `headers` and `query` that are
         None are not sent; a `body` that is a text goes as CSV; `also`: statuses that are answers, too.
 
         Raises:
@@ -73,7 +73,7 @@ class Client(Rooms):
             return json.loads(whole), str(answer.headers.get("ETag", ""))
 
     def follow(self, path: str, *, query: Values | None = None) -> Watch:
-        """What happens there; the rooms watch by it. Raises as `ask`, once it is read."""
+        """What happens there; its parts watch by it. Raises as `ask`, once it is read."""
         return Watch(lambda headers: self._stream(path, query, headers), retry_seconds=self._retry_seconds)
 
     @contextmanager

@@ -15,6 +15,7 @@ from netboot.web import idempotency
 from netboot.web.binding import View, signature
 from netboot.web.errors import MEDIA_TYPE, Problem
 from netboot.web.metrics_info import build
+from netboot.web.operations import operation_id, tag
 from netboot.web.preconditions import LONGEST, PATTERN, Tag
 
 Schema = dict[str, Any]
@@ -138,8 +139,8 @@ def _operation(route: Route, models: Models) -> Schema:
     said = signature(route.view)
     lines = inspect.cleandoc(route.view.__doc__ or "").split("\n\n", 1)[0]
     operation: Schema = {
-        "operationId": _name(route),
-        "tags": [_room(route)],
+        "operationId": operation_id(route.view),
+        "tags": [tag(route.view)],
         "summary": " ".join(lines.split()),
         "parameters": [*_variables(route), *_parameters(said.query), *_headers(route)],
         "responses": _responses(route, models),
@@ -151,15 +152,6 @@ def _operation(route: Route, models: Models) -> Schema:
     elif route.takes is not None:
         operation["requestBody"] = _content(route.takes, {"type": "string"}, required=True)
     return operation
-
-
-def _name(route: Route) -> str:
-    """Of the view and its module: unique, and a function's name in any language."""
-    return f"{_room(route)}_{route.view.__name__}"
-
-
-def _room(route: Route) -> str:
-    return route.view.__module__.rpartition(".")[2]
 
 
 def _variables(route: Route) -> Iterable[Schema]:

@@ -54,7 +54,7 @@ class Generated:
 
     def ask(self, operation: str, *path: object, **more: Any) -> Any:
         """Whatever it makes of the answer; `body`: what the model of that name is made from."""
-        room = next(
+        tag = next(
             each["tags"][0]
             for one in api_document()["paths"].values()
             for each in one.values()
@@ -63,7 +63,7 @@ class Generated:
         if "body" in more:
             model, values = more["body"]
             more["body"] = getattr(importlib.import_module("fleet_client.models"), model).from_dict(values)
-        function = importlib.import_module(f"fleet_client.api.{room}.{operation}").sync
+        function = importlib.import_module(f"fleet_client.api.{tag}.{operation}").sync
         return function(*path, client=self.client, **more)
 
 
@@ -74,15 +74,15 @@ def test_it_walks_a_fleet_and_acts(tmp_path: Path, generated: Path) -> None:
     fleet = ours.ask("fleet_summary")
     late = next(each for each in fleet.first if each.name == LATE)
     assert (fleet.machines, late.reason) == (50, "Stuck")
-    shown = ours.ask("machines_shown", late.name)
+    shown = ours.ask("machines_get", late.name)
     assert (late.condition, late.reason) in [(one.type_.value, one.reason.value) for one in shown.conditions]
-    boot = ours.ask("boots_shown", shown.boots[0].boot)
+    boot = ours.ask("boots_get", shown.boots[0].boot)
     assert (boot.machine, boot.boot) == (LATE, late.boot)
-    assert {each.name for each in ours.ask("machines_listed").machines} == set(world.names)
+    assert {each.name for each in ours.ask("machines_list").machines} == set(world.names)
     held = ours.ask("intents_hold", late.name, body=("PuttingOn", {"reason": "its disk"}))
     assert (held.did, [each.mark.value for each in held.intents]) == ("put-on", ["Held"])
-    assert [each.machine for each in ours.ask("intents_listed").intents] == [LATE]
-    record = ours.ask("audits_listed").audit[0]
+    assert [each.machine for each in ours.ask("intents_list").intents] == [LATE]
+    record = ours.ask("audits_list").audit[0]
     assert (record.act, record.machine, record.reason) == ("hold", LATE, "its disk")
 
 
@@ -92,5 +92,5 @@ def test_it_is_told_no_in_words(tmp_path: Path, generated: Path) -> None:
     looking = Generated(world, given(world.api, "wall", Role.VIEWER))
     refused = looking.ask("intents_unhold", LATE, body=("Unholding", {"reason": "well"}))
     assert (refused.status, refused.code) == (403, "not-allowed")
-    unknown = looking.ask("machines_shown", "gpu-9999")
+    unknown = looking.ask("machines_get", "gpu-9999")
     assert (unknown.status, unknown.code, unknown.remedy) == (404, "no-such-machine", "see `netboot machine list`")

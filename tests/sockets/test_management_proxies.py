@@ -88,15 +88,15 @@ def pump(source: socket.socket, target: socket.socket, seen: list[bytes]) -> Non
 
 def test_behind_nginx(behind: str, tmp_path: Path) -> None:
     client = Client(Service(behind, TOKEN, "a test", tmp_path / "ca"))
-    assert [each["name"] for each in client.channels.listed()["channels"]] == ["stable"]
+    assert [each["name"] for each in client.channels.list()["channels"]] == ["stable"]
     with pytest.raises(ClientError, match="its certificate is by an authority that is not known here"):
-        Client(Service(behind, TOKEN, "a test")).channels.listed()
+        Client(Service(behind, TOKEN, "a test")).channels.list()
 
 
 def test_through_a_proxy_that_sees_no_token(behind: str, tmp_path: Path) -> None:
     seen: list[bytes] = []
     with connecting(seen) as proxy:
-        found = Client(Service(behind, TOKEN, "a test", tmp_path / "ca", proxy)).channels.listed()
+        found = Client(Service(behind, TOKEN, "a test", tmp_path / "ca", proxy)).channels.list()
     assert [each["name"] for each in found["channels"]] == ["stable"]
     assert seen[0].startswith(f"CONNECT {behind.removeprefix('https://')} HTTP/1.".encode())
     assert TOKEN.encode() not in b"".join(seen)

@@ -47,13 +47,13 @@ def client(service: Service, **others: object) -> Client:
 
 def said(service: Service, **others: object) -> str:
     with pytest.raises(ClientError) as refused:
-        client(service, **others).channels.listed()
+        client(service, **others).channels.list()
     return str(refused.value)
 
 
 def test_with_a_private_authority(service: Service) -> None:
     assert service.management.startswith("https://127.0.0.1:")
-    assert [each["name"] for each in client(service).channels.listed()["channels"]] == ["stable"]
+    assert [each["name"] for each in client(service).channels.list()["channels"]] == ["stable"]
 
 
 def test_tls_is_of_1_2_and_newer(service: Service) -> None:
@@ -86,7 +86,7 @@ def test_what_is_said_where_it_fails_and_that_a_new_certificate_is_taken(service
 
 def believed(service: Service) -> bool:
     try:
-        client(service).channels.listed()
+        client(service).channels.list()
     except ClientError:
         return False
     return True
@@ -107,9 +107,9 @@ def test_who_stalls_in_a_handshake_is_let_go(service: Service) -> None:
 def test_plain_http_and_tls_where_the_other_is_spoken(service: Service) -> None:
     plain = Client(Where(service.management.replace("https:", "http:"), TOKEN, "a test"))
     with pytest.raises(ClientError) as refused:
-        plain.channels.listed()
+        plain.channels.list()
     assert "where it speaks TLS, ask it as https://" in str(refused.value)
     tls = Client(Where(service.provisioning.replace("http:", "https:"), TOKEN, "a test"))
     with pytest.raises(ClientError) as refused:
-        tls.channels.listed()
+        tls.channels.list()
     assert "it does not speak TLS" in str(refused.value)

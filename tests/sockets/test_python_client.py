@@ -43,24 +43,24 @@ def test_it_walks_a_fleet_and_acts(world: World, address: str) -> None:
     fleet = client.fleet.summary()
     late = next(each for each in fleet["first"] if each["name"] == LATE)
     assert (fleet["machines"], late["reason"]) == (50, "Stuck")
-    shown = client.machines.shown(LATE)
+    shown = client.machines.get(LATE)
     assert (late["condition"], late["reason"]) in [(one["type"], one["reason"]) for one in shown["conditions"] or ()]
-    boot = client.boots.shown(shown["boots"][0]["boot"])
+    boot = client.boots.get(shown["boots"][0]["boot"])
     assert (boot["machine"], boot["boot"]) == (LATE, late["boot"])
     assert [each["name"] for each in client.machines.each(limit=7)] == world.names
     held = client.intents.hold(LATE, {"reason": "its disk"})
     assert (held["did"], [each["mark"] for each in held["intents"]]) == ("put-on", ["Held"])
-    record = client.audits.listed(machine=LATE)["audit"][0]
+    record = client.audits.list(machine=LATE)["audit"][0]
     assert (record["act"], record["machine"], record["reason"]) == ("hold", LATE, "its disk")
-    assert client.channels.moved("stable", {"image": world.old, "force": True, "dry_run": True})["image"] == world.old
+    assert client.channels.move("stable", {"image": world.old, "force": True, "dry_run": True})["image"] == world.old
     assert client.metrics.metrics().startswith("# HELP ")
-    assert client.readiness.ready()["ready"] in (True, False)
+    assert client.readiness.readyz()["ready"] in (True, False)
 
 
 def test_what_goes_wrong_is_one_of_three_or_a_failure(world: World, address: str) -> None:
     client = Client(Service(address, TOKEN))
     with pytest.raises(UnknownError) as unknown:
-        client.machines.shown("gpu-9999")
+        client.machines.get("gpu-9999")
     problem = unknown.value.problem
     assert problem is not None
     assert (problem.status, problem.code, problem.field) == (404, "no-such-machine", None)
@@ -72,13 +72,13 @@ def test_what_goes_wrong_is_one_of_three_or_a_failure(world: World, address: str
     assert refused.value.problem is not None
     assert refused.value.problem.code == "not-allowed"
     with pytest.raises(FailedError) as senseless:
-        client.machines.listed(limit=0)
+        client.machines.list(limit=0)
     assert senseless.value.problem is not None
     assert senseless.value.problem.field == "limit"
     with pytest.raises(UnknownError, match=r"nothing has the name '\.\./tokens'"):
-        client.machines.shown("../tokens")
+        client.machines.get("../tokens")
     with pytest.raises(NotAllowedError) as faulty:
-        client.enrolments.imported("machine,ek_sha256\ngpu-9999,zz\n")
+        client.enrolments.import_("machine,ek_sha256\ngpu-9999,zz\n")
     assert faulty.value.problem is not None
     assert faulty.value.problem.faults == ("list:2: the inventory has no machine 'gpu-9999'; did you mean 'gpu-0049'?",)
 
@@ -87,12 +87,12 @@ def test_who_does_not_answer_cannot_be_told(world: World, tmp_path: Path) -> Non
     with socket.create_server(("127.0.0.1", 0)) as silent:
         where = f"http://127.0.0.1:{silent.getsockname()[1]}"
         with pytest.raises(CannotTellError) as late:
-            Client(Service(where, TOKEN), seconds=0.1).channels.listed()
+            Client(Service(where, TOKEN), seconds=0.1).channels.list()
     assert str(late.value) == (
         f"cannot reach the service at {where}: it does not answer in time\nRemedy: is `netboot serve` running?"
     )
     with trickling() as where, pytest.raises(CannotTellError, match=r"did not answer within 0\.1 s"):
-        Client(Service(where, TOKEN), seconds=0.1).channels.listed()
+        Client(Service(where, TOKEN), seconds=0.1).channels.list()
 
 
 @contextmanager
@@ -178,7 +178,7 @@ def test_a_watch_that_is_cut_goes_on(tmp_path: Path) -> None:
     api = Api(tmp_path)
     with served(api) as address, closing(Line(address)) as line:
         api.states.take(Batch("boot-0.db", 1, 2, [script("gpu-001", 1), script("gpu-002", 1)]))
-        with Client(Service(line.address, TOKEN)).watch.watched(since=0) as watch:
+        with Client(Service(line.address, TOKEN)).watch.watch(since=0) as watch:
             seen = events(watch, 2)
             assert [each["machine"] for each in seen] == ["gpu-001", "gpu-002"]
             line.cut()
@@ -205,7 +205,7 @@ def test_the_example_of_the_page_does_what_it_says(
     said = capsys.readouterr().out.splitlines()
     assert f"{LATE} Booted Stuck" in said
     assert said[-1].split()[0] in world.names
-    intents = connect().intents.shown("gpu-0001")["intents"]
+    intents = connect().intents.get("gpu-0001")["intents"]
     assert [(each["mark"], each["reason"]) for each in intents] == [("Held", "DIMM 4")]
 
 
@@ -221,7 +221,7 @@ def test_nothing_says_which_service(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_it_brings_little_with_it() -> None:
-    program = "import sys, netboot.client, netboot.client.shapes, netboot.client.contexts; print(*sys.modules)"
+    program = "import sys, netboot.client, netboot.client.models, netboot.client.contexts; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
     large = {"flask", "gunicorn", "aiohttp", "kubernetes", "dxf", "click", "rich", "requests", "cryptography"}
     assert large & set(loaded) == set()

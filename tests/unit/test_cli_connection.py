@@ -10,7 +10,7 @@ from netboot.cli.client import Connection
 from netboot.cli.paths import Paths
 from netboot.cli.times import window_option
 from netboot.client import NotAllowedError, Service, TokenFile, UnknownError
-from netboot.client.room import segment
+from netboot.client.base import segment
 from tests.commands import Run
 
 CONFIGURED = "from-configuration-0123456789"
@@ -52,7 +52,7 @@ def test_what_cannot_be_used_is_said_before_anything_is_sent(config: Path, tmp_p
         Connection(config, server="192.0.2.2:8081").open()
     assert str(wrong.value) == "the address of the service must begin with http:// or https://: 192.0.2.2:8081"
     with pytest.raises(NotAllowedError) as refused:
-        Connection(config, token_file=tmp_path / "none").open().channels.listed()
+        Connection(config, token_file=tmp_path / "none").open().channels.list()
     assert str(refused.value) == (
         f"the token file {tmp_path}/none cannot be read: No such file or directory\n"
         "Remedy: run as who may read it, or name your own with --token-file"

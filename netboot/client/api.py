@@ -1,83 +1,81 @@
-"""What the API can be asked, by rooms. Made from the API's document by `make client`: alter nothing here."""
+"""What the API can be asked, by its parts. Made from the API's document by `make client`: alter nothing
+here."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
-from netboot.client.room import Asker, Room, pages, segment
+from netboot.client.base import Api, Asker, pages, segment
 from netboot.client.watch import Watch
 
 if TYPE_CHECKING:
-    from netboot.client import shapes
+    from netboot.client import models
 
 
-class AuditsRoom(Room):
+class AuditsApi(Api):
     """Of `audits`."""
 
-    def listed(
-        self, *, machine: str | None = None, limit: int | None = None, before: int | None = None
-    ) -> shapes.Audit:
+    def list(self, *, machine: str | None = None, limit: int | None = None, before: int | None = None) -> models.Audit:
         """Acts, and what was refused."""
-        answer: shapes.Audit = self._asker.ask(
+        answer: models.Audit = self._asker.ask(
             "GET", "/v1/audit", query={"machine": machine, "limit": limit, "before": before}
         )
         return answer
 
 
-class BootsRoom(Room):
+class BootsApi(Api):
     """Of `boots`."""
 
-    def discovered(self, *, limit: int | None = None, continue_: str | None = None) -> shapes.DiscoveredMachines:
+    def list_discovered(self, *, limit: int | None = None, continue_: str | None = None) -> models.DiscoveredMachines:
         """Machines that asked and may not boot, the latest seen first."""
-        answer: shapes.DiscoveredMachines = self._asker.ask(
+        answer: models.DiscoveredMachines = self._asker.ask(
             "GET", "/v1/discovered", query={"limit": limit, "continue": continue_}
         )
         return answer
 
-    def each_discovered(self, *, limit: int = 500) -> Iterator[shapes.Discovered]:
-        """All that `discovered` lists, page by page, `limit` in one; FailedError where what a page ended with has
-        gone."""
-        return pages(lambda after: self.discovered(limit=limit, continue_=after), "discovered")
+    def each_discovered(self, *, limit: int = 500) -> Iterator[models.Discovered]:
+        """All that `list_discovered` lists, page by page, `limit` in one; FailedError where what a page ended with
+        has gone."""
+        return pages(lambda after: self.list_discovered(limit=limit, continue_=after), "discovered")
 
-    def listed(
+    def list(
         self, *, limit: int | None = None, continue_: str | None = None, machine: str | None = None
-    ) -> shapes.Boots:
+    ) -> models.Boots:
         """Boots and claims, the newest first."""
-        answer: shapes.Boots = self._asker.ask(
+        answer: models.Boots = self._asker.ask(
             "GET", "/v1/boots", query={"limit": limit, "continue": continue_, "machine": machine}
         )
         return answer
 
-    def each(self, *, limit: int = 500, machine: str | None = None) -> Iterator[shapes.TraceShown]:
-        """All that `listed` lists, page by page, `limit` in one; FailedError where what a page ended with has
-        gone."""
-        return pages(lambda after: self.listed(limit=limit, machine=machine, continue_=after), "boots")
+    def each(self, *, limit: int = 500, machine: str | None = None) -> Iterator[models.TraceShown]:
+        """All that `list` lists, page by page, `limit` in one; FailedError where what a page ended with has gone."""
+        return pages(lambda after: self.list(limit=limit, machine=machine, continue_=after), "boots")
 
-    def shown(self, boot: str) -> shapes.BootShown:
+    def get(self, boot: str) -> models.BootShown:
         """One boot's trace, with the crashes that it found and that ended it."""
-        answer: shapes.BootShown = self._asker.ask("GET", f"/v1/boots/{segment(boot)}")
+        answer: models.BootShown = self._asker.ask("GET", f"/v1/boots/{segment(boot)}")
         return answer
 
 
-class ChannelsRoom(Room):
+class ChannelsApi(Api):
     """Of `channels`."""
 
-    def listed(self) -> shapes.Channels:
+    def list(self) -> models.Channels:
         """Every channel of the inventory."""
-        answer: shapes.Channels = self._asker.ask("GET", "/v1/channels")
+        answer: models.Channels = self._asker.ask("GET", "/v1/channels")
         return answer
 
-    def shown(self, name: str) -> shapes.ChannelState:
+    def get(self, name: str) -> models.ChannelState:
         """One channel."""
-        answer: shapes.ChannelState = self._asker.ask("GET", f"/v1/channels/{segment(name)}")
+        answer: models.ChannelState = self._asker.ask("GET", f"/v1/channels/{segment(name)}")
         return answer
 
-    def moved(
-        self, name: str, body: shapes.Move, *, if_match: str | None = None, idempotency_key: str | None = None
-    ) -> shapes.Moved:
+    def move(
+        self, name: str, body: models.Move, *, if_match: str | None = None, idempotency_key: str | None = None
+    ) -> models.Moved:
         """Let the channel point to another image: written into the store, in force within a second."""
-        answer: shapes.Moved = self._asker.ask(
+        answer: models.Moved = self._asker.ask(
             "PUT",
             f"/v1/channels/{segment(name)}",
             headers={"If-Match": if_match, "Idempotency-Key": idempotency_key},
@@ -86,15 +84,15 @@ class ChannelsRoom(Room):
         return answer
 
 
-class DeleteNodeRoom(Room):
+class DeleteNodeApi(Api):
     """Of `delete_node`."""
 
     def delete_node(
-        self, name: str, body: shapes.Deleting, *, if_match: str | None = None, idempotency_key: str | None = None
-    ) -> shapes.Deleted:
+        self, name: str, body: models.Deleting, *, if_match: str | None = None, idempotency_key: str | None = None
+    ) -> models.Deleted:
         """Delete the Node that the machine has now, by its uid; where somebody cordoned it, its machine is held
         first."""
-        answer: shapes.Deleted = self._asker.ask(
+        answer: models.Deleted = self._asker.ask(
             "POST",
             f"/v1/machines/{segment(name)}/delete-node",
             headers={"If-Match": if_match, "Idempotency-Key": idempotency_key},
@@ -103,24 +101,24 @@ class DeleteNodeRoom(Room):
         return answer
 
 
-class DrainsRoom(Room):
+class DrainsApi(Api):
     """Of `drains`."""
 
-    def listed(self) -> shapes.Drains:
+    def list(self) -> models.Drains:
         """All that stand, and how far each is."""
-        answer: shapes.Drains = self._asker.ask("GET", "/v1/drains")
+        answer: models.Drains = self._asker.ask("GET", "/v1/drains")
         return answer
 
-    def shown(self, name: str) -> shapes.DrainsOf:
+    def get(self, name: str) -> models.DrainsOf:
         """What stands of one machine, and what ended, the latest first."""
-        answer: shapes.DrainsOf = self._asker.ask("GET", f"/v1/machines/{segment(name)}/drains")
+        answer: models.DrainsOf = self._asker.ask("GET", f"/v1/machines/{segment(name)}/drains")
         return answer
 
     def drain(
-        self, name: str, body: shapes.DrainsOrdering, *, if_match: str | None = None, idempotency_key: str | None = None
-    ) -> shapes.DrainActed:
+        self, name: str, body: models.DrainsOrdering, *, if_match: str | None = None, idempotency_key: str | None = None
+    ) -> models.DrainActed:
         """Move its Pods away."""
-        answer: shapes.DrainActed = self._asker.ask(
+        answer: models.DrainActed = self._asker.ask(
             "POST",
             f"/v1/machines/{segment(name)}/drain",
             headers={"If-Match": if_match, "Idempotency-Key": idempotency_key},
@@ -129,10 +127,10 @@ class DrainsRoom(Room):
         return answer
 
     def reboot(
-        self, name: str, body: shapes.DrainsOrdering, *, if_match: str | None = None, idempotency_key: str | None = None
-    ) -> shapes.DrainActed:
+        self, name: str, body: models.DrainsOrdering, *, if_match: str | None = None, idempotency_key: str | None = None
+    ) -> models.DrainActed:
         """Move its Pods away, then reboot it."""
-        answer: shapes.DrainActed = self._asker.ask(
+        answer: models.DrainActed = self._asker.ask(
             "POST",
             f"/v1/machines/{segment(name)}/reboot",
             headers={"If-Match": if_match, "Idempotency-Key": idempotency_key},
@@ -141,10 +139,10 @@ class DrainsRoom(Room):
         return answer
 
     def undrain(
-        self, name: str, body: shapes.Undraining, *, if_match: str | None = None, idempotency_key: str | None = None
-    ) -> shapes.DrainActed:
+        self, name: str, body: models.Undraining, *, if_match: str | None = None, idempotency_key: str | None = None
+    ) -> models.DrainActed:
         """Let it take Pods again, and forget the order to reboot, if it was not taken yet."""
-        answer: shapes.DrainActed = self._asker.ask(
+        answer: models.DrainActed = self._asker.ask(
             "POST",
             f"/v1/machines/{segment(name)}/undrain",
             headers={"If-Match": if_match, "Idempotency-Key": idempotency_key},
@@ -153,35 +151,34 @@ class DrainsRoom(Room):
         return answer
 
 
-class DriftRoom(Room):
+class DriftApi(Api):
     """Of `drift`."""
 
-    def shown(self) -> shapes.Drifts:
+    def get(self) -> models.Drifts:
         """All of them, in the order of the inventory."""
-        answer: shapes.Drifts = self._asker.ask("GET", "/v1/drift")
+        answer: models.Drifts = self._asker.ask("GET", "/v1/drift")
         return answer
 
 
-class EnrolmentsRoom(Room):
+class EnrolmentsApi(Api):
     """Of `enrolments`."""
 
-    def listed(self, *, limit: int | None = None, continue_: str | None = None) -> shapes.Enrolments:
+    def list(self, *, limit: int | None = None, continue_: str | None = None) -> models.Enrolments:
         """Machines' enrolments, by name."""
-        answer: shapes.Enrolments = self._asker.ask(
+        answer: models.Enrolments = self._asker.ask(
             "GET", "/v1/enrolments", query={"limit": limit, "continue": continue_}
         )
         return answer
 
-    def each(self, *, limit: int = 500) -> Iterator[shapes.EnrolmentView]:
-        """All that `listed` lists, page by page, `limit` in one; FailedError where what a page ended with has
-        gone."""
-        return pages(lambda after: self.listed(limit=limit, continue_=after), "enrolments")
+    def each(self, *, limit: int = 500) -> Iterator[models.EnrolmentView]:
+        """All that `list` lists, page by page, `limit` in one; FailedError where what a page ended with has gone."""
+        return pages(lambda after: self.list(limit=limit, continue_=after), "enrolments")
 
-    def imported(
+    def import_(
         self, body: str, *, reason: str | None = None, file: str | None = None, idempotency_key: str | None = None
-    ) -> shapes.Imported:
+    ) -> models.Imported:
         """A list of EKs as CSV: all, or none and every fault."""
-        answer: shapes.Imported = self._asker.ask(
+        answer: models.Imported = self._asker.ask(
             "POST",
             "/v1/enrolments",
             query={"reason": reason, "file": file},
@@ -190,16 +187,16 @@ class EnrolmentsRoom(Room):
         )
         return answer
 
-    def shown(self, name: str) -> shapes.EnrolmentShown:
+    def get(self, name: str) -> models.EnrolmentShown:
         """One machine's, with its history."""
-        answer: shapes.EnrolmentShown = self._asker.ask("GET", f"/v1/machines/{segment(name)}/enrolment")
+        answer: models.EnrolmentShown = self._asker.ask("GET", f"/v1/machines/{segment(name)}/enrolment")
         return answer
 
     def enroll(
-        self, name: str, body: shapes.Window, *, if_match: str | None = None, idempotency_key: str | None = None
-    ) -> shapes.EnrolmentActed:
+        self, name: str, body: models.Window, *, if_match: str | None = None, idempotency_key: str | None = None
+    ) -> models.EnrolmentActed:
         """Open a window in which its TPM may enrol on first use."""
-        answer: shapes.EnrolmentActed = self._asker.ask(
+        answer: models.EnrolmentActed = self._asker.ask(
             "POST",
             f"/v1/machines/{segment(name)}/enroll",
             headers={"If-Match": if_match, "Idempotency-Key": idempotency_key},
@@ -208,10 +205,10 @@ class EnrolmentsRoom(Room):
         return answer
 
     def approve(
-        self, name: str, body: shapes.Approval, *, if_match: str | None = None, idempotency_key: str | None = None
-    ) -> shapes.EnrolmentActed:
+        self, name: str, body: models.Approval, *, if_match: str | None = None, idempotency_key: str | None = None
+    ) -> models.EnrolmentActed:
         """Let the TPM that was shown join; or bring a retired machine back, as it was before."""
-        answer: shapes.EnrolmentActed = self._asker.ask(
+        answer: models.EnrolmentActed = self._asker.ask(
             "POST",
             f"/v1/machines/{segment(name)}/approve",
             headers={"If-Match": if_match, "Idempotency-Key": idempotency_key},
@@ -220,10 +217,10 @@ class EnrolmentsRoom(Room):
         return answer
 
     def release(
-        self, name: str, body: shapes.Plain, *, if_match: str | None = None, idempotency_key: str | None = None
-    ) -> shapes.EnrolmentActed:
+        self, name: str, body: models.Plain, *, if_match: str | None = None, idempotency_key: str | None = None
+    ) -> models.EnrolmentActed:
         """What its Lease says binds nobody any more."""
-        answer: shapes.EnrolmentActed = self._asker.ask(
+        answer: models.EnrolmentActed = self._asker.ask(
             "POST",
             f"/v1/machines/{segment(name)}/release",
             headers={"If-Match": if_match, "Idempotency-Key": idempotency_key},
@@ -232,10 +229,10 @@ class EnrolmentsRoom(Room):
         return answer
 
     def replace(
-        self, name: str, body: shapes.Replacement, *, if_match: str | None = None, idempotency_key: str | None = None
-    ) -> shapes.EnrolmentActed:
+        self, name: str, body: models.Replacement, *, if_match: str | None = None, idempotency_key: str | None = None
+    ) -> models.EnrolmentActed:
         """Its TPM has left it: that one is refused for ever, and a window opens for the next."""
-        answer: shapes.EnrolmentActed = self._asker.ask(
+        answer: models.EnrolmentActed = self._asker.ask(
             "POST",
             f"/v1/machines/{segment(name)}/replace",
             headers={"If-Match": if_match, "Idempotency-Key": idempotency_key},
@@ -244,10 +241,10 @@ class EnrolmentsRoom(Room):
         return answer
 
     def retire(
-        self, name: str, body: shapes.Plain, *, if_match: str | None = None, idempotency_key: str | None = None
-    ) -> shapes.EnrolmentActed:
+        self, name: str, body: models.Plain, *, if_match: str | None = None, idempotency_key: str | None = None
+    ) -> models.EnrolmentActed:
         """Out of service: no tokens, no renewals."""
-        answer: shapes.EnrolmentActed = self._asker.ask(
+        answer: models.EnrolmentActed = self._asker.ask(
             "POST",
             f"/v1/machines/{segment(name)}/retire",
             headers={"If-Match": if_match, "Idempotency-Key": idempotency_key},
@@ -256,32 +253,31 @@ class EnrolmentsRoom(Room):
         return answer
 
 
-class EventsRoom(Room):
+class EventsApi(Api):
     """Of `events`."""
 
-    def listed(self, name: str, *, limit: int | None = None, continue_: str | None = None) -> shapes.Events:
+    def list(self, name: str, *, limit: int | None = None, continue_: str | None = None) -> models.Events:
         """The latest of a machine's timeline, in order."""
-        answer: shapes.Events = self._asker.ask(
+        answer: models.Events = self._asker.ask(
             "GET", f"/v1/machines/{segment(name)}/events", query={"limit": limit, "continue": continue_}
         )
         return answer
 
-    def each(self, name: str, *, limit: int = 500) -> Iterator[shapes.Event]:
-        """All that `listed` lists, page by page, `limit` in one; FailedError where what a page ended with has
-        gone."""
-        return pages(lambda after: self.listed(name, limit=limit, continue_=after), "events")
+    def each(self, name: str, *, limit: int = 500) -> Iterator[models.Event]:
+        """All that `list` lists, page by page, `limit` in one; FailedError where what a page ended with has gone."""
+        return pages(lambda after: self.list(name, limit=limit, continue_=after), "events")
 
-    def watched(self, name: str, *, since: str | None = None) -> Watch:
+    def watch(self, name: str, *, since: str | None = None) -> Watch:
         """Lines `{"event": {…}}` and heartbeats, as of boots; without `since` from now on."""
         return self._asker.follow(f"/v1/machines/{segment(name)}/events/watch", query={"since": since})
 
 
-class FleetRoom(Room):
+class FleetApi(Api):
     """Of `fleet`."""
 
-    def summary(self) -> shapes.Fleet:
+    def summary(self) -> models.Fleet:
         """Counts by status, reason, step, image and rack, who wants to be seen first, and rollouts under way."""
-        answer: shapes.Fleet = self._asker.ask("GET", "/v1/fleet")
+        answer: models.Fleet = self._asker.ask("GET", "/v1/fleet")
         return answer
 
     def machines(
@@ -297,9 +293,9 @@ class FleetRoom(Room):
         text: str | None = None,
         limit: int | None = None,
         offset: int | None = None,
-    ) -> shapes.FleetMachines:
+    ) -> models.FleetMachines:
         """Machines that fit all filters: late and ill ones first, of these the longest so."""
-        answer: shapes.FleetMachines = self._asker.ask(
+        answer: models.FleetMachines = self._asker.ask(
             "GET",
             "/v1/fleet/machines",
             query={
@@ -318,49 +314,49 @@ class FleetRoom(Room):
         return answer
 
 
-class FreezeRoom(Room):
+class FreezeApi(Api):
     """Of `freeze`."""
 
-    def shown(self) -> shapes.FreezeShown:
+    def get(self) -> models.FreezeShown:
         """As it is now."""
-        answer: shapes.FreezeShown = self._asker.ask("GET", "/v1/freeze")
+        answer: models.FreezeShown = self._asker.ask("GET", "/v1/freeze")
         return answer
 
-    def frozen(
-        self, body: shapes.PuttingOn, *, if_match: str | None = None, idempotency_key: str | None = None
-    ) -> shapes.FreezeShown:
+    def freeze(
+        self, body: models.PuttingOn, *, if_match: str | None = None, idempotency_key: str | None = None
+    ) -> models.FreezeShown:
         """From now on nothing that acts by itself begins anything."""
-        answer: shapes.FreezeShown = self._asker.ask(
+        answer: models.FreezeShown = self._asker.ask(
             "POST", "/v1/freeze", headers={"If-Match": if_match, "Idempotency-Key": idempotency_key}, body=body
         )
         return answer
 
-    def ended(
-        self, body: shapes.Unholding, *, if_match: str | None = None, idempotency_key: str | None = None
-    ) -> shapes.FreezeShown:
+    def unfreeze(
+        self, body: models.Unholding, *, if_match: str | None = None, idempotency_key: str | None = None
+    ) -> models.FreezeShown:
         """The freeze ends."""
-        answer: shapes.FreezeShown = self._asker.ask(
+        answer: models.FreezeShown = self._asker.ask(
             "POST", "/v1/unfreeze", headers={"If-Match": if_match, "Idempotency-Key": idempotency_key}, body=body
         )
         return answer
 
 
-class ImagesRoom(Room):
+class ImagesApi(Api):
     """Of `images`."""
 
-    def listed(self) -> shapes.Images:
+    def list(self) -> models.Images:
         """Every image of the store."""
-        answer: shapes.Images = self._asker.ask("GET", "/v1/images")
+        answer: models.Images = self._asker.ask("GET", "/v1/images")
         return answer
 
-    def shown(self, digest: str) -> shapes.ImageShown:
+    def get(self, digest: str) -> models.ImageShown:
         """One image, by its whole digest."""
-        answer: shapes.ImageShown = self._asker.ask("GET", f"/v1/images/{segment(digest)}")
+        answer: models.ImageShown = self._asker.ask("GET", f"/v1/images/{segment(digest)}")
         return answer
 
-    def packages(self, digest: str) -> shapes.PackagesShown:
+    def packages(self, digest: str) -> models.PackagesShown:
         """What it is made of."""
-        answer: shapes.PackagesShown = self._asker.ask("GET", f"/v1/images/{segment(digest)}/packages")
+        answer: models.PackagesShown = self._asker.ask("GET", f"/v1/images/{segment(digest)}/packages")
         return answer
 
     def sbom(self, digest: str) -> dict[str, Any]:
@@ -368,38 +364,38 @@ class ImagesRoom(Room):
         answer: dict[str, Any] = self._asker.ask("GET", f"/v1/images/{segment(digest)}/sbom")
         return answer
 
-    def compared(self, digest: str, *, with_: str) -> shapes.ImagesDifference:
+    def diff(self, digest: str, *, with_: str) -> models.ImagesDifference:
         """What is otherwise in it than in an older one."""
-        answer: shapes.ImagesDifference = self._asker.ask(
+        answer: models.ImagesDifference = self._asker.ask(
             "GET", f"/v1/images/{segment(digest)}/diff", query={"with": with_}
         )
         return answer
 
-    def used(self, digest: str) -> shapes.Uses:
+    def uses(self, digest: str) -> models.Uses:
         """Channels that give it to machines, machines that boot it next, and those that run it; whether it is here
         or not."""
-        answer: shapes.Uses = self._asker.ask("GET", f"/v1/images/{segment(digest)}/uses")
+        answer: models.Uses = self._asker.ask("GET", f"/v1/images/{segment(digest)}/uses")
         return answer
 
 
-class IntentsRoom(Room):
+class IntentsApi(Api):
     """Of `intents`."""
 
-    def listed(self) -> shapes.Intents:
+    def list(self) -> models.Intents:
         """All that stands, by machine."""
-        answer: shapes.Intents = self._asker.ask("GET", "/v1/intents")
+        answer: models.Intents = self._asker.ask("GET", "/v1/intents")
         return answer
 
-    def shown(self, name: str) -> shapes.IntentsOf:
+    def get(self, name: str) -> models.IntentsOf:
         """What stands of one machine, and what was ordered of it, the latest first."""
-        answer: shapes.IntentsOf = self._asker.ask("GET", f"/v1/machines/{segment(name)}/intents")
+        answer: models.IntentsOf = self._asker.ask("GET", f"/v1/machines/{segment(name)}/intents")
         return answer
 
     def hold(
-        self, name: str, body: shapes.PuttingOn, *, if_match: str | None = None, idempotency_key: str | None = None
-    ) -> shapes.IntentActed:
+        self, name: str, body: models.PuttingOn, *, if_match: str | None = None, idempotency_key: str | None = None
+    ) -> models.IntentActed:
         """Its node takes no new work."""
-        answer: shapes.IntentActed = self._asker.ask(
+        answer: models.IntentActed = self._asker.ask(
             "POST",
             f"/v1/machines/{segment(name)}/hold",
             headers={"If-Match": if_match, "Idempotency-Key": idempotency_key},
@@ -408,10 +404,10 @@ class IntentsRoom(Room):
         return answer
 
     def unhold(
-        self, name: str, body: shapes.Unholding, *, if_match: str | None = None, idempotency_key: str | None = None
-    ) -> shapes.IntentActed:
+        self, name: str, body: models.Unholding, *, if_match: str | None = None, idempotency_key: str | None = None
+    ) -> models.IntentActed:
         """Held no more, whoever held it."""
-        answer: shapes.IntentActed = self._asker.ask(
+        answer: models.IntentActed = self._asker.ask(
             "POST",
             f"/v1/machines/{segment(name)}/unhold",
             headers={"If-Match": if_match, "Idempotency-Key": idempotency_key},
@@ -420,10 +416,10 @@ class IntentsRoom(Room):
         return answer
 
     def quarantine(
-        self, name: str, body: shapes.PuttingOn, *, if_match: str | None = None, idempotency_key: str | None = None
-    ) -> shapes.IntentActed:
+        self, name: str, body: models.PuttingOn, *, if_match: str | None = None, idempotency_key: str | None = None
+    ) -> models.IntentActed:
         """It does not join."""
-        answer: shapes.IntentActed = self._asker.ask(
+        answer: models.IntentActed = self._asker.ask(
             "POST",
             f"/v1/machines/{segment(name)}/quarantine",
             headers={"If-Match": if_match, "Idempotency-Key": idempotency_key},
@@ -432,10 +428,10 @@ class IntentsRoom(Room):
         return answer
 
     def readmit(
-        self, name: str, body: shapes.Readmitting, *, if_match: str | None = None, idempotency_key: str | None = None
-    ) -> shapes.IntentActed:
+        self, name: str, body: models.Readmitting, *, if_match: str | None = None, idempotency_key: str | None = None
+    ) -> models.IntentActed:
         """Out of quarantine, whoever put it there."""
-        answer: shapes.IntentActed = self._asker.ask(
+        answer: models.IntentActed = self._asker.ask(
             "POST",
             f"/v1/machines/{segment(name)}/readmit",
             headers={"If-Match": if_match, "Idempotency-Key": idempotency_key},
@@ -444,10 +440,10 @@ class IntentsRoom(Room):
         return answer
 
     def accept(
-        self, name: str, body: shapes.Accepting, *, if_match: str | None = None, idempotency_key: str | None = None
-    ) -> shapes.IntentActed:
+        self, name: str, body: models.Accepting, *, if_match: str | None = None, idempotency_key: str | None = None
+    ) -> models.IntentActed:
         """Its gate opens in spite of its checks."""
-        answer: shapes.IntentActed = self._asker.ask(
+        answer: models.IntentActed = self._asker.ask(
             "POST",
             f"/v1/machines/{segment(name)}/accept",
             headers={"If-Match": if_match, "Idempotency-Key": idempotency_key},
@@ -456,10 +452,10 @@ class IntentsRoom(Room):
         return answer
 
     def unaccept(
-        self, name: str, body: shapes.Unholding, *, if_match: str | None = None, idempotency_key: str | None = None
-    ) -> shapes.IntentActed:
+        self, name: str, body: models.Unholding, *, if_match: str | None = None, idempotency_key: str | None = None
+    ) -> models.IntentActed:
         """Accepted no more, whoever accepted it."""
-        answer: shapes.IntentActed = self._asker.ask(
+        answer: models.IntentActed = self._asker.ask(
             "POST",
             f"/v1/machines/{segment(name)}/unaccept",
             headers={"If-Match": if_match, "Idempotency-Key": idempotency_key},
@@ -468,19 +464,19 @@ class IntentsRoom(Room):
         return answer
 
 
-class InventoryRoom(Room):
+class InventoryApi(Api):
     """Of `inventory`."""
 
-    def compared(self) -> shapes.Compared:
+    def diff(self) -> models.Compared:
         """The files as they are now against what is in force."""
-        answer: shapes.Compared = self._asker.ask("GET", "/v1/inventory/diff")
+        answer: models.Compared = self._asker.ask("GET", "/v1/inventory/diff")
         return answer
 
-    def accepted(
-        self, body: shapes.Accept, *, if_match: str | None = None, idempotency_key: str | None = None
-    ) -> shapes.Accepted:
+    def accept(
+        self, body: models.Accept, *, if_match: str | None = None, idempotency_key: str | None = None
+    ) -> models.Accepted:
         """Let the inventory that waits come into force, if it is the one that was shown."""
-        answer: shapes.Accepted = self._asker.ask(
+        answer: models.Accepted = self._asker.ask(
             "POST",
             "/v1/inventory/accept",
             headers={"If-Match": if_match, "Idempotency-Key": idempotency_key},
@@ -489,58 +485,58 @@ class InventoryRoom(Room):
         return answer
 
 
-class JoinTokensRoom(Room):
+class JoinTokensApi(Api):
     """Of `join_tokens`."""
 
-    def listed(self) -> shapes.TokensShown:
+    def list(self) -> models.TokensShown:
         """What the Leases say of tokens, without their secrets; clusters that cannot tell are named."""
-        answer: shapes.TokensShown = self._asker.ask("GET", "/v1/tokens")
+        answer: models.TokensShown = self._asker.ask("GET", "/v1/tokens")
         return answer
 
-    def created(
-        self, body: shapes.NewToken, *, idempotency_key: str | None = None
-    ) -> shapes.TokenCreated | shapes.WindowOpened:
+    def create(
+        self, body: models.NewToken, *, idempotency_key: str | None = None
+    ) -> models.TokenCreated | models.WindowOpened:
         """A token for one machine and one key (201); without a key, a boot window for that machine (202)."""
-        answer: shapes.TokenCreated | shapes.WindowOpened = self._asker.ask(
+        answer: models.TokenCreated | models.WindowOpened = self._asker.ask(
             "POST", "/v1/tokens", headers={"Idempotency-Key": idempotency_key}, body=body
         )
         return answer
 
-    def revoked(self, token_id: str, *, idempotency_key: str | None = None) -> shapes.TokenRevoked:
+    def revoke(self, token_id: str, *, idempotency_key: str | None = None) -> models.TokenRevoked:
         """Delete a token's Secret."""
-        answer: shapes.TokenRevoked = self._asker.ask(
+        answer: models.TokenRevoked = self._asker.ask(
             "DELETE", f"/v1/tokens/{segment(token_id)}", headers={"Idempotency-Key": idempotency_key}
         )
         return answer
 
 
-class LoginsRoom(Room):
+class LoginsApi(Api):
     """Of `logins`."""
 
-    def offered(self) -> shapes.LoginOffered:
+    def get(self) -> models.LoginOffered:
         """What `netboot login` has to know before anybody is known: nothing of it is secret."""
-        answer: shapes.LoginOffered = self._asker.ask("GET", "/v1/login")
+        answer: models.LoginOffered = self._asker.ask("GET", "/v1/login")
         return answer
 
-    def whoami(self) -> shapes.Known:
+    def whoami(self) -> models.Known:
         """Who asks, with which role, and until when."""
-        answer: shapes.Known = self._asker.ask("GET", "/v1/whoami")
+        answer: models.Known = self._asker.ask("GET", "/v1/whoami")
         return answer
 
 
-class MachinesRoom(Room):
+class MachinesApi(Api):
     """Of `machines`."""
 
-    def listed(
+    def list(
         self,
         *,
         limit: int | None = None,
         continue_: str | None = None,
         selector: str | None = None,
         field_selector: str | None = None,
-    ) -> shapes.Machines:
+    ) -> models.Machines:
         """Machines of the inventory, each with its current boot; those that are selected."""
-        answer: shapes.Machines = self._asker.ask(
+        answer: models.Machines = self._asker.ask(
             "GET",
             "/v1/machines",
             query={"limit": limit, "continue": continue_, "selector": selector, "fieldSelector": field_selector},
@@ -549,30 +545,29 @@ class MachinesRoom(Room):
 
     def each(
         self, *, limit: int = 500, selector: str | None = None, field_selector: str | None = None
-    ) -> Iterator[shapes.MachineListed]:
-        """All that `listed` lists, page by page, `limit` in one; FailedError where what a page ended with has
-        gone."""
+    ) -> Iterator[models.MachineListed]:
+        """All that `list` lists, page by page, `limit` in one; FailedError where what a page ended with has gone."""
         return pages(
-            lambda after: self.listed(limit=limit, selector=selector, field_selector=field_selector, continue_=after),
+            lambda after: self.list(limit=limit, selector=selector, field_selector=field_selector, continue_=after),
             "machines",
         )
 
-    def shown(self, name: str) -> shapes.MachineShown:
+    def get(self, name: str) -> models.MachineShown:
         """One machine: what it would be served now, and its latest boots."""
-        answer: shapes.MachineShown = self._asker.ask("GET", f"/v1/machines/{segment(name)}")
+        answer: models.MachineShown = self._asker.ask("GET", f"/v1/machines/{segment(name)}")
         return answer
 
-    def explained(
+    def explain(
         self, name: str, *, boot: str | None = None
-    ) -> shapes.Explained | shapes.ExplainedInPart | shapes.PastExplained:
+    ) -> models.Explained | models.ExplainedInPart | models.PastExplained:
         """What this machine gets, however it is recognised, and why; and how far the boot is that it has. With
         `boot`: what that boot got then."""
-        answer: shapes.Explained | shapes.ExplainedInPart | shapes.PastExplained = self._asker.ask(
+        answer: models.Explained | models.ExplainedInPart | models.PastExplained = self._asker.ask(
             "GET", f"/v1/machines/{segment(name)}/explain", query={"boot": boot}
         )
         return answer
 
-    def claim_explained(
+    def explain_claim(
         self,
         *,
         mac: str | None = None,
@@ -580,15 +575,15 @@ class MachinesRoom(Room):
         serial: str | None = None,
         arch: str | None = None,
         platform: str | None = None,
-    ) -> shapes.ClaimExplained:
+    ) -> models.ClaimExplained:
         """What whoever claims this would get, and why. Nothing is recorded."""
-        answer: shapes.ClaimExplained = self._asker.ask(
+        answer: models.ClaimExplained = self._asker.ask(
             "GET", "/v1/explain", query={"mac": mac, "uuid": uuid, "serial": serial, "arch": arch, "platform": platform}
         )
         return answer
 
 
-class MetricsRoom(Room):
+class MetricsApi(Api):
     """Of `metrics`."""
 
     def metrics(self) -> str:
@@ -597,102 +592,102 @@ class MetricsRoom(Room):
         return answer
 
 
-class NodeHealthRoom(Room):
+class NodeHealthApi(Api):
     """Of `node_health`."""
 
-    def shown(self, name: str) -> shapes.MachineHealth:
+    def get(self, name: str) -> models.MachineHealth:
         """The report of its current boot, and what the inventory expects now."""
-        answer: shapes.MachineHealth = self._asker.ask("GET", f"/v1/machines/{segment(name)}/health")
+        answer: models.MachineHealth = self._asker.ask("GET", f"/v1/machines/{segment(name)}/health")
         return answer
 
 
-class ProofsRoom(Room):
+class ProofsApi(Api):
     """Of `proofs`."""
 
-    def shown(self, boot: str) -> shapes.SignedProof:
+    def get(self, boot: str) -> models.SignedProof:
         """The record's text and its signature."""
-        answer: shapes.SignedProof = self._asker.ask("GET", f"/v1/boots/{segment(boot)}/proof")
+        answer: models.SignedProof = self._asker.ask("GET", f"/v1/boots/{segment(boot)}/proof")
         return answer
 
 
-class ReadinessRoom(Room):
+class ReadinessApi(Api):
     """Of `readiness`."""
 
-    def healthy(self) -> shapes.Healthy:
+    def healthz(self) -> models.Healthy:
         """This process answers."""
-        answer: shapes.Healthy = self._asker.ask("GET", "/healthz")
+        answer: models.Healthy = self._asker.ask("GET", "/healthz")
         return answer
 
-    def ready(self) -> shapes.Readiness:
+    def readyz(self) -> models.Readiness:
         """Whether machines can boot now; and in every case, detail by detail, what is not as it should be."""
-        answer: shapes.Readiness = self._asker.ask("GET", "/readyz", also=(503,))
+        answer: models.Readiness = self._asker.ask("GET", "/readyz", also=(503,))
         return answer
 
 
-class RemediesRoom(Room):
+class RemediesApi(Api):
     """Of `remedies`."""
 
-    def listed(self, *, limit: int | None = None) -> shapes.Remedies:
+    def list(self, *, limit: int | None = None) -> models.Remedies:
         """Whether anything may begin, who is not well and what is done about it, and the latest remedies."""
-        answer: shapes.Remedies = self._asker.ask("GET", "/v1/remedies", query={"limit": limit})
+        answer: models.Remedies = self._asker.ask("GET", "/v1/remedies", query={"limit": limit})
         return answer
 
-    def shown(self, number: int) -> shapes.RemedyShown:
+    def get(self, number: int) -> models.RemedyShown:
         """One, with what was at hand of the machine's boot."""
-        answer: shapes.RemedyShown = self._asker.ask("GET", f"/v1/remedies/{segment(number)}")
+        answer: models.RemedyShown = self._asker.ask("GET", f"/v1/remedies/{segment(number)}")
         return answer
 
-    def paused(self) -> shapes.Paused:
+    def get_pause(self) -> models.Paused:
         """Whether remedies are paused by somebody's word."""
-        answer: shapes.Paused = self._asker.ask("GET", "/v1/remedies/pause")
+        answer: models.Paused = self._asker.ask("GET", "/v1/remedies/pause")
         return answer
 
     def pause(
-        self, body: shapes.RemediesOrdering, *, if_match: str | None = None, idempotency_key: str | None = None
-    ) -> shapes.PauseActed:
+        self, body: models.RemediesOrdering, *, if_match: str | None = None, idempotency_key: str | None = None
+    ) -> models.PauseActed:
         """Nothing begins any more."""
-        answer: shapes.PauseActed = self._asker.ask(
+        answer: models.PauseActed = self._asker.ask(
             "POST", "/v1/remedies/pause", headers={"If-Match": if_match, "Idempotency-Key": idempotency_key}, body=body
         )
         return answer
 
     def resume(
-        self, body: shapes.RemediesOrdering, *, if_match: str | None = None, idempotency_key: str | None = None
-    ) -> shapes.PauseActed:
+        self, body: models.RemediesOrdering, *, if_match: str | None = None, idempotency_key: str | None = None
+    ) -> models.PauseActed:
         """Remedies may begin again; what was found until now is no matter of the fleet any more."""
-        answer: shapes.PauseActed = self._asker.ask(
+        answer: models.PauseActed = self._asker.ask(
             "POST", "/v1/remedies/resume", headers={"If-Match": if_match, "Idempotency-Key": idempotency_key}, body=body
         )
         return answer
 
 
-class RolloutsRoom(Room):
+class RolloutsApi(Api):
     """Of `rollouts`."""
 
-    def listed(self, *, limit: int | None = None) -> shapes.Rollouts:
+    def list(self, *, limit: int | None = None) -> models.Rollouts:
         """The newest first."""
-        answer: shapes.Rollouts = self._asker.ask("GET", "/v1/rollouts", query={"limit": limit})
+        answer: models.Rollouts = self._asker.ask("GET", "/v1/rollouts", query={"limit": limit})
         return answer
 
-    def started(
-        self, body: shapes.Start, *, idempotency_key: str | None = None
-    ) -> shapes.RolloutStarted | shapes.RolloutPlanned:
+    def start(
+        self, body: models.Start, *, idempotency_key: str | None = None
+    ) -> models.RolloutStarted | models.RolloutPlanned:
         """Begin one, or say what it would be."""
-        answer: shapes.RolloutStarted | shapes.RolloutPlanned = self._asker.ask(
+        answer: models.RolloutStarted | models.RolloutPlanned = self._asker.ask(
             "POST", "/v1/rollouts", headers={"Idempotency-Key": idempotency_key}, body=body
         )
         return answer
 
-    def shown(self, number: int) -> shapes.RolloutDetail:
+    def get(self, number: int) -> models.RolloutDetail:
         """One, with its machines and what was done to it."""
-        answer: shapes.RolloutDetail = self._asker.ask("GET", f"/v1/rollouts/{segment(number)}")
+        answer: models.RolloutDetail = self._asker.ask("GET", f"/v1/rollouts/{segment(number)}")
         return answer
 
     def pause(
-        self, number: int, body: shapes.Order, *, if_match: str | None = None, idempotency_key: str | None = None
-    ) -> shapes.RolloutActed:
+        self, number: int, body: models.Order, *, if_match: str | None = None, idempotency_key: str | None = None
+    ) -> models.RolloutActed:
         """Nobody's turn comes any more."""
-        answer: shapes.RolloutActed = self._asker.ask(
+        answer: models.RolloutActed = self._asker.ask(
             "POST",
             f"/v1/rollouts/{segment(number)}/pause",
             headers={"If-Match": if_match, "Idempotency-Key": idempotency_key},
@@ -701,10 +696,10 @@ class RolloutsRoom(Room):
         return answer
 
     def resume(
-        self, number: int, body: shapes.Order, *, if_match: str | None = None, idempotency_key: str | None = None
-    ) -> shapes.RolloutActed:
+        self, number: int, body: models.Order, *, if_match: str | None = None, idempotency_key: str | None = None
+    ) -> models.RolloutActed:
         """It goes on."""
-        answer: shapes.RolloutActed = self._asker.ask(
+        answer: models.RolloutActed = self._asker.ask(
             "POST",
             f"/v1/rollouts/{segment(number)}/resume",
             headers={"If-Match": if_match, "Idempotency-Key": idempotency_key},
@@ -713,10 +708,10 @@ class RolloutsRoom(Room):
         return answer
 
     def undo(
-        self, number: int, body: shapes.Order, *, if_match: str | None = None, idempotency_key: str | None = None
-    ) -> shapes.RolloutActed:
+        self, number: int, body: models.Order, *, if_match: str | None = None, idempotency_key: str | None = None
+    ) -> models.RolloutActed:
         """Machines boot what they had."""
-        answer: shapes.RolloutActed = self._asker.ask(
+        answer: models.RolloutActed = self._asker.ask(
             "POST",
             f"/v1/rollouts/{segment(number)}/undo",
             headers={"If-Match": if_match, "Idempotency-Key": idempotency_key},
@@ -725,48 +720,48 @@ class RolloutsRoom(Room):
         return answer
 
 
-class WatchRoom(Room):
+class WatchApi(Api):
     """Of `watch`."""
 
-    def watched(self, *, machine: str | None = None, since: int | None = None) -> Watch:
+    def watch(self, *, machine: str | None = None, since: int | None = None) -> Watch:
         """Lines `{"event": {…}}` and `{"heartbeat": milliseconds}`; without `since` from now on."""
         return self._asker.follow("/v1/boots/watch", query={"machine": machine, "since": since})
 
 
-class WebRoom(Room):
+class WebApi(Api):
     """Of `web`."""
 
-    def described(self) -> dict[str, Any]:
+    def document(self) -> dict[str, Any]:
         """This document."""
         answer: dict[str, Any] = self._asker.ask("GET", "/v1/openapi.json")
         return answer
 
 
-class Rooms:
+class Apis:
     """All of it."""
 
     def __init__(self, asker: Asker) -> None:
-        self.audits = AuditsRoom(asker)
-        self.boots = BootsRoom(asker)
-        self.channels = ChannelsRoom(asker)
-        self.delete_node = DeleteNodeRoom(asker)
-        self.drains = DrainsRoom(asker)
-        self.drift = DriftRoom(asker)
-        self.enrolments = EnrolmentsRoom(asker)
-        self.events = EventsRoom(asker)
-        self.fleet = FleetRoom(asker)
-        self.freeze = FreezeRoom(asker)
-        self.images = ImagesRoom(asker)
-        self.intents = IntentsRoom(asker)
-        self.inventory = InventoryRoom(asker)
-        self.join_tokens = JoinTokensRoom(asker)
-        self.logins = LoginsRoom(asker)
-        self.machines = MachinesRoom(asker)
-        self.metrics = MetricsRoom(asker)
-        self.node_health = NodeHealthRoom(asker)
-        self.proofs = ProofsRoom(asker)
-        self.readiness = ReadinessRoom(asker)
-        self.remedies = RemediesRoom(asker)
-        self.rollouts = RolloutsRoom(asker)
-        self.watch = WatchRoom(asker)
-        self.web = WebRoom(asker)
+        self.audits = AuditsApi(asker)
+        self.boots = BootsApi(asker)
+        self.channels = ChannelsApi(asker)
+        self.delete_node = DeleteNodeApi(asker)
+        self.drains = DrainsApi(asker)
+        self.drift = DriftApi(asker)
+        self.enrolments = EnrolmentsApi(asker)
+        self.events = EventsApi(asker)
+        self.fleet = FleetApi(asker)
+        self.freeze = FreezeApi(asker)
+        self.images = ImagesApi(asker)
+        self.intents = IntentsApi(asker)
+        self.inventory = InventoryApi(asker)
+        self.join_tokens = JoinTokensApi(asker)
+        self.logins = LoginsApi(asker)
+        self.machines = MachinesApi(asker)
+        self.metrics = MetricsApi(asker)
+        self.node_health = NodeHealthApi(asker)
+        self.proofs = ProofsApi(asker)
+        self.readiness = ReadinessApi(asker)
+        self.remedies = RemediesApi(asker)
+        self.rollouts = RolloutsApi(asker)
+        self.watch = WatchApi(asker)
+        self.web = WebApi(asker)

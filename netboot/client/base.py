@@ -1,4 +1,4 @@
-"""What the rooms of the API are made from (`netboot.client.rooms`): paths, parameters, pages."""
+"""What the parts of the API are made from (`netboot.client.api`): paths, parameters, pages."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
@@ -37,7 +37,7 @@ class Asker(Protocol):
         ...
 
 
-class Room:
+class Api:
     """Operations of one part of the API."""
 
     def __init__(self, asker: Asker) -> None:
