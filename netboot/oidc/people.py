@@ -64,7 +64,8 @@ def person_of(claims: Mapping[str, Any], oidc: Oidc) -> Person:
     user = claims.get(oidc.username_claim)
     if not isinstance(user, str) or not user.strip() or not user.isprintable() or len(user) > LONGEST_NAME:
         raise BadTokenError(f"the token has no name in its claim {oidc.username_claim} (username_claim)")
-    if oidc.username_claim == "email" and claims.get("email_verified") is False:
+    # Kubernetes does the same (apiserver, token/oidc/oidc.go, getUsername): a claim that is there is the boolean true.
+    if oidc.username_claim == "email" and claims.get("email_verified", True) is not True:
         raise BadTokenError("its issuer has not verified this e-mail address (email_verified)")
     groups = claims.get(oidc.groups_claim, [])
     listed = [groups] if isinstance(groups, str) else groups
