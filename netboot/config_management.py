@@ -36,7 +36,8 @@ class Management(Strict):
     token_file: Path = Path("secrets/operator.token")
     """Tokens of admins, one a line."""
     tokens: Path = Path("secrets/access.json")
-    """Hashes of the tokens that `netboot access token` makes; it need not be there."""
+    """Hashes of the tokens that `netboot access token` makes, and who is blocked; it need not be there where nobody
+    else vouches for people."""
     tls: Tls | None = None
     plain_http: bool = False
     """No TLS, also where the address is not of this machine alone."""
@@ -54,6 +55,11 @@ class Management(Strict):
         if self.listen.wildcard:
             host = "::1" if ":" in host else "127.0.0.1"
         return f"{'http' if self.tls is None else 'https'}://{Address(host, self.listen.port)}"
+
+    @property
+    def others(self) -> bool:
+        """Whether somebody else than this site vouches for people."""
+        return self.oidc is not None or self.token_review is not None
 
     @property
     def exposed(self) -> bool:

@@ -13,6 +13,7 @@ from netboot.cli.client import UNKNOWN, ApiError
 from netboot.cli.output import output_option, show
 from netboot.cli.paths import config_option, find_config
 from netboot.cli.times import moment
+from netboot.config_management import Management
 from netboot.lifecycle.roles import Role
 from netboot.stores import access_tokens
 from netboot.stores.access_tokens import AccessToken, AccessTokens, Blocked, TokenName
@@ -85,7 +86,7 @@ def create(name: str, role: str, ttl: int, config: Path | None, output: str) -> 
     Example:
       (umask 077; netboot access token create alice --role operator --ttl 90d > alice.token)
     """
-    path, text, now = find_config(config).management.tokens, access_tokens.new_token(), round(time() * 1000)
+    management, text, now = find_config(config).management, access_tokens.new_token(), round(time() * 1000)
     made = AccessToken(
         name=name, role=Role(role), sha256=access_tokens.hash_of(text), created_ms=now, expires_ms=now + ttl * 1000
     )
@@ -96,10 +97,10 @@ def create(name: str, role: str, ttl: int, config: Path | None, output: str) -> 
             remedy = f"choose another name, or `netboot access token revoke {name}` first"
             raise ApiError(f"{name} has a token already", remedy, 1)
         if len(kept) >= access_tokens.MOST:
-            raise ApiError(f"{path} holds {access_tokens.MOST} tokens, and takes no more", "revoke some", 1)
+            raise ApiError(f"{management.tokens} holds {access_tokens.MOST} tokens, and takes no more", "revoke some", 1)
         return (*kept, made)
 
-    _change(path, add)
+    _change(management, add)
     if output == "table":
         click.echo(f"{name} is {role} until {moment(made.expires_ms)}; this is shown once:", err=True)
     show(output, {**_shown(made, now), "token": text}, (), (), text)
@@ -139,15 +140,13 @@ def revoke(name: str, config: Path | None) -> None:
     \b
     Example:  netboot access token revoke alice
     """
-    path = find_config(config).management.tokens
-
     def remove(tokens: tuple[AccessToken, ...]) -> tuple[AccessToken, ...]:
         kept = tuple(each for each in tokens if each.name != name)
         if len(kept) == len(tokens):
             raise ApiError(f"no token has the name {name}", "see `netboot access token list`", UNKNOWN)
         return kept
 
-    _change(path, remove)
+    _change(find_config(config).management, remove)
     click.echo(f"the token of {name} is revoked")
 
 
@@ -178,7 +177,7 @@ def block(name: str, config: Path | None) -> None:
             raise ApiError(f"{access_tokens.MOST} are blocked, and no more can be", "unblock some", 1)
         return there.model_copy(update={"blocked": (*others, made)})
 
-    _edit(find_config(config).management.tokens, add)
+    _edit(find_config(config).management, add)
     click.echo(f"{name} is blocked")
 
 
@@ -198,7 +197,7 @@ def unblock(name: str, config: Path | None) -> None:
             raise ApiError(f"{name} is not blocked", "see `netboot access blocked`", UNKNOWN)
         return there.model_copy(update={"blocked": kept})
 
-    _edit(find_config(config).management.tokens, remove)
+    _edit(find_config(config).management, remove)
     click.echo(f"{name} is not blocked any more")
 
 
@@ -211,20 +210,29 @@ def blocked(config: Path | None, output: str) -> None:
     \b
     Example:  netboot access blocked
     """
-    there = access_tokens.read(find_config(config).management.tokens).blocked
+    there = _there(find_config(config).management).blocked
     rows = [(each.name, moment(each.at_ms)) for each in there]
     show(output, {"blocked": [each.model_dump(mode="json") for each in there]}, ("name", "since"), rows, "nobody")
 
 
-def _change(path: Path, edit: Callable[[tuple[AccessToken, ...]], tuple[AccessToken, ...]]) -> None:
-    _edit(path, lambda there: there.model_copy(update={"tokens": edit(there.tokens)}))
+def _change(management: Management, edit: Callable[[tuple[AccessToken, ...]], tuple[AccessToken, ...]]) -> None:
+    _edit(management, lambda there: there.model_copy(update={"tokens": edit(there.tokens)}))
 
 
-def _edit(path: Path, edit: Callable[[AccessTokens], AccessTokens]) -> None:
+def _edit(management: Management, edit: Callable[[AccessTokens], AccessTokens]) -> None:
+    _there(management)  # one that is lost is not begun anew by the way
     try:
-        access_tokens.change(path, edit)
+        access_tokens.change(management.tokens, edit)
     except OSError as error:
-        raise click.ClickException(f"cannot write {path}: {error.strerror}") from None
+        raise click.ClickException(f"cannot write {management.tokens}: {error.strerror}") from None
+
+
+def _there(management: Management) -> AccessTokens:
+    """The file. Raises NoTokensError: it cannot be used, or is gone where others than this site vouch for people."""
+    there = access_tokens.read(management.tokens)
+    if there is access_tokens.ABSENT and management.others:
+        raise access_tokens.absent(management.tokens)
+    return there
 
 
 def _shown(token: AccessToken, now_ms: int) -> dict[str, Any]:

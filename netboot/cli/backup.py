@@ -11,10 +11,12 @@ import click
 from images.values import files
 from netboot.cli.output import output_option, show
 from netboot.cli.paths import config_option, config_path, find_config
+from netboot.cli.times import moment
 
 if TYPE_CHECKING:
     from netboot.config import Config
     from netboot.stores.backup import Contents
+    from netboot.stores.restored_access import Access
 
 
 @click.command()
@@ -99,6 +101,7 @@ def restore(file: str, config: Path | None, force: bool, check: bool, output: st
     from netboot.stores.lock import AlreadyRunningError
     from netboot.stores.restore import read_backup
     from netboot.stores.restore import restore as put_in_place
+    from netboot.stores.restored_access import keep_blocks
 
     site = config_path(config).absolute()
     if files.look(site) is not None and not (force or check):
@@ -114,12 +117,26 @@ def restore(file: str, config: Path | None, force: bool, check: bool, output: st
             if check:
                 show(output, value, (), (), f"a whole backup of site {contents.site}: {len(contents.files)} files")
                 return
+            access = keep_blocks(contents, Path(folder), site)
             written = put_in_place(contents, Path(folder), site)
     except (BackupError, AlreadyRunningError) as error:
         raise click.ClickException(str(error)) from None
     except OSError as error:
         raise click.ClickException(f"{error.filename}: {error.strerror}") from None
+    _warn(access, contents.created_ms)
     summary = (
         f"restored {len(written)} files of site {contents.site}; next: `netboot config check`, then `netboot serve`"
     )
     show(output, value, (), (), summary)
+
+
+def _warn(access: "Access", created_ms: int) -> None:
+    """What the backup's tokens and blocks undo."""
+    if access.there:
+        when = f"are those of {moment(created_ms)}"
+        click.echo(f"WARNING: tokens and blocks {when}: revoke and block again whom you did since", err=True)
+    if access.blocked:
+        click.echo(f"still blocked, though not in the backup: {', '.join(access.blocked)}", err=True)
+    if access.revived:
+        again = ", ".join(access.revived)
+        click.echo(f"WARNING: tokens that this site did not have open things again: {again}", err=True)

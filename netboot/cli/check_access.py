@@ -18,7 +18,10 @@ def faults(management: Management, file: Path) -> Iterator[Fault]:
     """All of them. `file`: the configuration."""
     named = 0
     try:
-        named = len(access_tokens.read(management.tokens).tokens)
+        there = access_tokens.read(management.tokens)
+        named = len(there.tokens)
+        if there is access_tokens.ABSENT and management.others:
+            raise access_tokens.absent(management.tokens)
         yield from _mode(management.tokens, "the file of tokens") if management.tokens.exists() else ()
     except (NoTokensError, OSError) as error:
         yield Fault(str(management.tokens), 0, "", str(error))

@@ -125,6 +125,7 @@ def _contents(
     yield folder / "inventory" / "site.yaml", 0o644, lambda: _template("inventory.yaml", {})
     yield folder / ".gitignore", 0o644, lambda: _template("gitignore", {})
     yield folder / "secrets" / "operator.token", PRIVATE, lambda: secrets.token_urlsafe(32).encode() + b"\n"
+    yield folder / "secrets" / "access.json", PRIVATE, lambda: b"{}\n"  # nobody is blocked: that is known
     if not (folder / "tls" / "ca.key").exists() and not (folder / "tls" / "ca.crt").exists():
         certificate, key = new_authority(site)
         yield folder / "tls" / "ca.key", PRIVATE, lambda: key

@@ -63,6 +63,10 @@ class AccessTokens(Strict):
         return self
 
 
+ABSENT = AccessTokens()
+"""What is read where there is no file: no token opens anything, and who is blocked nobody can tell."""
+
+
 def new_token() -> str:
     """One that nobody can guess."""
     return PREFIX + secrets.token_urlsafe(32)
@@ -74,7 +78,7 @@ def hash_of(token: str) -> str:
 
 
 def read(path: Path) -> AccessTokens:
-    """What is in the file; nothing where there is no file.
+    """What is in the file; `ABSENT` itself where there is no file.
 
     Raises:
         NoTokensError: it cannot be read, or is not what this program writes.
@@ -82,7 +86,7 @@ def read(path: Path) -> AccessTokens:
     try:
         text = credentials.read(path)
     except FileNotFoundError:
-        return AccessTokens()
+        return ABSENT
     except OSError as error:
         raise NoTokensError(f"the file of tokens {path} cannot be read: {error.strerror}") from None
     try:
@@ -91,9 +95,32 @@ def read(path: Path) -> AccessTokens:
         fault = first_fault(error)
         where = f"{fault.key}: " if fault.key else ""
         raise NoTokensError(
-            f"the file of tokens {path} cannot be used: {where}{fault.message}; restore it from a backup, or remove "
-            "it, which revokes all that are in it"
+            f"the file of tokens {path} cannot be used: {where}{fault.message}; {_remedy(path)}"
         ) from None
+
+
+def absent(path: Path) -> NoTokensError:
+    """What people hear whom others than this site vouch for: without the file nobody can tell who is blocked."""
+    return NoTokensError(f"the file of tokens {path}, which says who is blocked, is not there; {_remedy(path)}")
+
+
+def _remedy(path: Path) -> str:
+    return (
+        "restore it from a backup; `(umask 077; echo '{}' > "
+        f"{path})` begins it anew, which revokes its tokens and lets everybody in again who was blocked"
+    )
+
+
+def blocks_kept(restored: AccessTokens, there: AccessTokens) -> AccessTokens:
+    """`restored`, and who was blocked in `there`, the file that it takes the place of."""
+    blocked = {each.name: each for each in (*there.blocked, *restored.blocked)}
+    return restored.model_copy(update={"blocked": tuple(blocked.values())[:MOST]})
+
+
+def to_bytes(there: AccessTokens) -> bytes:
+    """As the file has it."""
+    unused = {"blocked"} if not there.blocked else None  # a netboot of before reads it then
+    return json.dumps(there.model_dump(mode="json", exclude=unused), indent=2).encode() + b"\n"
 
 
 def change(path: Path, edit: Callable[[AccessTokens], AccessTokens]) -> None:
@@ -105,10 +132,7 @@ def change(path: Path, edit: Callable[[AccessTokens], AccessTokens]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with _alone(path.parent):
         edited = edit(read(path))
-        unused = {"blocked"} if not edited.blocked else None  # a netboot of before reads it then
-        files.write(
-            path, json.dumps(edited.model_dump(mode="json", exclude=unused), indent=2).encode() + b"\n", mode=MODE
-        )
+        files.write(path, to_bytes(edited), mode=MODE)
         owner = path.parent.stat()
         if os.geteuid() == 0:  # the service, which has an account of its own, is to read it
             os.chown(path, owner.st_uid, owner.st_gid)

@@ -108,7 +108,10 @@ class Tokens:
 
     def _of_person(self, person: Person, hashed: bytes) -> Operator:
         """Raises NoRoleError; NoTokensError: nobody can tell who is blocked."""
-        if any(each.name == person.name for each in self._named.strict().blocked):
+        there = self._named.strict()
+        if there is access_tokens.ABSENT:
+            raise access_tokens.absent(self._paths[1])
+        if any(each.name == person.name for each in there.blocked):
             raise NoRoleError(f"{person.name} is blocked here")
         return Operator(hashed.hex()[:8], person.name, person.role, person.issuer, person.expires_ms)
 
@@ -130,6 +133,8 @@ class Tokens:
     def problem(self) -> str | None:
         """Why somebody may not be let in, or what is careless about the files; None: all is well."""
         problem = self._known()[2]
+        if problem is None and self._others and self._named.strict() is access_tokens.ABSENT:
+            problem = access_tokens.absent(self._paths[1])
         if problem is not None:
             return str(problem)
         for path in self._paths:

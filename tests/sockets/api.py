@@ -134,6 +134,8 @@ class Api:
         self.clock: Fixed | Going = Going() if oidc is not None else Fixed()
         self.people = People(oidc, self.clock.now_ms) if oidc is not None else None
         self.config.data.mkdir()
+        if oidc is not None:
+            access_tokens.change(self.config.management.tokens, lambda there: there)
         self.store, self.states = Store(self.config.store), MemoryStates()
         self.say(supervisor=SUPERVISOR, publisher=PUBLISHER, projection=PROJECTION, lifecycle=LIFECYCLE)
         self.say(rollouts=ROLLOUTS)

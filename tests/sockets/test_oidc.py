@@ -61,6 +61,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
             "roles": ROLES,
         }
         file.write_text(f"{file.read_text()}  oidc: {json.dumps(said)}\n")
+        access_tokens.change(root / "secrets" / "access.json", lambda there: there)
         with serving(load_config(file), file) as service:
             yield Site(service, issuer, process)
 
@@ -381,3 +382,20 @@ def test_a_blocked_list_that_cannot_be_read_lets_nobody_of_the_issuer_in(api: Ap
     file.write_text("{")
     assert api.get("/v1/whoami", token).json["code"] == "no-tokens"
     assert api.get("/v1/whoami").status_code == 200
+
+
+def test_where_the_blocked_list_is_lost_nobody_can_tell_who_is_blocked_until_it_is_begun_anew(api: Api) -> None:
+    token, file = bearer(api, "viewer"), api.config.management.tokens
+    file.unlink()
+    answer = api.get("/v1/whoami", token)
+    assert (answer.status_code, answer.json["code"]) == (503, "no-tokens")
+    assert api.get("/v1/whoami").status_code == 200, "this site's own tokens open what they did"
+    lost = (
+        f"the file of tokens {file}, which says who is blocked, is not there; restore it from a backup; `(umask 077; "
+        f"echo '{{}}' > {file})` begins it anew, which revokes its tokens and lets everybody in again who was blocked"
+    )
+    assert api.get("/readyz").json["details"]["token"]["message"] == lost
+    file.write_text("{}\n")
+    file.chmod(0o600)
+    assert api.get("/v1/whoami", token).status_code == 200
+    assert api.get("/readyz").json["details"]["token"]["ok"] is True

@@ -24,6 +24,7 @@ from netboot.lifecycle.intents import PutOn
 from netboot.lifecycle.rollout import Assigned, Member
 from netboot.lifecycle.rollout_store import Note
 from netboot.lifecycle.transitions import Mark
+from netboot.stores import access_tokens
 from netboot.stores.backup import BackupError
 from netboot.stores.enrolment import SqliteEnrolments
 from netboot.stores.intents import SqliteIntents
@@ -321,3 +322,37 @@ def test_what_is_no_whole_backup(site: Path, tmp_path: Path, run: Run) -> None:
 @given(data=st.binary(max_size=2_000))
 def test_any_bytes_are_refused(data: bytes, tmp_path_factory: pytest.TempPathFactory) -> None:
     assert refused(io.BytesIO(data), tmp_path_factory.mktemp("any"))
+
+
+def test_an_older_backup_unblocks_nobody_and_says_which_tokens_are_back(site: Path, tmp_path: Path, run: Run) -> None:
+    file, config = tmp_path / "b.tar.gz", ("--config", site / "netboot.yaml")
+    for each in (("token", "create", "alice", "--role", "viewer"), ("block", "oidc:then")):
+        assert run("access", *each, *config).status == 0
+    assert run("backup", file, *config).status == 0
+    for each in (("token", "revoke", "alice"), ("unblock", "oidc:then"), ("block", "oidc:since")):
+        assert run("access", *each, *config).status == 0
+    ran = run("restore", file, "--force", *config)
+    assert ran.status == 0
+    first, *others = ran.err.splitlines()
+    assert first.startswith("WARNING: tokens and blocks are those of 20")
+    assert first.endswith(": revoke and block again whom you did since")
+    assert others == [
+        "still blocked, though not in the backup: oidc:since",
+        "WARNING: tokens that this site did not have open things again: alice",
+    ]
+    there = access_tokens.read(site / "secrets/access.json")
+    assert [each.name for each in there.tokens] == ["alice"]
+    assert {each.name for each in there.blocked} == {"oidc:then", "oidc:since"}
+    assert stat.S_IMODE((site / "secrets/access.json").stat().st_mode) == 0o600
+
+
+def test_a_list_of_the_blocked_that_is_lost_is_not_begun_anew_by_the_way(site: Path, run: Run) -> None:
+    file, config = site / "netboot.yaml", ("--config", site / "netboot.yaml")
+    oidc = {"issuer": "https://login.example", "client_id": "netboot", "roles": {"user:alice": "viewer"}}
+    text = file.read_text().replace("management:\n", f"management:\n  oidc: {json.dumps(oidc)}\n")
+    file.write_text(text)
+    for each in (("block", "oidc:bob"), ("blocked",), ("token", "create", "alice", "--role", "viewer")):
+        ran = run("access", *each, *config)
+        assert (ran.status != 0, "which says who is blocked, is not there" in ran.err) == (True, True)
+    assert "which says who is blocked, is not there" in run("config", "check", *config).err
+    assert not (site / "secrets/access.json").exists()

@@ -37,7 +37,7 @@ def test_a_new_site_has_no_faults(site: Path, run: Run) -> None:
 def test_what_is_secret_is_for_its_owner_alone(site: Path) -> None:
     private = {path for path in site.rglob("*") if path.is_file() and stat.S_IMODE(path.stat().st_mode) == 0o600}
     (key,) = site.glob("keys/*.key")
-    assert private == {key, site / "secrets/operator.token", site / "tls/ca.key"}
+    assert private == {key, site / "secrets/operator.token", site / "secrets/access.json", site / "tls/ca.key"}
     assert stat.S_IMODE((site / "secrets").stat().st_mode) == 0o700
     assert len((site / "secrets/operator.token").read_text().strip()) >= 32
     ignored = (site / ".gitignore").read_text().splitlines()
