@@ -11,7 +11,7 @@ import click
 from netboot.cli import proof
 from netboot.cli.client import Connection, api_command
 from netboot.cli.health import overall
-from netboot.cli.output import show
+from netboot.cli.output import say, show
 from netboot.cli.times import clock, moment, seconds, state
 from netboot.cli.waterfall import BLOCKS, PLAIN, Marks, waterfall
 
@@ -95,8 +95,7 @@ def show_(boot: str, drawn: bool, connection: Connection, output: str) -> None:
     )
     if output == "table":
         for crash in trace["crashes"]:
-            click.echo(f"\n{_headline(crash, trace['boot'])}")
-            click.echo("".join(f"  {line}\n" for line in _text(crash).splitlines()), nl=False)
+            say("\n".join(("", _headline(crash, trace["boot"]), *(f"  {line}" for line in _text(crash).splitlines()))))
 
 
 def _terminal() -> tuple[int, Marks]:
@@ -160,7 +159,7 @@ def watch(
         entry = line.get("event")
         if entry is None:
             continue
-        click.echo(json.dumps(entry, sort_keys=True) if output == "json" else _line(entry))
+        say(json.dumps(entry, sort_keys=True) if output == "json" else _line(entry))
         if entry["phase"] == until:
             return
 

@@ -8,7 +8,7 @@ import click
 from netboot.cli.client import NOT_ALLOWED, ApiError, Client, Connection, api_command
 from netboot.cli.identity import row, shown
 from netboot.cli.ordering import machine_act, may_say_why_option
-from netboot.cli.output import show
+from netboot.cli.output import say, show
 from netboot.cli.times import moment, window_option
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def approve(
     seen = known["enrolment"]
     if ek is None:
         for name, text in shown(known):
-            click.echo(f"{name:<18} {text}", err=output == "json")
+            say(f"{name:<18} {text}", err=output == "json")
         if seen["state"] in _QUESTIONS:
             click.confirm(_QUESTIONS[seen["state"]], abort=True, err=output == "json")
     elif not (seen["ek_sha256"] or "").startswith(ek.lower()):

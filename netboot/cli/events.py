@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from netboot.cli.client import Connection, api_command
-from netboot.cli.output import show
+from netboot.cli.output import say, show
 from netboot.cli.times import clock, moment
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def _missing(problems: Iterable[str]) -> str:
     """Say what is not shown; returns that."""
     said = "; ".join(problems)
     if said:
-        click.echo(f"not all is shown: {said}", err=True)
+        say(f"not all is shown: {said}", err=True)
     return said
 
 
@@ -61,7 +61,7 @@ def _say(event: "Event", output: str) -> None:
         click.echo(json.dumps(event, sort_keys=True))
         return
     kind, what, said_by, detail = _facts(event)
-    click.echo(f"{clock(event['at_ms'])}  {kind:<9} {what:<18} {said_by:<15} {detail}".rstrip())
+    say(f"{clock(event['at_ms'])}  {kind:<9} {what:<18} {said_by:<15} {detail}".rstrip())
 
 
 def _facts(event: "Event") -> tuple[str, str, str, str]:

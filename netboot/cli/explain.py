@@ -9,7 +9,7 @@ import click
 from netboot.cli import hardware, health, past_boots, remedies
 from netboot.cli.client import CANNOT_TELL, NOT_ALLOWED, UNKNOWN, Client, Connection, connection_options
 from netboot.cli.identity import facts
-from netboot.cli.output import output_option
+from netboot.cli.output import output_option, say
 from netboot.cli.times import boot_line
 
 _STATUS = {"boot": 0, "unknown": UNKNOWN, "refused": NOT_ALLOWED, "unavailable": CANNOT_TELL}
@@ -72,7 +72,7 @@ def command(
         _print_decision(explained["decision"])
         for what in ("current", "pending"):
             if explained.get(what):
-                click.echo(f"  {what:<7} {boot_line(explained[what])}")
+                say(f"  {what:<7} {boot_line(explained[what])}")
         if machine is not None:
             _print_machine(explained)
     raise click.exceptions.Exit(_STATUS[explained["decision"]["outcome"]])
@@ -86,16 +86,16 @@ def _print_past(explained: Mapping[str, Any], output: str) -> None:
     if output == "json":
         click.echo(json.dumps(explained, indent=2, sort_keys=True))
         return
-    click.echo(f"{explained['machine']} boot {explained['boot']}, {explained['standing']}")
+    say(f"{explained['machine']} boot {explained['boot']}, {explained['standing']}")
     for name, text in past_boots.facts(explained):
-        click.echo(f"  {name:<14} {text}")
+        say(f"  {name:<14} {text}")
 
 
 def _print_machine(explained: Mapping[str, Any]) -> None:
     checked = health.facts(explained["checked"]) if "checked" in explained else ()
     known = (*hardware.facts(explained), *checked, *facts(explained), *remedies.facts(explained["remedies"]))
     for name, text in known:
-        click.echo(f"  {name:<14} {text}")
+        say(f"  {name:<14} {text}")
 
 
 def _print_decision(decision: Mapping[str, Any]) -> None:
@@ -103,10 +103,10 @@ def _print_decision(decision: Mapping[str, Any]) -> None:
     name = (
         decision["machine"]["name"] if "machine" in decision else " and ".join(decision.get("machines", ())) or "this"
     )
-    click.echo(f"{name} {_WORDS[decision['outcome']]}{reason}")
+    say(f"{name} {_WORDS[decision['outcome']]}{reason}")
     for because in decision["because"]:
-        click.echo(f"  because {because}")
+        say(f"  because {because}")
     if decision["outcome"] == "boot":
         image = decision["image"]
-        click.echo(f"  image   {image['name']} {image['digest']}, needs {image['ram_mib']} MiB of memory")
-        click.echo(f"  kernel  {' '.join(decision['kernel_arguments'])}")
+        say(f"  image   {image['name']} {image['digest']}, needs {image['ram_mib']} MiB of memory")
+        say(f"  kernel  {' '.join(decision['kernel_arguments'])}")

@@ -7,7 +7,7 @@ import click
 
 from netboot.cli.client import Connection, api_command
 from netboot.cli.ordering import dry_run_option, may_say_why_option, standing
-from netboot.cli.output import show
+from netboot.cli.output import say, show
 from netboot.cli.times import moment, until_option
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def freeze(
         answer = client.freeze.get()
         show(output, answer, _COLUMNS, _rows(answer), "no maintenance window is declared")
         if output == "table":
-            click.echo(_permission(answer))
+            say(_permission(answer))
             _tell_signal(answer["signal"])
         return
     if not reason:
@@ -106,7 +106,7 @@ def _tell_signal(signal: "SignalShown | None") -> None:
     """Also where something else decides: whoever lifts that wants to know."""
     if signal is not None:
         age = f", {signal['age_seconds']:.0f} s ago" if signal["age_seconds"] is not None else ""
-        click.echo(f"From outside{age}: {signal['reason']}.")
+        say(f"From outside{age}: {signal['reason']}.")
 
 
 def _frozen(answer: Mapping[str, Any]) -> str:

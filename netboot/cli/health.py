@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from netboot.cli.client import Connection, api_command
-from netboot.cli.output import show
+from netboot.cli.output import say, show
 from netboot.cli.times import ago
 
 
@@ -36,8 +36,8 @@ def command(machine: str, measured: bool, connection: Connection, output: str) -
         click.echo(json.dumps(answer, indent=2, sort_keys=True))
         return
     expected = ", ".join(f"{name} {_value(value)}" for name, value in sorted(answer["expected"].items()))
-    click.echo(f"machine {machine}   {overall(checked)}")
-    click.echo(f"expected: {expected or 'nothing; the inventory has no `health` for it'}")
+    say(f"machine {machine}   {overall(checked)}")
+    say(f"expected: {expected or 'nothing; the inventory has no `health` for it'}")
     click.echo()
     rows: list[tuple[object, ...]] = []
     for check in checked["report"]["checks"] if checked else ():

@@ -7,7 +7,7 @@ import click
 
 from netboot.cli import acts, conditions, delete_node, drains, enrolment, events, hardware, health, identity
 from netboot.cli.client import Client, Connection, api_command
-from netboot.cli.output import show
+from netboot.cli.output import say, show
 from netboot.cli.times import ago, boot_line, moment, state
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def show_(machine: str, connection: Connection, output: str) -> None:
         *identity.facts(detail),
     ]
     for name, text in facts:
-        click.echo(f"{name:<15} {text}")
+        say(f"{name:<15} {text}")
     click.echo()
     show(output, detail, conditions.COLUMNS, conditions.rows(detail["conditions"]), _unjudged(detail))
     click.echo()

@@ -32,10 +32,13 @@ def with_exit_codes(function: F) -> F:
 
 def shown(error: ClientError) -> click.ClickException:
     """As commands end by it: where a value of the request is to blame, in words of the option that says it."""
+    from netboot.cli.output import printable
+
+    message = printable(error.message)
     field = error.problem.field if error.problem is not None else None
     if field is not None and (option := _option_of(field)) is not None:
-        return click.BadParameter(error.message.removeprefix(f"{field}: "), click.get_current_context(), option)
-    return ApiError(error.message, error.remedy, exit_code(error))
+        return click.BadParameter(message.removeprefix(f"{field}: "), click.get_current_context(), option)
+    return ApiError(message, printable(error.remedy), exit_code(error))
 
 
 def exit_code(error: ClientError) -> int:

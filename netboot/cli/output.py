@@ -34,11 +34,21 @@ def show(
         return
     table = Table(*columns, box=None, pad_edge=False, header_style="bold")
     for row in rows:
-        table.add_row(*(Text("" if cell is None else str(cell)) for cell in row))  # Text: brackets are no markup
+        table.add_row(*(Text("" if cell is None else printable(str(cell))) for cell in row))  # Text: brackets are no markup
     if table.row_count:
         Console(width=None if sys.stdout.isatty() else 10_000).print(table)  # a pipe gets every value whole
     else:
-        click.echo(empty)
+        say(empty)
+
+
+def printable(text: str) -> str:
+    """What others wrote, for a terminal, which obeys control characters: they are question marks."""
+    return "".join(c if c.isprintable() or c == "\n" else "?" for c in text)
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Print words of which somebody else's may be a part."""
+    click.echo(printable(text), err=err)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import click
 from images.values.durations import in_words
 from netboot.cli.client import Connection, api_command
 from netboot.cli.ordering import dry_run_option, standing, why_option
-from netboot.cli.output import show
+from netboot.cli.output import printable, say, show
 from netboot.cli.times import moment
 
 _ENDS = {
@@ -73,14 +73,14 @@ def show_one(number: int, connection: Connection, output: str) -> None:
     if output == "json":
         click.echo(json.dumps(found, indent=2, sort_keys=True))
         return
-    click.echo(line(found))
+    say(line(found))
     evidence = found["evidence"] or {}
     for name in ("boot", "conditions", "health"):
         if evidence.get(name):
             click.echo(f"\n{name}:")
             click.echo("\n".join(_lines(evidence[name])))
     if evidence.get("crash"):
-        click.echo(f"\ncrash:\n{_printable(evidence['crash'])}")
+        click.echo(f"\ncrash:\n{printable(evidence['crash'])}")
 
 
 @group.command()
@@ -163,10 +163,6 @@ def _lines(value: object, depth: int = 1) -> Iterable[str]:
             yield f"{'  ' * depth}{name}:"
             yield from _lines(inner, depth + 1)
         else:
-            yield f"{'  ' * depth}{name}: {_printable(str(inner))}"
+            yield f"{'  ' * depth}{name}: {printable(str(inner))}"
     if not isinstance(value, dict | list):
-        yield f"{'  ' * depth}{_printable(str(value))}"
-
-
-def _printable(text: str) -> str:
-    return "".join(c if c.isprintable() or c == "\n" else "?" for c in text)
+        yield f"{'  ' * depth}{printable(str(value))}"

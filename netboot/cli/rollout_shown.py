@@ -8,7 +8,7 @@ import click
 
 from images.values.durations import in_words
 from netboot.cli.client import Client
-from netboot.cli.output import progress, show
+from netboot.cli.output import progress, say, show
 from netboot.cli.times import moment
 
 NAMES_SHOWN = 10
@@ -112,7 +112,7 @@ def print_one(output: str, rollout: Mapping[str, Any]) -> None:
     ]
     if output != "json":
         for name, text in _facts(rollout):
-            click.echo(f"{name:<15} {text}")
+            say(f"{name:<15} {text}")
         click.echo()
     show(output, rollout, ("machine", "rack", "state", "", "how it stands"), rows, "no machine is on its way")
 

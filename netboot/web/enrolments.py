@@ -5,7 +5,7 @@ from operator import attrgetter
 from typing import Annotated, Any, Literal
 
 from flask import request
-from pydantic import Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints
 
 from images.values.strict import Fault, FaultsError, Strict
 from images.values.types import Sha256
@@ -18,6 +18,7 @@ from netboot.machines.values import AssuranceLevel, Machine, Match
 from netboot.web.binding import Shown
 from netboot.web.dependencies import dependencies
 from netboot.web.errors import FaultyError
+from netboot.web.inputs import one_line
 from netboot.web.operators import audit, operator
 from netboot.web.pages import PageAsked, Paged, page
 
@@ -25,7 +26,7 @@ HISTORY_SHOWN = 20
 LARGEST_LIST = 64 * 1024 * 1024
 """Bytes of a CSV: 30,000 machines with certificates."""
 
-Reason = Annotated[str, StringConstraints(max_length=500, strip_whitespace=True)]
+Reason = Annotated[str, StringConstraints(max_length=500, strip_whitespace=True), AfterValidator(one_line)]
 WindowSeconds = Annotated[int, Field(ge=60, le=86_400)]
 
 
@@ -62,7 +63,7 @@ class Importing(Strict):
     """Why, and what the list is called in faults."""
 
     reason: Reason = ""
-    file: Annotated[str, StringConstraints(max_length=500)] = "list"
+    file: Annotated[str, StringConstraints(max_length=500), AfterValidator(one_line)] = "list"
 
 
 class Imported(Shown):

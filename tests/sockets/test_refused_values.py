@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from netboot.join.enrolment import Act, Retire
+from netboot.stores.audit import Record, SqliteAudit
 from tests.commands import Run
 from tests.sites import add_image
-from tests.sockets.api import Api, of_alice
+from tests.sockets.api import NOW, Api, of_alice
 
 
 @pytest.fixture
@@ -33,6 +35,7 @@ _LINE, _LONG = "must be one line of printable text", "String should have at most
         ),
         (("machine", "drain", "gpu-001", "--reason", "two\nlines"), f"'--reason': {_LINE}"),
         (("machine", "retire", "gpu-001", "--reason", "x" * 501), f"'--reason': {_LONG}"),
+        (("machine", "retire", "gpu-001", "--reason", "ok\x1b]0;root\x07"), f"'--reason': {_LINE}"),
         (
             ("rollout", "start", "stable", "next", "--max-unavailable", "0"),
             "'--max-unavailable': must be a number of machines, like 3, or a share of them, like 5%",
@@ -60,6 +63,21 @@ def test_a_list_of_keys_whose_reason_is_too_long(run: Run, tmp_path: Path) -> No
         2,
         "Error: Invalid value for '--reason': String should have at most 500 characters",
     )
+
+
+def test_what_was_written_down_with_control_characters_is_harmless_at_a_terminal(api: Api, run: Run) -> None:
+    bad = "ok\x1b]0;root\x07\x1b[2J\u202e"
+    api.register.apply([("gpu-001", Retire())], Act("olga", bad), NOW)  # as a netboot of before took it
+    by = Record(
+        at_ms=NOW, who="olga", role="operator", token="", peer="", request_id="", act="retire", machine="", reason=bad
+    )
+    SqliteAudit(api.config.data / "audit.db").write(by, refused=False)
+    for words in (("machine", "events", "gpu-001"), ("machine", "enrolment", "gpu-001"), ("audit",)):
+        ran = run(*words)
+        assert (ran.status, "ok?]0;root??[2J?" in ran.out) == (0, True), words
+        assert "".join(ran.out.split("\n")).isprintable(), words
+    refused = run("machine", "show", "\x1b[2J")
+    assert (refused.status != 0, "\x1b" in refused.err + refused.out) == (True, False)
 
 
 def test_programs_are_told_the_value_by_its_name_in_the_api(api: Api) -> None:
