@@ -1,6 +1,5 @@
 """`netboot context`: which service commands ask, by name."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ from pydantic import ValidationError
 from images.values.faults import first_fault
 from netboot.cli.output import output_option, show
 from netboot.client import contexts
-from netboot.client.contexts import Context, Contexts, ContextsError, known
+from netboot.client.contexts import Context, Contexts, ContextsError, change, known
 
 
 @click.group()
@@ -144,11 +143,3 @@ def remove(name: str) -> None:
         return Contexts(current=there.current if there.current != name else None, contexts=rest)
 
     click.echo(f"context {name} is forgotten{'; none is in use' if change(removed).current is None else ''}")
-
-
-def change(edit: Callable[[Contexts], Contexts]) -> Contexts:
-    """`contexts.change`, in words where the file cannot be written."""
-    try:
-        return contexts.change(edit)
-    except OSError as error:
-        raise click.ClickException(f"cannot write {contexts.file()}: {error.strerror}") from None

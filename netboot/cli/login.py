@@ -12,11 +12,10 @@ import click
 from rich.console import Console
 
 from netboot.cli.client import NOT_ALLOWED, UNKNOWN, ApiError, Client, Connection, api_command, with_exit_codes
-from netboot.cli.context import change
 from netboot.cli.output import show
 from netboot.cli.times import clock, moment
 from netboot.client import Service, contexts
-from netboot.client.contexts import Context, Contexts, Login, with_login
+from netboot.client.contexts import Context, Contexts, Login, change, with_login
 from netboot.config_access import parse_issuer
 from netboot.lifecycle.errors import IssuerUnavailableError, LoginRefusedError
 

@@ -7,12 +7,14 @@ where the service is, with which token and by which authority.
 import fcntl
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Self
 
 from pydantic import Field, StringConstraints, ValidationError, model_validator
 
+from images.errors import StoreError
 from images.values import files
 from images.values.faults import first_fault
 from images.values.strict import Strict
@@ -21,6 +23,8 @@ from netboot.addresses import Url
 from netboot.client.errors import FailedError, UnknownError
 
 MODE = 0o600
+_LONGER = 32 * 1024
+"""By how much tokens may be longer than those before, in bytes."""
 
 
 class Login(Strict):
@@ -103,20 +107,55 @@ def change(edit: Callable[[Contexts], Contexts]) -> Contexts:
     kept then.
 
     Raises:
-        ContextsError: as `read`. images.errors.StoreError: it cannot be written. OSError: its folder cannot be made.
-        What `edit` raises; nothing is changed then.
+        ContextsError: as `read`, or it cannot be written. What `edit` raises; nothing is changed then.
     """
     path = file()
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    descriptor = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    with _alone(path.parent):
         there = read()
         contexts = edit(there)
         if contexts != there:
             text = json.dumps(contexts.model_dump(mode="json", exclude_none=True), indent=2)
-            files.write(path, text.encode() + b"\n", mode=MODE)
+            _write(path, text.encode() + b"\n")
         return contexts
+
+
+def require_room() -> None:
+    """Try, for `edit`, whether a file of that size, and tokens that are longer, can be written: an issuer may give the
+    next token once.
+
+    Raises:
+        ContextsError: it cannot.
+    """
+    path = file()
+    trial = path.with_name(f".{path.name}.trial")
+    try:
+        size = path.stat().st_size
+    except OSError:
+        size = 0
+    try:
+        _write(trial, bytes(size + _LONGER))
+    finally:
+        trial.unlink(missing_ok=True)
+
+
+def _write(path: Path, data: bytes) -> None:
+    try:
+        files.write(path, data, mode=MODE)
+    except StoreError as error:
+        raise ContextsError(str(error)) from None
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Raises ContextsError: there can be no such folder."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise ContextsError(f"cannot write {file()}: {error.strerror}") from None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
     finally:
         os.close(descriptor)
 

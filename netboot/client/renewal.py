@@ -1,5 +1,6 @@
 """The token of a login, renewed at its issuer when it has ended."""
 
+import logging
 from time import time
 
 from netboot.client import contexts
@@ -12,6 +13,7 @@ from netboot.oidc.tokens import expires_of
 
 EARLY_SECONDS = 30
 """Before its end: a token that is sent should still be one when it arrives."""
+log = logging.getLogger(__name__)
 AGAIN = "log in again: `netboot login`"
 
 
@@ -24,7 +26,8 @@ def token(context: str, login: Login) -> str:
     """The token to send, a new one where it ends; what is renewed is kept in the context.
 
     Raises:
-        NotAllowedError: the login has ended. CannotTellError: the issuer does not answer.
+        NotAllowedError: the login has ended. CannotTellError: the issuer does not answer. contexts.ContextsError: what
+        is renewed could not be kept: the issuer was not asked.
     """
     if _fresh(login):
         return login.token
@@ -36,10 +39,16 @@ def token(context: str, login: Login) -> str:
         renewed = (kept.login if kept is not None else None) or login
         if _fresh(renewed):  # by another command, which was at it before us
             return there
+        contexts.require_room()  # before the issuer takes the refresh token that we have
         renewed = _renewed(context, renewed)
         return with_login(there, context, renewed)
 
-    contexts.change(renew)
+    try:
+        contexts.change(renew)
+    except contexts.ContextsError as error:
+        if not _fresh(renewed):
+            raise
+        log.warning("the login of context %s is renewed and not kept: %s", context, error)  # this once it opens things
     return renewed.token
 
 
