@@ -3,19 +3,21 @@
 import base64
 import hashlib
 import secrets
-import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from netboot import credentials
+from netboot.config_access import LOOPBACK
 from netboot.lifecycle.errors import IssuerUnavailableError, LoginRefusedError
 from netboot.oidc.issuer import Client, Granted
 from netboot.oidc.people import People
+from netboot.turns import NoTurnError, Turns
 
 CALLBACK = "/page/login/oidc/callback"
-AT_ONCE = 4
-"""Questions to the issuer: strangers, who may begin logins, keep no more threads than these."""
+AT_ONCE, IN_LINE, OF_ONE_ADDRESS = 4, 16, 8
+"""Questions to the issuer, and they with who waits: strangers, who may begin logins, keep no more threads than these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,9 @@ class Logins:
     def __init__(self, people: People, base_url: str) -> None:
         self.people, self.redirect_uri = people, base_url + CALLBACK
         self.by_tls = base_url.startswith("https:")
-        self._places = threading.BoundedSemaphore(AT_ONCE)
+        self._logins = Turns(AT_ONCE, IN_LINE, OF_ONE_ADDRESS)
+        self._sessions = Turns(AT_ONCE, IN_LINE)
+        """Of who has logged in: strangers have no part of these."""
 
     @property
     def where(self) -> str:
@@ -41,7 +45,8 @@ class Logins:
         return self.people.oidc.issuer.partition("://")[2].rstrip("/")
 
     def begin(self) -> tuple[str, Begun]:
-        """Where the browser goes, and what it keeps.
+        """Where the browser goes, and what it keeps. Strangers may begin as many as they like: the issuer is asked by
+        one of them at most.
 
         Raises:
             IssuerUnavailableError: it does not say where.
@@ -58,11 +63,11 @@ class Logins:
             "code_challenge": challenge,
             "code_challenge_method": "S256",
         }
-        with _Place(self._places):
-            return self.people.issuer.authorization(query), begun
+        return self.people.issuer.authorization(query), begun
 
-    def finish(self, begun: Begun, sent: Mapping[str, str]) -> Granted:
-        """What the login gave; `sent`: with which the issuer sent the browser back.
+    def finish(self, begun: Begun, sent: Mapping[str, str], address: str = "") -> Granted:
+        """What the login gave; `sent`: with which the issuer sent the browser back; `address`: the browser's. Through
+        loopback a proxy asks, for many.
 
         Raises:
             LoginRefusedError: it is of another login, or the issuer refused. BadTokenError, LoginExpiredError,
@@ -83,7 +88,7 @@ class Logins:
             "redirect_uri": self.redirect_uri,
             "code_verifier": begun.verifier,
         }
-        with _Place(self._places):
+        with _turn(self._logins, "" if address in LOOPBACK else address):
             granted = self.people.issuer.token(self._client(), grant)
             self.people.of_login(granted.id_token, begun.nonce)
         return granted
@@ -94,13 +99,13 @@ class Logins:
         Raises:
             LoginRefusedError: it has ended at the issuer. IssuerUnavailableError.
         """
-        with _Place(self._places):
+        with _turn(self._sessions):
             grant = {"grant_type": "refresh_token", "refresh_token": refresh_token}
             return self.people.issuer.token(self._client(), grant)
 
     def end(self, refresh_token: str) -> None:
         """Take it back at the issuer, where that does such a thing. Raises IssuerUnavailableError."""
-        with _Place(self._places):
+        with _turn(self._sessions):
             self.people.issuer.revoke(self._client(), refresh_token)
 
     def _client(self) -> Client:
@@ -109,18 +114,14 @@ class Logins:
         return Client(oidc.client_id, read_secret(file) if file is not None else None)
 
 
-class _Place:
-    """One of those that there are to ask the issuer. Raises IssuerUnavailableError: none is free."""
-
-    def __init__(self, places: threading.BoundedSemaphore) -> None:
-        self._places = places
-
-    def __enter__(self) -> None:
-        if not self._places.acquire(blocking=False):
-            raise IssuerUnavailableError("too many log in at once")
-
-    def __exit__(self, *_: object) -> None:
-        self._places.release()
+@contextmanager
+def _turn(turns: Turns, address: str = "") -> Iterator[None]:
+    """Raises IssuerUnavailableError: there is none to be had."""
+    try:
+        with turns.turn(address):
+            yield
+    except NoTurnError:
+        raise IssuerUnavailableError("too many log in at once") from None
 
 
 def read_secret(path: Path) -> str:

@@ -4,7 +4,8 @@ import base64
 import hashlib
 import hmac
 import json
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jwt
@@ -25,8 +26,9 @@ from netboot.lifecycle.errors import (
 )
 from netboot.lifecycle.roles import Person, Role, granted
 from netboot.oidc.http import Answered
-from netboot.oidc.issuer import Issuer, read_metadata
+from netboot.oidc.issuer import Client, Granted, Issuer, read_metadata
 from netboot.oidc.keys import APART_SECONDS, KEPT_SECONDS, REFRESH_SECONDS, Keys, KnownKeys, read_keys
+from netboot.oidc.logins import AT_ONCE, Logins
 from netboot.oidc.people import People, person_of
 from netboot.oidc.tokens import Said, expires_of
 
@@ -376,3 +378,40 @@ def test_when_a_token_ends_for_who_holds_it() -> None:
     for other in ("opaque", signed(exp=None)):
         with pytest.raises(LoginRefusedError, match="does not say when it ends"):
             expires_of(other)
+
+
+def test_strangers_who_finish_logins_keep_nobody_from_beginning_one_or_from_a_session(
+    asked: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every turn of strangers is taken, by answers that do not come."""
+    held, hanging, granted_to = threading.Event(), threading.Semaphore(0), list[str]()
+
+    def token(issuer: Issuer, client: Client, grant: Mapping[str, str]) -> Granted:
+        if grant["grant_type"] == "authorization_code":
+            hanging.release()
+            held.wait(60)
+            raise LoginRefusedError("invalid_grant")
+        granted_to.append(grant["refresh_token"])
+        return Granted("", "", "")
+
+    monkeypatch.setattr("netboot.oidc.people.Asker", lambda authority, named: asked)
+    monkeypatch.setattr(Issuer, "token", token)
+    logins = Logins(People(OIDC, lambda: NOW * 1000), "https://netboot.example")
+
+    def stranger(number: int) -> None:
+        _, begun = logins.begin()
+        with pytest.raises(LoginRefusedError):
+            logins.finish(begun, {"state": begun.state, "code": "x"}, f"192.0.2.{number // 4}")
+
+    strangers = [threading.Thread(target=stranger, args=(number,)) for number in range(AT_ONCE)]
+    try:
+        for each in strangers:
+            each.start()
+            assert hanging.acquire(timeout=60)
+        assert logins.begin()[0].startswith(f"{ISSUER}/auth?")
+        logins.refreshed("of a session")
+        assert granted_to == ["of a session"]
+    finally:
+        held.set()
+        for each in strangers:
+            each.join()

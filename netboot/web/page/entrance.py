@@ -55,7 +55,7 @@ class Entrance:
             return self._form("That login was not begun here, or too long ago. Begin again.", 401)
         *begun, following = json.loads(kept)
         try:
-            granted = self._logins.finish(Begun(*begun), request.args)
+            granted = self._logins.finish(Begun(*begun), request.args, request.remote_addr or "")
             token = granted.bearer(self._logins.people.oidc.audience)
             whose, seconds = self._whose(token)
         except NotAuthenticatedError as error:

@@ -1,0 +1,44 @@
+"""Turns at somebody else's service that strangers too may have us ask: so many at once, the others wait in line."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
+
+
+class NoTurnError(Exception):
+    """The line is too long, or too many of it are there for the same address, or it did not move in time."""
+
+
+class Turns:
+    """Safe for threads; whoever came first is first. `at_once`: who ask; `most`: they, and who wait; `each`: the same,
+    for one address; `seconds`: for which one waits at most."""
+
+    def __init__(self, at_once: int, most: int, each: int | None = None, seconds: float = 3.0) -> None:
+        self._at_once, self._most, self._each, self._seconds = at_once, most, each or most, seconds
+        self._changed = threading.Condition()
+        self._line: dict[object, str] = {}
+        """In the order in which they came, and for whom; the first of them ask."""
+
+    @contextmanager
+    def turn(self, address: str = "") -> Iterator[None]:
+        """A turn, while in the block. `address`: for whom; "": for nobody of whom many would be too many.
+
+        Raises:
+            NoTurnError: there is none.
+        """
+        mine = object()
+        with self._changed:
+            theirs = sum(each == address for each in self._line.values()) if address else 0
+            if len(self._line) >= self._most or theirs >= self._each:
+                raise NoTurnError
+            self._line[mine] = address
+        try:
+            with self._changed:
+                if not self._changed.wait_for(lambda: mine in islice(self._line, self._at_once), self._seconds):
+                    raise NoTurnError
+            yield
+        finally:
+            with self._changed:
+                del self._line[mine]
+                self._changed.notify_all()
