@@ -5,7 +5,7 @@ import re
 import threading
 from collections.abc import Callable, Mapping
 from time import monotonic
-from typing import Any
+from typing import Any, TypeVar
 
 from kubernetes import client
 
@@ -14,17 +14,21 @@ from netboot.join.errors import ClusterUnavailableError
 from netboot.kube.connection import Connection, connect
 from netboot.lifecycle.errors import BadTokenError, IssuerUnavailableError, NoRoleError
 from netboot.lifecycle.roles import Person, granted
+from netboot.turns import NoTurnError, Turns
 
 KNOWN_SECONDS = 5.0
 """For which an answer counts. The API server itself goes by what it found of a token for ten seconds (its
 `TokenSuccessCacheTTL`): fifteen in all are what a token may open something for after the cluster has taken it back."""
 MOST = 1000
-AT_ONCE = 4
-"""Questions, so that strangers keep neither our threads nor the API server busy."""
+AT_ONCE, IN_LINE = 4, 12
+"""Questions, and they with who waits, so that strangers keep neither our threads nor the API server busy."""
+GOOD_SECONDS = 3600.0
+"""For which one that was good has a line apart from tokens that nobody knows."""
 _SHAPE = re.compile(r"[\w-]{2,8192}\.[\w-]{2,8192}\.[\w-]{2,8192}", re.ASCII)
 """Of a JSON Web Token: what else is sent here, like one of this site with a slip, is nobody else's business."""
 _LONGEST_NAME = 256
 Status = Mapping[str, Any]
+_Kept = TypeVar("_Kept")
 
 
 class Reviews:
@@ -33,8 +37,10 @@ class Reviews:
     def __init__(self, place: TokenReview, now: Callable[[], float] = monotonic) -> None:
         self._place, self._now = place, now
         self._connection: Connection | None = None
-        self._lock, self._places = threading.Lock(), threading.BoundedSemaphore(AT_ONCE)
+        self._lock, self._strangers, self._friends = threading.Lock(), Turns(AT_ONCE, IN_LINE), Turns(AT_ONCE, IN_LINE)
         self._known: dict[bytes, tuple[float, Status]] = {}
+        self._good: dict[bytes, float] = {}
+        """Until when they go before others."""
 
     def person(self, token: str) -> Person | None:
         """Whose token it is; None: it has not the form of one that is asked about.
@@ -48,36 +54,38 @@ class Reviews:
         hashed = hashlib.sha256(token.encode()).digest()
         with self._lock:
             until, status = self._known.get(hashed, (float("-inf"), {}))
+            turns = self._friends if self._now() < self._good.get(hashed, float("-inf")) else self._strangers
         if self._now() >= until:
-            status = self._asked(token)
+            status = self._asked(token, turns)
             self._keep(hashed, status)
         return person_of(status, self._place)
 
     def _keep(self, hashed: bytes, status: Status) -> None:
         with self._lock:
-            self._known.pop(hashed, None)
-            while len(self._known) >= MOST:  # in the order in which they were asked
-                del self._known[next(iter(self._known))]
-            self._known[hashed] = (self._now() + KNOWN_SECONDS, status)
+            _put(self._known, hashed, (self._now() + KNOWN_SECONDS, status))
+            if status.get("authenticated") is True:
+                _put(self._good, hashed, self._now() + GOOD_SECONDS)
 
-    def _asked(self, token: str) -> Status:
+    def _asked(self, token: str, turns: Turns) -> Status:
         """Raises IssuerUnavailableError."""
-        if not self._places.acquire(blocking=False):
-            raise IssuerUnavailableError("too many tokens are being asked about at the API server")
         try:
-            connection = self._connect()
-            review = {
-                "apiVersion": "authentication.k8s.io/v1",
-                "kind": "TokenReview",
-                "spec": {"token": token, "audiences": list(self._place.audiences)},
-            }
-            answer = connection.call(client.AuthenticationV1Api(connection.api).create_token_review, review)
+            with turns.turn():
+                answer = self._reviewed(token)
+        except NoTurnError:
+            raise IssuerUnavailableError("too many tokens are being asked about at the API server") from None
         except ClusterUnavailableError as error:
             raise IssuerUnavailableError(f"the API server cannot say whose token it is: {error}") from None
-        finally:
-            self._places.release()
         status = answer.get("status") if isinstance(answer, dict) else None
         return status if isinstance(status, dict) else {}
+
+    def _reviewed(self, token: str) -> Any:
+        connection = self._connect()
+        review = {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenReview",
+            "spec": {"token": token, "audiences": list(self._place.audiences)},
+        }
+        return connection.call(client.AuthenticationV1Api(connection.api).create_token_review, review)
 
     def _connect(self) -> Connection:
         """Made when it is first needed: the cluster may come after us."""
@@ -85,6 +93,14 @@ class Reviews:
             if self._connection is None:
                 self._connection = connect(self._place.kubeconfig)
             return self._connection
+
+
+def _put(kept: dict[bytes, _Kept], hashed: bytes, value: _Kept) -> None:
+    """As the latest, where `MOST` are kept."""
+    kept.pop(hashed, None)
+    while len(kept) >= MOST:
+        del kept[next(iter(kept))]
+    kept[hashed] = value
 
 
 def person_of(status: Status, place: TokenReview) -> Person:
