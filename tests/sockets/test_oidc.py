@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
@@ -18,6 +19,8 @@ from netboot.cli import login
 from netboot.client import contexts
 from netboot.config import load_config
 from netboot.config_access import Oidc
+from netboot.oidc.issuer import Granted
+from netboot.oidc.tokens import expires_of
 from netboot.stores import access_tokens
 from tests.commands import Run
 from tests.issuers import CLI, PAGE, PAGE_SECRET, ROLES, approve, mock, provider
@@ -362,6 +365,24 @@ def test_a_session_is_renewed_before_its_token_ends_and_ends_when_that_is_taken_
         ahead(api, 91_000)
         answer = client.get("/page/machines")
         assert (answer.status_code, answer.location) == (303, "/page/login?next=/page/machines")
+
+
+@pytest.mark.parametrize("later", ["viewer", "operator"])
+def test_a_session_that_is_renewed_with_somebody_else_s_token_ends(
+    later: str, api: Api, client: FlaskClient, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert client.application is not None
+    logins = client.application.extensions["netboot"].logins
+    ahead(api, expires_of(bearer(api, "viewer")) - api.clock.now_ms() - 30_000)
+    finish, ended = logins.finish, list[str]()
+    monkeypatch.setattr(logins, "finish", lambda *sent: replace(finish(*sent), refresh_token="first"))
+    assert entered(client, "viewer").status_code == 200
+    monkeypatch.setattr(logins, "refreshed", lambda _: Granted(bearer(api, later), "", "second"))
+    monkeypatch.setattr(logins, "end", ended.append)
+    answer = client.get("/page/machines")
+    assert (answer.status_code, ended) == ((200, []) if later == "viewer" else (303, ["second"]))
+    said = "a session at the page has ended: its issuer renewed it with a token of oidc:operator"
+    assert (said in caplog.messages) == (later == "operator")
 
 
 def test_where_the_issuer_does_not_answer_the_form_says_so_and_a_token_opens(tmp_path: Path) -> None:

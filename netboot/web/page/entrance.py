@@ -79,7 +79,10 @@ class Entrance:
         try:
             granted = self._logins.refreshed(refresh)
             token = granted.bearer(self._logins.people.oidc.audience)
-            self._sessions.renewed(named, token, granted.refresh_token, self._whose(token)[1])
+            whose, seconds = self._whose(token)
+            if not self._sessions.renewed(named, token, whose, granted.refresh_token, seconds):
+                log.warning("a session at the page has ended: its issuer renewed it with a token of %s", whose)
+                self.ended(granted.refresh_token or refresh)
         except (NotAuthenticatedError, CannotTellError, ApiError) as error:
             log.info("a session at the page is not renewed: %s", error)
 

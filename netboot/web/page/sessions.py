@@ -80,13 +80,18 @@ class Sessions:
             session.again = now + AGAIN_SECONDS
             return session.refresh
 
-    def renewed(self, named: str, token: str, refresh: str, seconds: float) -> None:
-        """The session goes on with that token; `refresh` "": by what renewed this one it is renewed again."""
+    def renewed(self, named: str, token: str, whose: str, refresh: str, seconds: float) -> bool:
+        """The session goes on with that token; `refresh` "": by what renewed this one it is renewed again. False, and
+        it has ended: the token is somebody else's than who logged in (OpenID Connect Core 1.0, 12.2)."""
         with self._lock:
             session = self._sessions.get(_hash(named))
+            if session is not None and session.whose != whose:
+                del self._sessions[_hash(named)]
+                return False
             if session is not None:
                 session.token, session.until, session.again = token, self._now() + seconds, float("-inf")
                 session.refresh = refresh or session.refresh
+            return True
 
     def end(self, named: str) -> str:
         """Nobody gets in with it any more; by what its token could have been renewed, "": by nothing."""
