@@ -81,14 +81,16 @@ class KnownKeys:
         Raises:
             BadTokenError: the issuer has no such key. IssuerUnavailableError: it cannot be told now.
         """
-        key = self._named(said)
+        key, anew = self._named(said), False
         if key is None or self._age() >= REFRESH_SECONDS:
-            self._ask()
+            anew = self._ask()
             key = self._named(said)
         if key is not None and self._age() < KEPT_SECONDS:
             return key
-        if self._read == self._asked and self._age() < KEPT_SECONDS:  # the latest answer, and that was no failure
+        if anew and self._read == self._asked:
             raise BadTokenError("the token names a key that its issuer does not have (kid)")
+        if self._read == self._asked:  # it may have a new one since, and is not asked again at once
+            raise IssuerUnavailableError("the token names a key that it did not have when it was last asked (kid)")
         raise IssuerUnavailableError(self._problem)
 
     def _named(self, said: Said) -> Any:
@@ -101,9 +103,10 @@ class KnownKeys:
     def _age(self) -> float:
         return self._monotonic() - self._read
 
-    def _ask(self) -> None:
+    def _ask(self) -> bool:
+        """Whether it was asked, and not a moment ago by somebody else."""
         if self._monotonic() - self._asked < APART_SECONDS or not self._asking.acquire(blocking=False):
-            return
+            return False
         try:
             now = self._asked = self._monotonic()
             self._problem = "its keys are being asked for"
@@ -113,3 +116,4 @@ class KnownKeys:
             self._problem = str(error)
         finally:
             self._asking.release()
+        return True
