@@ -10,6 +10,8 @@ _CANNOT_TELL = frozenset({502, 503, 504})
 
 _NOT_TOLD = frozenset({"still-running", "outcome-unknown"})
 """Of an act that was asked for before with the same key."""
+_DONE = frozenset({"answer-not-kept"})
+"""Likewise: it was done, which is none of the three."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,7 @@ class CannotTellError(ClientError):
 
 
 class FailedError(ClientError):
-    """None of the three: the request makes no sense, or something is broken."""
+    """None of the three: the request makes no sense, something is broken, or it was done and its answer is gone."""
 
 
 def of_problem(said: Mapping[str, Any]) -> ClientError:
@@ -75,6 +77,8 @@ def of_problem(said: Mapping[str, Any]) -> ClientError:
 def _kind(status: int, code: str) -> type[ClientError]:
     if code in _NOT_TOLD:
         return CannotTellError
+    if code in _DONE:
+        return FailedError
     if status in _UNKNOWN:
         return UnknownError
     if status in _NOT_ALLOWED:

@@ -23,6 +23,15 @@ def test_an_outcome_is_by_the_status(kind: type[ClientError], statuses: tuple[in
         assert (type(error), str(error)) == (kind, "it is so\nRemedy: do that")
 
 
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [("still-running", CannotTellError), ("outcome-unknown", CannotTellError), ("answer-not-kept", FailedError)],
+)
+def test_of_what_was_asked_for_before_none_was_not_allowed(code: str, kind: type[ClientError]) -> None:
+    error = of_problem(SAID | {"status": 409, "code": code})
+    assert (type(error), error.problem is not None and error.problem.code) == (kind, code)
+
+
 def test_faults_stand_before_what_they_come_to() -> None:
     error = of_problem(SAID | {"status": 422, "faults": ["list:2: no", "list:3: no"], "field": "file"})
     assert error.message == "list:2: no\nlist:3: no\nit is so"
