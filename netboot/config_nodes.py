@@ -20,13 +20,22 @@ def _some(value: tuple[str, ...]) -> tuple[str, ...]:
     return value
 
 
-def _label_key(value: str) -> str:
+def label_key(value: str) -> str:
+    """The key of a label, as Kubernetes has them: a name, and before a slash that of a domain.
+
+    Raises:
+        ValueError: it is none.
+    """
     prefix, slash, name = value.rpartition("/")
     if not re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?", name):
         raise ValueError("must be the key of a label, like topology.kubernetes.io/zone")
     if slash and not (len(prefix) <= 253 and re.fullmatch(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?", prefix)):
         raise ValueError("must be the key of a label: before the / stands the name of a domain")
-    if prefix == "netboot.dev":
+    return value
+
+
+def _label_key(value: str) -> str:
+    if label_key(value).startswith("netboot.dev/"):
         raise ValueError("must not be under netboot.dev/: those are netboot's own")
     return value
 

@@ -9,9 +9,10 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from netboot.config_nodes import label_key
 from netboot.machines.values import Machine
 
-LONGEST, MOST = 2_000, 32
+LONGEST, MOST, LONGEST_VALUE = 2_000, 32, 63
 FIELDS = ("name", "cluster", "profile", "class", "rack", "architecture", "enabled", "identity")
 """Of a machine, as the inventory says them; one that it does not say is empty."""
 _KEY = r"[A-Za-z0-9](?:[A-Za-z0-9._/-]{0,251}[A-Za-z0-9])?"
@@ -41,20 +42,33 @@ def parse(text: str) -> tuple[Requirement, ...]:
     """A selector of labels; of an empty text, one that all fit.
 
     Raises:
-        ValueError: it is none; says from where on.
+        ValueError: it is none; says from where on, or which key or value no label can have.
     """
+    found = tuple(_requirement(part) for part in _parts(text))
+    for each in found:
+        try:
+            label_key(each.key)
+        except ValueError as error:
+            raise ValueError(f"{each.key[:40]}: {error}") from None
+        if any(len(value) > LONGEST_VALUE for value in each.values or ()):
+            raise ValueError(f"{each.key[:40]}: no label has a value of more than {LONGEST_VALUE} characters")
+    return found
+
+
+def _parts(text: str) -> list[re.Match[str]]:
+    """Raises ValueError: it cannot be read; says from where on."""
     if len(text) > LONGEST:
         raise ValueError(f"is longer than {LONGEST} characters")
-    found, at, more = list[Requirement](), 0, bool(text.strip(" "))
+    found, at, more = list[re.Match[str]](), 0, bool(text.strip(" "))
     while more:
         part = _PART.match(text, at)
         if part is None:
             raise ValueError(f"cannot be read from {text[at:].strip()[:40]!r} on: key, !key, key=value, key in (a,b)")
-        found.append(_requirement(part))
+        found.append(part)
         at, more = part.end(), part["end"] == ","
     if len(found) > MOST:
         raise ValueError(f"has more than {MOST} parts")
-    return tuple(found)
+    return found
 
 
 def parse_fields(text: str) -> tuple[Requirement, ...]:
@@ -63,11 +77,12 @@ def parse_fields(text: str) -> tuple[Requirement, ...]:
     Raises:
         ValueError: it is none, or names a field that there is not.
     """
-    found = parse(text)
-    for each in found:
+    parts = _parts(text)
+    found = tuple(map(_requirement, parts))
+    for part, each in zip(parts, found, strict=True):
         if each.key not in FIELDS:
             raise ValueError(f"there is no field {each.key[:40]}; there are: {', '.join(FIELDS)}")
-        if each.values is None or len(each.values) > 1:
+        if not part["sign"]:
             raise ValueError(f"{each.key}: a field is selected by = or !=")
     return found
 

@@ -80,6 +80,24 @@ def test_what_is_no_selector(bad: str) -> None:
         parse(bad)
 
 
+@pytest.mark.parametrize(
+    ("bad", "words"),
+    [
+        ("a//b!=x", "a//b: must be the key of a label: before the / stands the name of a domain"),
+        ("!a/b/c", "a/b/c: must be the key of a label: before the / stands the name of a domain"),
+        ("A.example/gpu notin (x)", "A.example/gpu: must be the key of a label: before the / stands the name of a domain"),
+        (f"{'k' * 64}!=x", f"{'k' * 40}: must be the key of a label, like topology.kubernetes.io/zone"),
+        (f"gpu!={'v' * 64}", "gpu: no label has a value of more than 63 characters"),
+        (f"gpu notin (a,{'v' * 64})", "gpu: no label has a value of more than 63 characters"),
+    ],
+)
+def test_what_no_label_can_have_does_not_fit_all_machines(bad: str, words: str) -> None:
+    """`!=` and `notin` fit what has no such label: one that there cannot be would select all."""
+    with pytest.raises(ValueError, match=f"^{re.escape(words)}$"):
+        parse(bad)
+    parse(f"{'k' * 63}!={'v' * 63}")
+
+
 def test_it_says_from_where_on_and_how_long_one_may_be() -> None:
     with pytest.raises(ValueError, match=re.escape("cannot be read from '=x' on: key, !key, key=value, key in (a,b)")):
         parse("gpu=h100, =x")
@@ -111,6 +129,9 @@ def test_fields(selector: str, selected: bool) -> None:
         ("colour=red", f"there is no field colour; there are: {', '.join(FIELDS)}"),
         ("rack", "rack: a field is selected by = or !="),
         ("rack in (r1,r2)", "rack: a field is selected by = or !="),
+        ("rack in (r1)", "rack: a field is selected by = or !="),
+        ("rack notin (r1)", "rack: a field is selected by = or !="),
+        ("!rack", "rack: a field is selected by = or !="),
     ],
 )
 def test_what_fields_do_not_have(bad: str, words: str) -> None:
@@ -118,7 +139,7 @@ def test_what_fields_do_not_have(bad: str, words: str) -> None:
         parse_fields(bad)
 
 
-KEYS = st.from_regex(r"[A-Za-z0-9]([A-Za-z0-9._/-]{0,8}[A-Za-z0-9])?", fullmatch=True)
+KEYS = st.from_regex(r"([a-z0-9]([a-z0-9.-]{0,8}[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,8}[A-Za-z0-9])?", fullmatch=True)
 VALUES = st.from_regex(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,8}[A-Za-z0-9])?", fullmatch=True)
 ONE = st.one_of(
     st.builds(Requirement, KEYS, st.none(), negated=st.booleans()),
