@@ -7,9 +7,11 @@ where the service is, with which token and by which authority.
 import fcntl
 import json
 import os
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Annotated, Self
 
 from pydantic import Field, StringConstraints, ValidationError, model_validator
@@ -20,9 +22,11 @@ from images.values.faults import first_fault
 from images.values.strict import Strict
 from images.values.types import Name
 from netboot.addresses import Url
-from netboot.client.errors import FailedError, UnknownError
+from netboot.client.errors import CannotTellError, FailedError, UnknownError
 
 MODE = 0o600
+WAITED_SECONDS = 20.0
+"""For another command: it may ask an issuer two things, and each has an end."""
 _LONGER = 32 * 1024
 """By how much tokens may be longer than those before, in bytes."""
 
@@ -86,11 +90,13 @@ def read() -> Contexts:
     """What is kept; nothing where there is no file.
 
     Raises:
-        ContextsError: it cannot be read, or is not what this program writes.
+        ContextsError: it cannot be read, is not what this program writes, or has tokens and others can read it.
     """
     path = file()
     try:
-        return Contexts.model_validate_json(path.read_bytes())
+        with path.open("rb") as opened:
+            there = Contexts.model_validate_json(opened.read())
+            mode = stat.S_IMODE(os.fstat(opened.fileno()).st_mode)
     except FileNotFoundError:
         return Contexts()
     except OSError as error:
@@ -100,6 +106,9 @@ def read() -> Contexts:
         where = f"{fault.key}: " if fault.key else ""
         message = f"{path} cannot be used: {where}{fault.message}; correct it, or remove it and add contexts anew"
         raise ContextsError(message) from None
+    if mode & 0o077 and any(each.login is not None for each in there.contexts):
+        raise ContextsError(f"others can read the tokens in {path} (mode {mode:04o}): `chmod 600 {path}`")
+    return there
 
 
 def change(edit: Callable[[Contexts], Contexts]) -> Contexts:
@@ -107,7 +116,8 @@ def change(edit: Callable[[Contexts], Contexts]) -> Contexts:
     kept then.
 
     Raises:
-        ContextsError: as `read`, or it cannot be written. What `edit` raises; nothing is changed then.
+        ContextsError: as `read`, or it cannot be written. CannotTellError: another is at it for long. What `edit`
+        raises; nothing is changed then.
     """
     path = file()
     with _alone(path.parent):
@@ -147,17 +157,31 @@ def _write(path: Path, data: bytes) -> None:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Raises ContextsError: there can be no such folder."""
+    """Raises ContextsError: there can be no such folder. CannotTellError: another holds it, and does not end."""
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
         raise ContextsError(f"cannot write {file()}: {error.strerror}") from None
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        _lock(descriptor, folder)
         yield
     finally:
         os.close(descriptor)
+
+
+def _lock(descriptor: int, folder: Path) -> None:
+    until = monotonic() + WAITED_SECONDS
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if monotonic() >= until:
+                remedy = f"`fuser {folder}` names it: let it go on, or end it"
+                raise CannotTellError(f"another netboot is at {file()}, and does not end", remedy) from None
+            sleep(0.05)
+        else:
+            return
 
 
 def with_login(contexts: Contexts, name: str, login: Login | None) -> Contexts:

@@ -1,5 +1,7 @@
 """The tokens of a login that end: renewed once, kept, and nothing of an issuer's is spent where they cannot be kept."""
 
+import fcntl
+import os
 import resource
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -9,7 +11,7 @@ from pathlib import Path
 import jwt
 import pytest
 
-from netboot.client import FailedError, contexts, renewal
+from netboot.client import CannotTellError, FailedError, contexts, renewal
 from netboot.client.contexts import Context, Contexts, Login
 from netboot.oidc.issuer import Client, Granted
 
@@ -83,3 +85,25 @@ def test_what_cannot_be_kept_after_all_still_opens_things_this_once(
     assert caplog.messages == [
         f"the login of context fra is renewed and not kept: cannot write {contexts.file()}: File too large"
     ]
+
+
+def test_another_command_that_does_not_end_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contexts, "WAITED_SECONDS", 0.1)
+    descriptor = os.open(contexts.file().parent, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        with pytest.raises(CannotTellError) as said:
+            renewal.token("fra", ENDED)
+    finally:
+        os.close(descriptor)
+    assert said.value.message == f"another netboot is at {contexts.file()}, and does not end"
+    assert contexts.change(lambda there: there) == contexts.read()
+
+
+def test_tokens_that_others_can_read_are_not_used(home: Path) -> None:
+    home.chmod(0o640)
+    with pytest.raises(FailedError) as said:
+        contexts.read()
+    assert said.value.message == f"others can read the tokens in {home} (mode 0640): `chmod 600 {home}`"
+    home.write_text('{"contexts": [{"name": "fra", "server": "https://fra.example", "token_file": "/t"}]}')
+    assert contexts.read().contexts[0].name == "fra", "there are none in it"
