@@ -7,16 +7,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import click
 from rich.console import Console
 
 from netboot.cli.client import NOT_ALLOWED, UNKNOWN, ApiError, Client, Connection, api_command, with_exit_codes
-from netboot.cli.output import show
+from netboot.cli.output import say, show
 from netboot.cli.times import clock, moment
 from netboot.client import Service, contexts
 from netboot.client.contexts import Context, Contexts, Login, change, with_login
-from netboot.config_access import parse_issuer
+from netboot.config_access import LOOPBACK, parse_issuer
 from netboot.lifecycle.errors import IssuerUnavailableError, LoginRefusedError
 
 if TYPE_CHECKING:
@@ -45,9 +46,13 @@ _context_option = click.option("--context", "name", help="The context to log in 
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="PEM that vouches for the issuer's certificate.  [default: what the system trusts]",
 )
+@click.option("--plain-http", is_flag=True, help="Also where the service is asked over a network without TLS.")
 @with_exit_codes
-def login(name: str | None, authority: Path | None) -> None:
+def login(name: str | None, authority: Path | None, plain_http: bool) -> None:
     """Log in at the issuer that the service names, in a browser on whatever machine: an address and a code are shown.
+
+    The service says for which client and scopes that is, and gets the token: compare both with what you expect. So it
+    has to be asked in TLS, or on this machine.
 
     The tokens are kept in the context (a file of mode 0600) and renewed by themselves, until the issuer ends that.
 
@@ -57,6 +62,7 @@ def login(name: str | None, authority: Path | None) -> None:
       netboot login
     """
     context = _context(name)
+    _require_tls(context, plain_http)
     offered = _client(context).logins.get()["oidc"]
     if offered is None:
         remedy = (
@@ -71,7 +77,10 @@ def login(name: str | None, authority: Path | None) -> None:
         token="",
         expires_ms=0,
     )
-    made = _by_device(begun, " ".join(offered["scopes"]))
+    scopes = " ".join(map(str, offered["scopes"]))
+    audience = f", audience {begun.audience}" if begun.audience is not None else ""
+    say(f"At {begun.issuer}, for the client {begun.client_id}: scopes {scopes}{audience}", err=True)
+    made = _by_device(begun, scopes)
     who = _client(context, made.token).logins.whoami()
     change(lambda there: with_login(there, context.name, made))
     click.echo(f"logged in to {context.name} as {who['name']}, {who['role']}")
@@ -125,6 +134,14 @@ def _context(name: str | None) -> Context:
         words = f"no context has the name {name}" if name is not None else "no context is in use"
         raise ApiError(words, "make one: `netboot context add NAME --server URL`", UNKNOWN)
     return context
+
+
+def _require_tls(context: Context, plain_http: bool) -> None:
+    """Raises ApiError: whoever stands between us and the service could name an issuer's client of theirs."""
+    if context.server.startswith("https://") or plain_http or urlsplit(context.server).hostname in LOOPBACK:
+        return
+    remedy = "give the service TLS (`management.tls`), or say --plain-http where that network is yours alone"
+    raise ApiError(f"a login by way of {context.server} would cross a network unencrypted", remedy, NOT_ALLOWED)
 
 
 def _issuer(value: object) -> str:

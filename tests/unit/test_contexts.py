@@ -74,6 +74,21 @@ def test_authority_and_proxy_go_along(home: Path, run: Run, monkeypatch: pytest.
     assert (plain.status, "a proxy would read the token: the server must be https://" in plain.err) == (2, True)
 
 
+def test_a_login_needs_tls_or_somebody_who_says_that_it_needs_none(home: Path, run: Run) -> None:
+    """Nothing listens at these: who is let through is told that."""
+    for server in ("http://192.0.2.10:8081", "http://localhost.example:1"):
+        assert run("context", "add", "fra", "--server", server).status == 0
+        refused = run("login")
+        assert (refused.status, refused.err) == (
+            4,
+            f"Error: a login by way of {server} would cross a network unencrypted\nRemedy: give the service TLS "
+            "(`management.tls`), or say --plain-http where that network is yours alone\n",
+        )
+    for server, option in (("http://127.0.0.1:1", ()), ("http://localhost:1", ()), ("http://127.0.0.2:1", ("--plain-http",))):
+        assert run("context", "add", "fra", "--server", server).status == 0
+        assert run("login", *option).status == 5
+
+
 def test_a_file_that_cannot_be_used_is_said_and_kept(home: Path, run: Run) -> None:
     file = home / "xdg/netboot/contexts.json"
     file.parent.mkdir(parents=True)
