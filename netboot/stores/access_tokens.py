@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import secrets
+import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -56,11 +57,21 @@ class AccessTokens(Strict):
     tokens: Annotated[tuple[AccessToken, ...], Field(max_length=MOST)] = ()
     blocked: Annotated[tuple[Blocked, ...], Field(max_length=MOST)] = ()
 
+    def blocks(self, name: str) -> bool:
+        """Whether somebody of that name is blocked, however it is encoded (Unicode, NFC), with or without spaces around
+        it: some issuers let people change it. Other letters, capital ones too, are another name."""
+        return _same(name) in {_same(each.name) for each in self.blocked}
+
     @model_validator(mode="after")
     def _named_once(self) -> Self:
         if len({each.name for each in self.tokens}) != len(self.tokens):
             raise ValueError("two tokens have the same name")
         return self
+
+
+def _same(name: str) -> str:
+    kind, _, rest = unicodedata.normalize("NFC", name).partition(":")
+    return f"{kind}:{rest.strip()}"
 
 
 ABSENT = AccessTokens()

@@ -111,7 +111,7 @@ class Tokens:
         there = self._named.strict()
         if there is access_tokens.ABSENT:
             raise access_tokens.absent(self._paths[1])
-        if any(each.name == person.name for each in there.blocked):
+        if there.blocks(person.name):
             raise NoRoleError(f"{person.name} is blocked here")
         return Operator(hashed.hex()[:8], person.name, person.role, person.issuer, person.expires_ms)
 
