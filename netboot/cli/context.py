@@ -8,9 +8,10 @@ from click.shell_completion import CompletionItem
 from pydantic import ValidationError
 
 from images.values.faults import first_fault
+from netboot.cli.login import ended
 from netboot.cli.output import output_option, show
 from netboot.client import contexts
-from netboot.client.contexts import Context, Contexts, ContextsError, change, known
+from netboot.client.contexts import Context, Contexts, ContextsError, Login, change, known
 
 
 @click.group()
@@ -53,7 +54,7 @@ def _file(_context: click.Context, _option: click.Parameter, value: Path | None)
 )
 @click.option("--proxy", help="By way of this HTTP proxy, like http://proxy.example:3128; TLS goes through it.")
 def add(name: str, server: str, token_file: Path | None, certificate_authority: Path | None, proxy: str | None) -> None:
-    """Add NAME, or replace it. The first that is added is in use.
+    """Add NAME, or replace it: its login, where it has one, is taken back. The first that is added is in use.
 
     \b
       netboot context add fra --server https://192.0.2.10:8081 --token-file fra.token --certificate-authority fra-ca.crt
@@ -74,11 +75,17 @@ def add(name: str, server: str, token_file: Path | None, certificate_authority: 
         if not path.is_file():
             click.echo(f"WARNING: there is no file {path} yet", err=True)
 
+    before: Context | None = None
+
     def added(there: Contexts) -> Contexts:
+        nonlocal before
+        before = there.named(name)
         others = tuple(each for each in there.contexts if each.name != name)
         return Contexts(current=there.current or name, contexts=(*others, made))
 
     there = change(added)
+    if before is not None and before.login is not None:
+        click.echo(f"logged out of {name}{ended(before.login)}", err=True)
     click.echo(f"context {name} is {server}{', and in use' if there.current == name else ''}")
 
 
@@ -131,15 +138,19 @@ def _shown(context: Context) -> dict[str, Any]:
 @group.command()
 @click.argument("name", shell_complete=complete)
 def remove(name: str) -> None:
-    """Forget NAME; files that it names stay where they are.
+    """Forget NAME, and take its login back at its issuer; files that it names stay where they are.
 
     \b
       netboot context remove fra
     """
 
+    login: Login | None = None
+
     def removed(there: Contexts) -> Contexts:
-        known(there, name)
+        nonlocal login
+        login = known(there, name).login
         rest = tuple(each for each in there.contexts if each.name != name)
         return Contexts(current=there.current if there.current != name else None, contexts=rest)
 
-    click.echo(f"context {name} is forgotten{'; none is in use' if change(removed).current is None else ''}")
+    none = "; none is in use" if change(removed).current is None else ""
+    click.echo(f"context {name} is forgotten{none}{ended(login)}")

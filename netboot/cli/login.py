@@ -95,20 +95,26 @@ def logout(name: str | None) -> None:
     \b
     Example:  netboot logout
     """
-    from netboot.client.renewal import issuer_of
-    from netboot.oidc.issuer import Client as IssuersClient
-
     context = _context(name)
     if context.login is None:
         raise ApiError(f"context {context.name} has no login", "see `netboot context list`", UNKNOWN)
-    login, taken = context.login, False
     change(lambda there: with_login(there, context.name, None))
+    click.echo(f"logged out of {context.name}{ended(context.login)}")
+
+
+def ended(login: Login | None) -> str:
+    """Take a login that is forgotten here back at its issuer; what there is to say of it, "" where all is done."""
+    if login is None:
+        return ""
+    from netboot.client.renewal import issuer_of
+    from netboot.oidc.issuer import Client as IssuersClient
+
     try:
-        if login.refresh_token:
-            taken = issuer_of(login).revoke(IssuersClient(login.client_id), login.refresh_token)
+        if login.refresh_token and issuer_of(login).revoke(IssuersClient(login.client_id), login.refresh_token):
+            return ""
     except (IssuerUnavailableError, LoginRefusedError) as error:
-        click.echo(f"WARNING: the issuer was not told: {error}", err=True)
-    click.echo(f"logged out of {context.name}{'' if taken else '; its token opens things until it ends'}")
+        say(f"WARNING: the issuer was not told: {error}", err=True)
+    return "; its token opens things until it ends"
 
 
 @click.command()

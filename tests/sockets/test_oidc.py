@@ -169,6 +169,22 @@ def test_who_is_blocked_or_logs_out_gets_in_no_more(
     ), "the issuer has taken it back"
 
 
+@pytest.mark.parametrize("by", ["add", "remove"])
+def test_a_login_that_goes_with_its_context_is_taken_back(
+    by: str, site: Site, at_home: Run, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    as_("viewer", at_home, capsys, monkeypatch)
+    before, again = kept(), ("context", "add", "fra", "--server", site.service.management)
+    if by == "add":
+        assert at_home(*again).err == "logged out of fra\n"
+    else:
+        assert at_home("context", "remove", "fra").out == "context fra is forgotten; none is in use\n"
+        assert at_home(*again).status == 0
+    contexts.change(lambda there: contexts.with_login(there, "fra", before.model_copy(update={"expires_ms": 0})))
+    ended = at_home("machine", "list")
+    assert (ended.status, ended.err.splitlines()[0]) == (4, "Error: the login of context fra has ended")
+
+
 def test_who_has_no_role_is_told_and_keeps_nothing(
     site: Site, at_home: Run, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
