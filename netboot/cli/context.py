@@ -75,17 +75,16 @@ def add(name: str, server: str, token_file: Path | None, certificate_authority: 
         if not path.is_file():
             click.echo(f"WARNING: there is no file {path} yet", err=True)
 
-    before: Context | None = None
+    logins: list[Login] = []
 
     def added(there: Contexts) -> Contexts:
-        nonlocal before
-        before = there.named(name)
+        logins[:] = _logins(there, name)
         others = tuple(each for each in there.contexts if each.name != name)
         return Contexts(current=there.current or name, contexts=(*others, made))
 
     there = change(added)
-    if before is not None and before.login is not None:
-        click.echo(f"logged out of {name}{ended(before.login)}", err=True)
+    for login in logins:
+        click.echo(f"logged out of {name}{ended(login)}", err=True)
     click.echo(f"context {name} is {server}{', and in use' if there.current == name else ''}")
 
 
@@ -144,13 +143,18 @@ def remove(name: str) -> None:
       netboot context remove fra
     """
 
-    login: Login | None = None
+    logins: list[Login] = []
 
     def removed(there: Contexts) -> Contexts:
-        nonlocal login
-        login = known(there, name).login
+        known(there, name)
+        logins[:] = _logins(there, name)
         rest = tuple(each for each in there.contexts if each.name != name)
         return Contexts(current=there.current if there.current != name else None, contexts=rest)
 
     none = "; none is in use" if change(removed).current is None else ""
-    click.echo(f"context {name} is forgotten{none}{ended(login)}")
+    click.echo(f"context {name} is forgotten{none}{''.join(map(ended, logins))}")
+
+
+def _logins(there: Contexts, name: str) -> list[Login]:
+    """What goes with the context of that name."""
+    return [each.login for each in there.contexts if each.name == name and each.login is not None]

@@ -102,10 +102,8 @@ def logout(name: str | None) -> None:
     click.echo(f"logged out of {context.name}{ended(context.login)}")
 
 
-def ended(login: Login | None) -> str:
+def ended(login: Login) -> str:
     """Take a login that is forgotten here back at its issuer; what there is to say of it, "" where all is done."""
-    if login is None:
-        return ""
     from netboot.client.renewal import issuer_of
     from netboot.oidc.issuer import Client as IssuersClient
 
