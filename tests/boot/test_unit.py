@@ -16,7 +16,7 @@ from tests.walls.attempts import ALL, ALLOWED, NAMES, done, odd
 from tests.walls.site import walled_site
 
 pytestmark = pytest.mark.boot
-SECONDS = 1200.0
+SECONDS = 1800.0
 """For all that is done inside, in software emulation, on a machine that is busy with other things."""
 _OF_NODES = ("join.service", "images.service", "health.service", "health.timer", "switched.service", "booted.service")
 MASKED = ["containerd.service", "systemd-networkd.service", *(f"netboot-{name}" for name in _OF_NODES)]

@@ -18,7 +18,7 @@ from tests.walls.attempts import ABSTRACT, NAMES, Orders, attempts, broken_into
 
 ROOT, INTRUDER = Path("/srv/netboot"), Path("/srv/netboot/data/intruder")
 UNIT = "netboot.service"
-SECONDS = 480.0
+SECONDS = 1080.0
 """For anything, in software emulation: ten processes begin at once, and each reads its whole program."""
 PAUSE = 1.0
 """Before systemd is asked again: a program has to start for it."""

@@ -11,6 +11,9 @@ from xdist.scheduler import LoadScopeScheduling
 GROUPS = {"tests/boot": "machines", "tests/cluster": "cluster", "tests/tools/test_bench.py": "cluster"}
 """Machines share images, and one at a time is enough for a core; the tests of a cluster share it; both tests of the
 bench count what benches leave behind. Every other file is a group by itself: it may have fixtures of its own."""
+ALONE = ("tests/boot/test_demo.py",)
+"""Groups by themselves all the same: what shares nothing with its neighbours and lasts a tenth of the run, so that no
+worker has all machines and the others nothing left to do."""
 FIRST = (
     "tests/boot/test_boots.py",
     "tests/boot/test_faults.py",
@@ -22,21 +25,23 @@ FIRST = (
     "tests/tools/images/test_build_servers.py",
     "tests/tools/images/test_build_node.py",
     "tests/cluster",
+    "tests/boot/test_demo.py",
     "tests/tools",
     "tests/sockets",
 )
-"""What begins, in this order; the rest follows. Machines boot the smallest image first: meanwhile the other worker
-builds the large ones, which both find in the build cache afterwards."""
+"""What begins, in this order; the rest follows; of two that fit, the longer one. Machines boot the smallest image
+first: meanwhile the others build the large ones, which all find in the build cache afterwards."""
 
 
 def group(nodeid: str) -> str:
     path = nodeid.partition("::")[0]
-    return next((name for prefix, name in GROUPS.items() if _below(path, prefix)), path)
+    return next((name for prefix, name in GROUPS.items() if _below(path, prefix) and path not in ALONE), path)
 
 
 def rank(nodeid: str) -> int:
     path = nodeid.partition("::")[0]
-    return next((place for place, prefix in enumerate(FIRST) if _below(path, prefix)), len(FIRST))
+    fitting = [prefix for prefix in FIRST if _below(path, prefix)]
+    return FIRST.index(max(fitting, key=len)) if fitting else len(FIRST)
 
 
 def _below(path: str, prefix: str) -> bool:
