@@ -13,6 +13,7 @@ from netboot.cli.client import UNKNOWN, ApiError
 from netboot.cli.output import output_option, show
 from netboot.cli.paths import config_option, find_config
 from netboot.cli.times import moment
+from netboot.clock import rfc3339
 from netboot.lifecycle.roles import Role
 from netboot.stores import access_tokens
 from netboot.stores.access_tokens import AccessToken, AccessTokens, Blocked, TokenName
@@ -121,8 +122,8 @@ def list_(config: Path | None, output: str) -> None:
             each["name"],
             each["role"],
             each["id"],
-            moment(each["created_ms"]),
-            f"{moment(each['expires_ms'])}{' (expired)' if each['expired'] else ''}",
+            moment(each["created_at"]),
+            f"{moment(each['expires_at'])}{' (expired)' if each['expired'] else ''}",
         )
         for each in tokens
     ]
@@ -212,8 +213,9 @@ def blocked(config: Path | None, output: str) -> None:
     Example:  netboot access blocked
     """
     there = access_tokens.read(find_config(config).management.tokens).blocked
+    said = [{"name": each.name, "at": rfc3339(each.at_ms)} for each in there]
     rows = [(each.name, moment(each.at_ms)) for each in there]
-    show(output, {"blocked": [each.model_dump(mode="json") for each in there]}, ("name", "since"), rows, "nobody")
+    show(output, {"blocked": said}, ("name", "since"), rows, "nobody")
 
 
 def _change(path: Path, edit: Callable[[tuple[AccessToken, ...]], tuple[AccessToken, ...]]) -> None:
@@ -229,5 +231,6 @@ def _edit(path: Path, edit: Callable[[AccessTokens], AccessTokens]) -> None:
 
 def _shown(token: AccessToken, now_ms: int) -> dict[str, Any]:
     """`id`: by which the log and `netboot audit` name it; it opens nothing."""
-    said = token.model_dump(mode="json", exclude={"sha256"})
+    said = token.model_dump(mode="json", include={"name", "role"})
+    said |= {"created_at": rfc3339(token.created_ms), "expires_at": rfc3339(token.expires_ms)}
     return {**said, "id": token.sha256[:8], "expired": token.expires_ms <= now_ms}

@@ -112,7 +112,7 @@ def whoami(connection: Connection, output: str) -> None:
     Example:  netboot whoami
     """
     who = connection.open().logins.whoami()
-    until = moment(who["expires_ms"]) if who["expires_ms"] is not None else "nobody says"
+    until = moment(who["expires_at"]) if who["expires_at"] is not None else "nobody says"
     row = (who["name"], who["role"], who["issuer"] or "this site", until)
     show(output, who, ("name", "role", "known by", "until"), [row])
 

@@ -729,7 +729,7 @@ class WatchRoom(Room):
     """Of `watch`."""
 
     def watched(self, *, machine: str | None = None, since: int | None = None) -> Watch:
-        """Lines `{"event": {…}}` and `{"heartbeat": milliseconds}`; without `since` from now on."""
+        """Lines `{"event": {…}}` and `{"heartbeat": moment}`; without `since` from now on."""
         return self._asker.follow("/v1/boots/watch", query={"machine": machine, "since": since})
 
 

@@ -28,7 +28,7 @@ FREEZE = Tag(
     "freeze",
     freeze.shown,
     without=("did", "dry_run", "concerned"),
-    within={"windows": ("closes_ms", "opens_ms"), "signal": ("age_seconds",)},
+    within={"windows": ("closes_at", "opens_at"), "signal": ("age_seconds",)},
 )
 PAUSE = Tag("pause", remedies.paused)
 INVENTORY = Tag("inventory", inventory.compared)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, cast
 from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
-from netboot.web import idempotency
+from netboot.web import idempotency, moments
 from netboot.web.binding import View, signature
 from netboot.web.errors import MEDIA_TYPE, Problem
 from netboot.web.metrics_info import build
@@ -76,7 +76,7 @@ def document(routes: Iterable[Route]) -> Schema:
     paths: dict[str, Schema] = {}
     for route in routes:
         paths.setdefault(_VARIABLE.sub(r"{\2}", route.path), {})[route.method.lower()] = _operation(route, models)
-    return {
+    whole = {
         "openapi": "3.1.0",
         "info": {
             "title": "netboot",
@@ -92,6 +92,7 @@ def document(routes: Iterable[Route]) -> Schema:
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
     }
+    return cast("Schema", moments.described(whole))
 
 
 def _models(routes: tuple[Route, ...]) -> tuple[Models, Schema]:

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 from flask import Response, request
 
 from netboot.lifecycle.errors import BadClaimError, OverloadedError, PreconditionFailedError
-from netboot.web.binding import Around, View, shown
-from netboot.web.render import plain
+from netboot.web.binding import Around, View, plain, shown
 
 Json = Mapping[str, Any]
 LONGEST = 1_000

@@ -28,7 +28,7 @@ def test_a_past_boot_is_explained_by_what_was_written_down_then(service: Service
 
     def decided() -> object:
         found = service.api(f"/v1/machines/gpu-001/explain?boot={boot}")
-        return found["decided"] and found["gate"]["in_service_ms"]
+        return found["decided"] and found["gate"]["in_service_at"]
 
     wait_for(decided, 60)
     before = service.api(f"/v1/machines/gpu-001/explain?boot={boot}")

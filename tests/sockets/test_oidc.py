@@ -336,7 +336,7 @@ def test_a_viewer_of_the_issuer_who_tries_every_act_is_refused_each(api: Api) ->
         "role": "admin",
         "issuer": None,
         "token": "9d913f87",
-        "expires_ms": None,
+        "expires_at": None,
     }
 
 
