@@ -86,6 +86,77 @@ class ChannelsRoom(Room):
         return answer
 
 
+class DeclaredRoom(Room):
+    """Of `declared`."""
+
+    def described(self) -> shapes.InventoryDescribed:
+        """Whether the inventory is the API's to write, and what machines may refer to."""
+        answer: shapes.InventoryDescribed = self._asker.ask("GET", "/v1/inventory")
+        return answer
+
+    def listed(self, *, limit: int | None = None, continue_: str | None = None) -> shapes.DeclaredMachines:
+        """Machines as they are declared, also where that is not in force."""
+        answer: shapes.DeclaredMachines = self._asker.ask(
+            "GET", "/v1/inventory/machines", query={"limit": limit, "continue": continue_}
+        )
+        return answer
+
+    def each(self, *, limit: int = 500) -> Iterator[shapes.DeclaredListed]:
+        """All that `listed` lists, page by page, `limit` in one; FailedError where what a page ended with has
+        gone."""
+        return pages(lambda after: self.listed(limit=limit, continue_=after), "machines")
+
+    def shown(self, name: str) -> shapes.DeclaredShown:
+        """One, as it is declared."""
+        answer: shapes.DeclaredShown = self._asker.ask("GET", f"/v1/inventory/machines/{segment(name)}")
+        return answer
+
+    def put(
+        self,
+        name: str,
+        body: shapes.Declaring,
+        *,
+        if_match: str | None = None,
+        if_none_match: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> shapes.DeclaredActed:
+        """Declare a machine, or declare it otherwise."""
+        answer: shapes.DeclaredActed = self._asker.ask(
+            "PUT",
+            f"/v1/inventory/machines/{segment(name)}",
+            headers={"If-Match": if_match, "If-None-Match": if_none_match, "Idempotency-Key": idempotency_key},
+            body=body,
+        )
+        return answer
+
+    def removed(
+        self,
+        name: str,
+        *,
+        reason: str | None = None,
+        dry_run: Literal["true", "false"] | None = None,
+        if_match: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> shapes.DeclaredActed:
+        """Declare a machine no more."""
+        answer: shapes.DeclaredActed = self._asker.ask(
+            "DELETE",
+            f"/v1/inventory/machines/{segment(name)}",
+            query={"reason": reason, "dry_run": dry_run},
+            headers={"If-Match": if_match, "Idempotency-Key": idempotency_key},
+        )
+        return answer
+
+    def discovered(
+        self, mac: str, body: shapes.DeclaringFound, *, idempotency_key: str | None = None
+    ) -> shapes.DeclaredActed:
+        """Declare a machine that asked and may not boot, by the MAC and UUID with which it did."""
+        answer: shapes.DeclaredActed = self._asker.ask(
+            "POST", f"/v1/discovered/{segment(mac)}/declare", headers={"Idempotency-Key": idempotency_key}, body=body
+        )
+        return answer
+
+
 class DeleteNodeRoom(Room):
     """Of `delete_node`."""
 
@@ -749,6 +820,7 @@ class Rooms:
         self.audits = AuditsRoom(asker)
         self.boots = BootsRoom(asker)
         self.channels = ChannelsRoom(asker)
+        self.declared = DeclaredRoom(asker)
         self.delete_node = DeleteNodeRoom(asker)
         self.drains = DrainsRoom(asker)
         self.drift = DriftRoom(asker)

@@ -354,6 +354,64 @@ class Decided(TypedDict):
     inputs: dict[str, str]
 
 
+class DeclaredActed(TypedDict):
+    """`did`: empty where it was so already; `declared`: null where it is not (any more); `dry_run`: as it
+    would be."""
+
+    name: str
+    did: Literal["created", "replaced", "removed", ""]
+    dry_run: bool
+    file: str
+    declared: dict[str, Any] | None
+
+
+class DeclaredListed(TypedDict):
+    """A machine as its file has it, from `line` on."""
+
+    name: str
+    file: str
+    line: int
+    declared: dict[str, Any]
+
+
+DeclaredMachines = TypedDict(
+    "DeclaredMachines", {"continue": "str | None", "machines": "list[DeclaredListed]", "problems": "list[str]"}
+)
+"""In the order of the files. `problems`: files that cannot be read, whose machines are not in there."""
+
+
+class DeclaredShown(TypedDict):
+    """`read_only`: why the API does not write it, empty: it does."""
+
+    name: str
+    file: str
+    line: int
+    declared: dict[str, Any]
+    read_only: str
+
+
+class Declaring(TypedDict):
+    """The body of PUT: the machine as a file of the inventory has it."""
+
+    declared: dict[str, Any]
+    reason: NotRequired[str]
+    dry_run: NotRequired[bool]
+
+
+DeclaringFound = TypedDict(
+    "DeclaringFound",
+    {
+        "name": "str",
+        "profile": "str",
+        "class": "NotRequired[str | None]",
+        "rack": "NotRequired[str | None]",
+        "reason": "NotRequired[str]",
+        "dry_run": "NotRequired[bool]",
+    },
+)
+"""The body of `declare`: what it is to be called and to boot. How it is recognised is what was seen of it."""
+
+
 class Deleted(TypedDict):
     """`did`: empty where there is no Node; `held`: it was cordoned, and the machine is held for that."""
 
@@ -842,6 +900,16 @@ class IntentsOf(TypedDict):
     machine: str
     intents: list[Intent]
     history: list[IntentsEntry]
+
+
+class InventoryDescribed(TypedDict):
+    """`read_only`: why the API writes nothing there, empty: it does. And names of what machines may refer to."""
+
+    folder: str
+    read_only: str
+    profiles: list[str]
+    classes: list[str]
+    racks: list[str]
 
 
 class Known(TypedDict):

@@ -54,8 +54,8 @@ class Raw(NamedTuple):
 
 class Route(NamedTuple):
     """One thing to ask for. `raw`: of a view that makes its `Response`; `takes`: of a body that is no JSON, its kind;
-    `refuses`: statuses that the rules do not give it; `tag`: of what it shows; `on`: of what it acts on; `largest`: how
-    many bytes its body may have, None: as many as others'."""
+    `refuses`: statuses that the rules do not give it; `tag`: of what it shows; `on`: of what it acts on; `needs`: one
+    of these headers; `largest`: how many bytes its body may have, None: as many as others'."""
 
     method: str
     path: str
@@ -66,6 +66,7 @@ class Route(NamedTuple):
     refuses: tuple[int, ...] = ()
     tag: Tag | None = None
     on: tuple[Tag, ...] = ()
+    needs: tuple[str, ...] = ()
     largest: int | None = None
 
 
@@ -186,6 +187,8 @@ def _headers(route: Route) -> Iterable[Schema]:
         yield _header("If-None-Match", tags)
     if route.on:
         yield _header("If-Match", tags)
+    if "If-None-Match" in route.needs:
+        yield _header("If-None-Match", {"type": "string", "pattern": r"^\*$"})
     if route.method != "GET":
         yield _header(idempotency.HEADER, {"type": "string", "pattern": idempotency.PATTERN})
 
