@@ -14,7 +14,7 @@ from rich.console import Console
 from netboot.cli.client import NOT_ALLOWED, UNKNOWN, ApiError, Client, Connection, api_command, with_exit_codes
 from netboot.cli.context import change
 from netboot.cli.output import show
-from netboot.cli.times import clock, moment
+from netboot.cli.times import moment
 from netboot.client import Service, contexts
 from netboot.client.contexts import Context, Contexts, Login, with_login
 from netboot.config_access import parse_issuer
@@ -184,7 +184,7 @@ def _shown(asked: dict[str, Any]) -> tuple[str, float, float]:
     click.echo(f"Open {where} in a browser, on any machine, and enter the code\n\n    {user}\n", err=True)
     if _plain(whole):
         click.echo(f"or open {whole}, and compare the code.", err=True)
-    until = clock(round((time.time() + seconds) * 1000)).partition(".")[0]
+    until = moment(round((time.time() + seconds) * 1000))
     click.echo(f"Waiting until {until}; Ctrl-C gives up, and changes nothing.", err=True)
     return code, _number(asked.get("interval"), SLOWER_SECONDS, 60), seconds
 

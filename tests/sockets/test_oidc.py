@@ -105,7 +105,7 @@ def test_who_logs_in_by_the_command_line_acts_as_themselves(
     assert re.fullmatch(
         rf"Open {site.issuer}/device in a browser, on any machine, and enter the code\n\n    [A-Z]{{4}}-[A-Z]{{4}}\n\n"
         rf"or open {site.issuer}/device\?user_code=[A-Z-]{{9}}, and compare the code\.\n"
-        r"Waiting until \d\d:\d\d:\d\d; Ctrl-C gives up, and changes nothing\.\n",
+        r"Waiting until \d{4}-\d\d-\d\d \d\d:\d\d:\d\d(Z|[+-]\d\d:\d\d); Ctrl-C gives up, and changes nothing\.\n",
         shown,
     )
     assert said == "0 logged in to fra as oidc:operator, operator\n"

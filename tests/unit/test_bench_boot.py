@@ -3,6 +3,7 @@
 import io
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -37,7 +38,7 @@ def test_the_issues_targets() -> None:
 
 def test_a_trace_begins_when_the_kernel_did_however_late_its_first_report_came() -> None:
     """The report of InitrdStarted waits for the network: the one that was heard soonest tells the time."""
-    reached = [
+    reached: list[dict[str, Any]] = [
         {"phase": "ScriptServed", "source": "served", "at": rfc3339(96_000)},
         {"phase": "InitrdStarted", "source": "reported", "at": rfc3339(105_500), "uptime_ms": 2000},
         {"phase": "Switched", "source": "reported", "at": rfc3339(112_010), "uptime_ms": 12_000},
