@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from netboot.cli import acts, conditions, delete_node, drains, enrolment, events, hardware, health, identity
+from netboot.cli import acts, conditions, declare, delete_node, drains, enrolment, events, hardware, health, identity
 from netboot.cli.client import Client, Connection, api_command
 from netboot.cli.output import show
 from netboot.cli.times import ago, boot_line, moment, state
@@ -42,6 +42,8 @@ for _command in (
     *enrolment.COMMANDS,
     *acts.COMMANDS,
     *drains.COMMANDS,
+    declare.declare,
+    declare.undeclare,
     delete_node.delete_node,
     health.command,
     events.command,
