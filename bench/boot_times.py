@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bench.serving import BenchError
+from netboot.clock import moment_ms
 
 _SAID = re.compile(r"floor: (\w+) ([\d.]+)\s*$", re.MULTILINE)
 _HEARD = re.compile(r"^\[ *([\d.]+)\] floor: \w+ ([\d.]+)\s*$", re.MULTILINE)
@@ -26,9 +27,9 @@ def of_trace(reached: Sequence[dict[str, Any]]) -> Seconds:
     said = [one for one in reached if one.get("uptime_ms") is not None]
     if not said:
         raise BenchError("the trace has no report of the machine")
-    start = min(one["at_ms"] - one["uptime_ms"] for one in said)
+    start = min(moment_ms(one["at"]) - one["uptime_ms"] for one in said)
     own = {one["phase"]: one["uptime_ms"] / 1000 for one in said}
-    return {one["phase"]: own.get(one["phase"], (one["at_ms"] - start) / 1000) for one in reached}
+    return {one["phase"]: own.get(one["phase"], (moment_ms(one["at"]) - start) / 1000) for one in reached}
 
 
 def of_floor(console: str, console_began: float, nodes: str, nodes_began: float) -> Seconds:

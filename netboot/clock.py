@@ -1,6 +1,13 @@
-"""The machine's clock."""
+"""The machine's clock, and moments in words: RFC 3339."""
 
+import re
 import time
+from datetime import UTC, datetime, timedelta
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999
+"""The years 1 to 9999, for which there are words."""
+_MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})\Z")
 
 
 class SystemClock:
@@ -13,3 +20,24 @@ class SystemClock:
 def monotonic_ms() -> int:
     """Milliseconds of a clock that only goes forward, and is the same for all processes of this machine."""
     return time.monotonic_ns() // 1_000_000
+
+
+def rfc3339(at_ms: int, timespec: str = "milliseconds") -> str:
+    """Milliseconds since 1970 as `2026-11-24T08:00:00.000Z`. What no year has four digits for, as machines' clocks may
+    say it, is the nearest moment that has. `timespec`: as `datetime.isoformat` has it."""
+    at = _EPOCH + timedelta(milliseconds=min(max(at_ms, _FIRST_MS), _LAST_MS))
+    return f"{at.replace(tzinfo=None).isoformat(timespec=timespec)}Z"
+
+
+def moment_ms(text: str) -> int:
+    """A moment of RFC 3339 as milliseconds since 1970, what is finer cut off.
+
+    Raises:
+        ValueError: it is none, or has no zone.
+    """
+    if not _MOMENT.match(text):
+        raise ValueError("must be a moment with its zone, as RFC 3339 has it: 2026-11-24T08:00:00Z")
+    try:
+        return (datetime.fromisoformat(text) - _EPOCH) // timedelta(milliseconds=1)
+    except (ValueError, OverflowError):
+        raise ValueError("is a moment of no calendar") from None

@@ -121,6 +121,8 @@ class Config(Strict):
     store: Path = Path("store")
     boot_id_key: Path | None = None
     inventory: Path = Path("inventory")
+    inventory_writable: bool = False
+    """Whether the API may write its files, where they are not kept in git."""
     inventory_limits: InventoryLimits = InventoryLimits()
     keys: Path = Path("keys")
     proof_key: Path = Path("secrets/proof.key")

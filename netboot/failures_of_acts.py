@@ -1,4 +1,4 @@
-"""Rows of `netboot.failures`: an act that is asked for with conditions, or again."""
+"""Rows of `netboot.failures`: an act that is asked for with conditions, or again; writes of the inventory."""
 
 import logging
 
@@ -8,6 +8,22 @@ from netboot.lifecycle import errors as lifecycle
 _INFO = logging.INFO
 
 ACTS: dict[type[BaseException], Answer] = {
+    lifecycle.InventoryReadOnlyError: Answer(
+        409,
+        "inventory-read-only",
+        _INFO,
+        "that is not the service's to write",
+        "edit the inventory where its files are kept; `netboot machine declare --print` writes the YAML of a machine",
+        says=True,
+    ),
+    lifecycle.TooManyRemovedError: Answer(
+        409,
+        "too-many-removed",
+        _INFO,
+        "so many machines would go that it may be an accident",
+        "take them out of the files, look with `netboot config diff`, and let that in with `netboot config accept`",
+        says=True,
+    ),
     lifecycle.PreconditionFailedError: Answer(
         412,
         "precondition-failed",

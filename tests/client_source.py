@@ -166,8 +166,9 @@ def _each(name: str, operation: Schema, schemas: dict[str, Schema]) -> str:
 
 
 def _of(operation: Schema, where: str) -> list[Schema]:
-    """But for If-None-Match: what has not changed is no answer of an operation here."""
-    return [each for each in operation["parameters"] if each["in"] == where and each["name"] != "If-None-Match"]
+    """But for If-None-Match of who looks: what has not changed is no answer of an operation here."""
+    there = [each for each in operation["parameters"] if each["in"] == where]
+    return [each for each in there if each["name"] != "If-None-Match" or "304" not in operation["responses"]]
 
 
 def _keywords(parameters: list[Schema]) -> list[str]:

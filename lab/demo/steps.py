@@ -18,6 +18,7 @@ from lab.service import Service
 from lab.site import COMMAND, Site, command_environment
 from lab.time_server import time_server
 from lab.work import CACHE, ROOT
+from netboot.clock import moment_ms
 
 BOOT_SECONDS = 240.0
 JOIN_SECONDS = 180.0
@@ -136,7 +137,7 @@ def follow(demo: Demo, running: Service, image: dict[str, Any], join: Joining | 
 
 
 def _tell(demo: Demo, event: dict[str, Any]) -> None:
-    at = event["at_ms"] / 1000 - demo.boots[-1].began
+    at = moment_ms(event["at"]) / 1000 - demo.boots[-1].began
     colour = "red" if event["phase"] == "Failed" else "green"
     demo.console.print(f"    {at:6.1f} s  [{colour}]{event['phase']:<14}[/]", end="")
     demo.console.print(f" {event['source']:<9}{event['detail']}", highlight=False, markup=False, soft_wrap=True)

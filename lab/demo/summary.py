@@ -10,6 +10,8 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from netboot.clock import moment_ms
+
 WORDS = {
     "ScriptServed": "firmware, DHCP, iPXE; it asked for its script",
     "KernelFetched": "iPXE took the kernel",
@@ -70,7 +72,8 @@ class Shown:
 def steps(events: Sequence[dict[str, Any]], began: float) -> list[Step]:
     """Events in the order of their time; `began`: when their boot did, seconds since 1970."""
     reached = [
-        Step(event["phase"], event["source"], event["at_ms"] / 1000 - began, event["detail"]) for event in events
+        Step(event["phase"], event["source"], moment_ms(event["at"]) / 1000 - began, event["detail"])
+        for event in events
     ]
     return sorted(reached, key=lambda step: step.at)
 
@@ -85,7 +88,7 @@ def kernel_to_ready(events: Sequence[dict[str, Any]]) -> float | None:
     ready = next((event for event in events if event["phase"] == "Ready"), None)
     if first is None or ready is None:
         return None
-    return float(ready["at_ms"] - (first["at_ms"] - first["uptime_ms"])) / 1000
+    return float(moment_ms(ready["at"]) - (moment_ms(first["at"]) - first["uptime_ms"])) / 1000
 
 
 def trace_table(reached: Sequence[Step], width: int = BAR) -> Table:

@@ -13,6 +13,7 @@ from netboot.cli.client import UNKNOWN, ApiError
 from netboot.cli.output import output_option, show
 from netboot.cli.paths import config_option, find_config
 from netboot.cli.times import moment
+from netboot.clock import rfc3339
 from netboot.config_management import Management
 from netboot.lifecycle.roles import Role
 from netboot.stores import access_tokens
@@ -97,7 +98,9 @@ def create(name: str, role: str, ttl: int, config: Path | None, output: str) -> 
             remedy = f"choose another name, or `netboot access token revoke {name}` first"
             raise ApiError(f"{name} has a token already", remedy, 1)
         if len(kept) >= access_tokens.MOST:
-            raise ApiError(f"{management.tokens} holds {access_tokens.MOST} tokens, and takes no more", "revoke some", 1)
+            raise ApiError(
+                f"{management.tokens} holds {access_tokens.MOST} tokens, and takes no more", "revoke some", 1
+            )
         return (*kept, made)
 
     _change(management, add)
@@ -122,8 +125,8 @@ def list_(config: Path | None, output: str) -> None:
             each["name"],
             each["role"],
             each["id"],
-            moment(each["created_ms"]),
-            f"{moment(each['expires_ms'])}{' (expired)' if each['expired'] else ''}",
+            moment(each["created_at"]),
+            f"{moment(each['expires_at'])}{' (expired)' if each['expired'] else ''}",
         )
         for each in tokens
     ]
@@ -140,6 +143,7 @@ def revoke(name: str, config: Path | None) -> None:
     \b
     Example:  netboot access token revoke alice
     """
+
     def remove(tokens: tuple[AccessToken, ...]) -> tuple[AccessToken, ...]:
         kept = tuple(each for each in tokens if each.name != name)
         if len(kept) == len(tokens):
@@ -211,8 +215,9 @@ def blocked(config: Path | None, output: str) -> None:
     Example:  netboot access blocked
     """
     there = _there(find_config(config).management).blocked
+    said = [{"name": each.name, "at": rfc3339(each.at_ms)} for each in there]
     rows = [(each.name, moment(each.at_ms)) for each in there]
-    show(output, {"blocked": [each.model_dump(mode="json") for each in there]}, ("name", "since"), rows, "nobody")
+    show(output, {"blocked": said}, ("name", "since"), rows, "nobody")
 
 
 def _change(management: Management, edit: Callable[[tuple[AccessToken, ...]], tuple[AccessToken, ...]]) -> None:
@@ -237,5 +242,6 @@ def _there(management: Management) -> AccessTokens:
 
 def _shown(token: AccessToken, now_ms: int) -> dict[str, Any]:
     """`id`: by which the log and `netboot audit` name it; it opens nothing."""
-    said = token.model_dump(mode="json", exclude={"sha256"})
+    said = token.model_dump(mode="json", include={"name", "role"})
+    said |= {"created_at": rfc3339(token.created_ms), "expires_at": rfc3339(token.expires_ms)}
     return {**said, "id": token.sha256[:8], "expired": token.expires_ms <= now_ms}

@@ -28,11 +28,11 @@ def _words(answer: "IntentActed") -> str:
     if did == "taken-off":
         was = "; and ".join(standing(each) for each in concerned)
         return f"{machine} {so} {word} no more. {_sentence(answer['consequence'])} It was {word} {was}"
-    until = concerned[0]["until_ms"]
+    until = concerned[0]["until"]
     end = f" until {moment(until)}" if until is not None else " until it is taken off"
     if did == "extended":
         first = concerned[0]
-        return f"{machine} {so} {word}{end}: since {moment(first['since_ms'])} by {first['who']}: {first['reason']}"
+        return f"{machine} {so} {word}{end}: since {moment(first['since'])} by {first['who']}: {first['reason']}"
     return f"{machine} {so} {word}{end}. {_sentence(answer['consequence'])}"
 
 
@@ -115,8 +115,8 @@ def holds(connection: Connection, output: str) -> None:
         (
             each["machine"],
             _WORDS[each["mark"]],
-            ago(each["since_ms"]),
-            moment(each["until_ms"]),
+            ago(each["since"]),
+            moment(each["until"]),
             each["who"],
             each["reason"],
         )

@@ -27,7 +27,7 @@ def command(machine: str | None, limit: int, connection: Connection, output: str
     listed = connection.open().audits.list(machine=machine, limit=limit)
     rows = [
         (
-            moment(each["at_ms"]),
+            moment(each["at"]),
             f"{each['who']} ({each['role']})",
             each["act"],
             each["machine"],

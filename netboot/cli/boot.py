@@ -12,7 +12,7 @@ from netboot.cli import proof
 from netboot.cli.client import Connection, api_command
 from netboot.cli.health import overall
 from netboot.cli.output import say, show
-from netboot.cli.times import clock, moment, seconds, state
+from netboot.cli.times import clock, moment, ms, seconds, state
 from netboot.cli.waterfall import BLOCKS, PLAIN, Marks, waterfall
 
 if TYPE_CHECKING:
@@ -39,10 +39,10 @@ def list_(machine: str | None, limit: int, connection: Connection, output: str) 
         (
             trace["boot"],
             trace["machine"],
-            moment(trace["started_ms"]),
+            moment(trace["started_at"]),
             state(trace),
             trace["standing"],
-            seconds(trace["last_ms"] - trace["started_ms"]),
+            seconds(ms(trace["last_at"]) - ms(trace["started_at"])),
             trace["script"]["image"][:12] if trace["script"] else "",
             trace["reason"] or ("it found a crash: `netboot boot show`" if trace["found_crashes"] else ""),
         )
@@ -108,7 +108,7 @@ def _terminal() -> tuple[int, Marks]:
 
 def _headline(crash: "CrashShown", shown: str) -> str:
     """Whose kernel crashed and when, from where it is looked at, and from which address that was reported."""
-    when, said = f"crashed at {moment(crash['crashed_ms'])} by its clock", f"its log, as {crash['peer']} reported:"
+    when, said = f"crashed at {moment(crash['crashed_at'])} by its clock", f"its log, as {crash['peer']} reported:"
     if crash["boot"] == shown:
         return f"its kernel {when}; boot {crash['found_by']} found the end of {said}"
     whose = f"the kernel of boot {crash['boot']}" if crash["boot"] else "a kernel, of which boot cannot be told,"
@@ -124,17 +124,18 @@ def _phases(trace: "BootShown") -> list[tuple[object, ...]]:
     """Phases and failures by time; `seconds` since the script, or since the first that was heard."""
     facts: list[Mapping[str, Any]] = [*trace["reached"]]
     facts += [{**failure, "phase": "Failed", "source": "reported"} for failure in trace["failures"]]
-    script = next((fact["at_ms"] for fact in trace["reached"] if fact["phase"] == "ScriptServed"), trace["started_ms"])
+    script = next((fact["at"] for fact in trace["reached"] if fact["phase"] == "ScriptServed"), trace["started_at"])
+    began = ms(script)
     return [
         (
             fact["phase"],
             fact["source"],
-            clock(fact["at_ms"]),
-            seconds(fact["at_ms"] - script),
+            clock(fact["at"]),
+            seconds(ms(fact["at"]) - began),
             seconds(fact["uptime_ms"]),
             fact["detail"],
         )
-        for fact in sorted(facts, key=lambda fact: fact["at_ms"])
+        for fact in sorted(facts, key=lambda fact: fact["at"])
     ]
 
 
@@ -170,4 +171,4 @@ group.add_command(proof.command)
 def _line(entry: Mapping[str, Any]) -> str:
     uptime = f" up {seconds(entry['uptime_ms'])} s" if entry["uptime_ms"] is not None else ""
     what = f"{entry['machine']:<16} {entry['phase']:<14} {entry['source']:<8}"
-    return f"{clock(entry['at_ms'])}  {what} {entry['boot']}{uptime}  {entry['detail']}".rstrip()
+    return f"{clock(entry['at'])}  {what} {entry['boot']}{uptime}  {entry['detail']}".rstrip()

@@ -45,7 +45,7 @@ def _words(answer: Mapping[str, Any]) -> str:
     if not answer["did"]:
         return f"{machine} is to be {word} already: {standing(drain)}"
     so = "would be" if would else "is to be"
-    said = f"{machine} {so} {word} by {moment(drain['deadline_ms'])}: `netboot machine drains` says how far it is."
+    said = f"{machine} {so} {word} by {moment(drain['deadline'])}: `netboot machine drains` says how far it is."
     return "\n".join((said, *_control_plane(answer["control_plane"]), *_around(answer["out"])))
 
 
@@ -120,8 +120,8 @@ def drains(connection: Connection, output: str) -> None:
             each["machine"],
             each["what"],
             each["state"]["state"] if each["state"] else "ordered",
-            ago(each["since_ms"]),
-            moment(each["deadline_ms"]),
+            ago(each["since"]),
+            moment(each["deadline"]),
             each["who"],
             each["state"]["words"] if each["state"] else "nobody has said yet how far it is",
         )
@@ -146,6 +146,6 @@ def facts(machine: Mapping[str, Any]) -> list[tuple[str, str]]:
 def _how(drain: Mapping[str, Any]) -> str:
     since = standing(drain)
     if drain["end"] is not None:
-        return f"{_ENDS[drain['end']]} {moment(drain['ended_ms'])}: {drain['words']} (ordered {since})"
+        return f"{_ENDS[drain['end']]} {moment(drain['ended_at'])}: {drain['words']} (ordered {since})"
     state = drain["state"]
     return f"{state['state']}: {state['words']} ({since})" if state else since

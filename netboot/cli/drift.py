@@ -27,7 +27,7 @@ def command(connection: Connection, output: str) -> None:
     """
     found = connection.open().drift.get()
     rows = [
-        (each["machine"], each["what"], each["runs"], each["wanted"], moment(each["since_ms"]), each["why"])
+        (each["machine"], each["what"], each["runs"], each["wanted"], moment(each["since"]), each["why"])
         for each in found["drift"]
     ]
     empty = f"no drift: {found['machines'] - len(found['untold'])} machines run what they would boot now"

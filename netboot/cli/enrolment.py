@@ -59,7 +59,7 @@ def enroll(
         _enroll_list(client, csv_, reason, output)
         return
     answer = client.enrolments.enroll(machine or "", {"window_seconds": window_seconds, "reason": reason})
-    until = moment(answer["enrolment"]["window_until_ms"])
+    until = moment(answer["enrolment"]["window_until"])
     summary = f"{machine} may enrol its TPM until {until}: boot it, then run `netboot machine approve {machine}`"
     show(output, answer, (), (), summary)
 
@@ -149,7 +149,7 @@ def release() -> None:
 
 def _replaced(answer: "EnrolmentActed") -> str:
     refused, may = ("would be", "could") if answer["dry_run"] else ("is", "may")
-    machine, until = answer["enrolment"]["machine"], moment(answer["enrolment"]["window_until_ms"])
+    machine, until = answer["enrolment"]["machine"], moment(answer["enrolment"]["window_until"])
     return f"the old TPM {refused} refused; {machine} {may} enrol another until {until}"
 
 

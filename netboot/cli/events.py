@@ -33,7 +33,7 @@ def command(machine: str, limit: int, follow: bool, connection: Connection, outp
     api = connection.open().events
     listed = api.list(machine, limit=limit)
     if not follow:
-        rows = [(moment(event["at_ms"]), *_facts(event)) for event in listed["events"]]
+        rows = [(moment(event["at"]), *_facts(event)) for event in listed["events"]]
         columns = ("time", "kind", "what", "by", "detail")
         show(output, listed, columns, rows, "nothing has happened to it yet")
         _missing(listed["problems"])
@@ -61,7 +61,7 @@ def _say(event: "Event", output: str) -> None:
         click.echo(json.dumps(event, sort_keys=True))
         return
     kind, what, said_by, detail = _facts(event)
-    say(f"{clock(event['at_ms'])}  {kind:<9} {what:<18} {said_by:<15} {detail}".rstrip())
+    say(f"{clock(event['at'])}  {kind:<9} {what:<18} {said_by:<15} {detail}".rstrip())
 
 
 def _facts(event: "Event") -> tuple[str, str, str, str]:

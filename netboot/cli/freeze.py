@@ -91,14 +91,14 @@ def _rows(answer: "FreezeShown") -> list[tuple[object, ...]]:
 
 
 def _now(window: Mapping[str, Any]) -> str:
-    if window["closes_ms"]:
-        return f"open until {moment(window['closes_ms'])}"
-    return f"opens {moment(window['opens_ms'])}" if window["opens_ms"] else "shut: its time zone is not known here"
+    if window["closes_at"]:
+        return f"open until {moment(window['closes_at'])}"
+    return f"opens {moment(window['opens_at'])}" if window["opens_at"] else "shut: its time zone is not known here"
 
 
 def _permission(answer: "FreezeShown") -> str:
     permission = answer["may_act"]
-    until = f", until {moment(permission['until_ms'])}" if permission["until_ms"] is not None else ""
+    until = f", until {moment(permission['until'])}" if permission["until"] is not None else ""
     return f"What acts by itself may {'' if permission['may'] else 'not '}begin: {permission['reason']}{until}."
 
 
@@ -114,5 +114,5 @@ def _frozen(answer: Mapping[str, Any]) -> str:
     if not did:
         return f"the fleet is frozen already: {standing(concerned)}"
     so = "would be" if answer["dry_run"] else "is"
-    end = f"until {moment(concerned['until_ms'])}" if concerned["until_ms"] is not None else "until `netboot unfreeze`"
+    end = f"until {moment(concerned['until'])}" if concerned["until"] is not None else "until `netboot unfreeze`"
     return f"the fleet {so} frozen {end}: nothing that acts by itself begins anything"

@@ -52,7 +52,7 @@ def overall(checked: Mapping[str, Any] | None) -> str:
     if checked is None:
         return "no health report of its current boot"
     stale = ", too long ago to tell anything of now" if checked["stale"] else ""
-    return f"{checked['status']}, reported {ago(checked['at_ms'])}{stale}"
+    return f"{checked['status']}, reported {ago(checked['at'])}{stale}"
 
 
 def facts(checked: Mapping[str, Any] | None) -> Iterator[tuple[str, str]]:

@@ -14,7 +14,7 @@ def facts(machine: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     else:
         yield "enrolment", _state(enrolment)
         if enrolment["window"]:
-            yield "window", f"{_WINDOWS[enrolment['window']]} until {moment(enrolment['window_until_ms'])}"
+            yield "window", f"{_WINDOWS[enrolment['window']]} until {moment(enrolment['window_until'])}"
         if enrolment["ek_sha256"]:
             yield "EK", enrolment["ek_sha256"]
             yield from _certificate(enrolment)
@@ -22,8 +22,8 @@ def facts(machine: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield "CONFLICT", enrolment["conflict"]
     yield "PCR policy", machine["pcr_policy"]
     for alert in machine["alerts"]:
-        often = f"{alert['count']} times since {moment(alert['first_ms'])}: " if alert["count"] > 1 else ""
-        yield "ALERT", f"{moment(alert['last_ms'])}  {often}{alert['said']}"
+        often = f"{alert['count']} times since {moment(alert['first_at'])}: " if alert["count"] > 1 else ""
+        yield "ALERT", f"{moment(alert['last_at'])}  {often}{alert['said']}"
 
 
 _WINDOWS = {"enrol": "it may enrol a TPM", "boot": "it may join without a TPM, once,"}
@@ -64,11 +64,7 @@ _VERDICTS = {"good": "", "bad": "NOT GOOD: ", "unchecked": ""}
 
 def _state(enrolment: Mapping[str, Any]) -> str:
     source = f", {enrolment['source']}" if enrolment["source"] else ""
-    since = (
-        f", since {moment(enrolment['since_ms'])}"
-        if enrolment["since_ms"] and enrolment["source"] != "inventory"
-        else ""
-    )
+    since = f", since {moment(enrolment['since'])}" if enrolment["since"] and enrolment["source"] != "inventory" else ""
     before = f", {enrolment['retired_from']} before" if enrolment["retired_from"] else ""
     return f"{_STATES[enrolment['state']]}{before}{source}{since}"
 
@@ -83,8 +79,8 @@ _STATES = {
 
 def row(enrolment: Mapping[str, Any]) -> tuple[object, ...]:
     """An enrolment as a row of `netboot machine enrolments`."""
-    window = f"{enrolment['window']} until {moment(enrolment['window_until_ms'])}" if enrolment["window"] else ""
-    since = ago(enrolment["since_ms"]) if enrolment["since_ms"] else ""
+    window = f"{enrolment['window']} until {moment(enrolment['window_until'])}" if enrolment["window"] else ""
+    since = ago(enrolment["since"]) if enrolment["since"] else ""
     return (
         enrolment["machine"],
         enrolment["state"],

@@ -3,7 +3,7 @@
 import dataclasses
 import importlib
 from pathlib import Path
-from time import localtime, strftime, time
+from time import time
 from typing import Any
 
 import click
@@ -18,6 +18,7 @@ from images.store.lookup import resolve
 from images.store.store import Image, Store
 from netboot.cli.output import output_option, show
 from netboot.cli.paths import Paths, paths_options
+from netboot.cli.times import moment
 
 _WAIT_SECONDS = 10.0
 """How long a command waits for another writer of the store."""
@@ -96,7 +97,7 @@ def list_(paths: Paths, output: str) -> None:
             image.manifest.name,
             image.manifest.kernel_version,
             _mib(image.size),
-            strftime("%Y-%m-%d %H:%M", localtime(image.added)),
+            moment(int(image.added * 1000)),
             "; ".join((*(("revoked",) if image.digest in revoked else ()), *why.get(image.digest, ()))),
         )
         for image in images

@@ -1,7 +1,6 @@
 """`netboot key`: the keys that sign images and site bundles, and those that seal join's state. Works on local files."""
 
 import dataclasses
-from time import localtime, strftime
 
 import click
 
@@ -9,6 +8,7 @@ from images.artifact.keyring import KeyInfo, KeyRing
 from netboot.cli import proof_keys, sealing
 from netboot.cli.output import output_option, show
 from netboot.cli.paths import Paths, paths_options
+from netboot.cli.times import moment
 
 
 @click.group()
@@ -38,7 +38,7 @@ def list_(paths: Paths, output: str) -> None:
     Example:  netboot key list --keys /etc/netboot/keys
     """
     infos = KeyRing(paths.keys).infos()
-    rows = [(info.id, _state(info), strftime("%Y-%m-%d %H:%M", localtime(info.created))) for info in infos]
+    rows = [(info.id, _state(info), moment(int(info.created * 1000))) for info in infos]
     empty = "no keys yet: `netboot key create` makes one"
     show(output, [dataclasses.asdict(info) for info in infos], ("key", "state", "created"), rows, empty)
 

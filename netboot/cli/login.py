@@ -14,7 +14,7 @@ from rich.console import Console
 
 from netboot.cli.client import NOT_ALLOWED, UNKNOWN, ApiError, Client, Connection, api_command, with_exit_codes
 from netboot.cli.output import say, show
-from netboot.cli.times import clock, moment
+from netboot.cli.times import moment
 from netboot.client import Service, contexts
 from netboot.client.contexts import Context, Contexts, Login, change, with_login
 from netboot.config_access import LOOPBACK, parse_issuer
@@ -124,7 +124,7 @@ def whoami(connection: Connection, output: str) -> None:
     Example:  netboot whoami
     """
     who = connection.open().logins.whoami()
-    until = moment(who["expires_ms"]) if who["expires_ms"] is not None else "nobody says"
+    until = moment(who["expires_at"]) if who["expires_at"] is not None else "nobody says"
     row = (who["name"], who["role"], who["issuer"] or "this site", until)
     show(output, who, ("name", "role", "known by", "until"), [row])
 
@@ -204,7 +204,7 @@ def _shown(asked: dict[str, Any]) -> tuple[str, float, float]:
     click.echo(f"Open {where} in a browser, on any machine, and enter the code\n\n    {user}\n", err=True)
     if _plain(whole):
         click.echo(f"or open {whole}, and compare the code.", err=True)
-    until = clock(round((time.time() + seconds) * 1000)).partition(".")[0]
+    until = moment(round((time.time() + seconds) * 1000))
     click.echo(f"Waiting until {until}; Ctrl-C gives up, and changes nothing.", err=True)
     return code, _number(asked.get("interval"), SLOWER_SECONDS, 60), seconds
 

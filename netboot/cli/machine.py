@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from netboot.cli import acts, conditions, delete_node, drains, enrolment, events, hardware, health, identity
+from netboot.cli import acts, conditions, declare, delete_node, drains, enrolment, events, hardware, health, identity
 from netboot.cli.client import Client, Connection, api_command
 from netboot.cli.output import say, show
 from netboot.cli.times import ago, boot_line, moment, state
@@ -42,6 +42,8 @@ for _command in (
     *enrolment.COMMANDS,
     *acts.COMMANDS,
     *drains.COMMANDS,
+    declare.declare,
+    declare.undeclare,
     delete_node.delete_node,
     health.command,
     events.command,
@@ -104,7 +106,7 @@ def show_(machine: str, connection: Connection, output: str) -> None:
         *(("", because) for because in detail["decision"]["because"]),
         ("current boot", _current(detail["current"])),
         *([("pending boot", _pending(detail["pending"]))] if detail["pending"] else []),
-        ("scripts served", f"{detail['claims']['served']}, last {moment(detail['claims']['last_ms']) or 'never'}"),
+        ("scripts served", f"{detail['claims']['served']}, last {moment(detail['claims']['last_at']) or 'never'}"),
         *health.facts(detail["checked"]),
         *acts.facts(detail),
         *drains.facts(detail),
@@ -116,7 +118,7 @@ def show_(machine: str, connection: Connection, output: str) -> None:
     click.echo()
     show(output, detail, conditions.COLUMNS, conditions.rows(detail["conditions"]), _unjudged(detail))
     click.echo()
-    rows = [(boot["boot"], moment(boot["started_ms"]), state(boot), boot["reason"]) for boot in detail["boots"]]
+    rows = [(boot["boot"], moment(boot["started_at"]), state(boot), boot["reason"]) for boot in detail["boots"]]
     show(output, detail, ("boot", "began", "state", "reason"), rows, "no boots yet")
 
 
@@ -141,7 +143,7 @@ def _discovered(client: Client, output: str, limit: int) -> None:
             asker["serial"],
             asker["architecture"],
             asker["peer"],
-            ago(asker["last_ms"]),
+            ago(asker["last_at"]),
             asker["times"],
             asker["reason"],
         )
@@ -157,11 +159,11 @@ def _row(machine: "MachineListed") -> tuple[object, ...]:
     boot = state(current) if current else "never reported"
     if machine["pending"]:
         boot += f", and an unproven {state(machine['pending'])}"
-    since = ago(current["last_ms"]) if current else ""
+    since = ago(current["last_at"]) if current else ""
     claims = machine["claims"]
     checked = machine["checked"]
     health = f"{checked['status']} (stale)" if checked and checked["stale"] else checked["status"] if checked else ""
-    asked = claims["served"], ago(claims["last_ms"])
+    asked = claims["served"], ago(claims["last_at"])
     condition = conditions.brief(machine["conditions"])
     return machine["name"], machine["cluster"], machine["profile"], boot, since, condition, health, image, *asked
 

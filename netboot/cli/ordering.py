@@ -46,6 +46,6 @@ def machine_act(
 
 def standing(what: Mapping[str, Any]) -> str:
     """Since when, by whom, until when where it ends by itself, and why."""
-    end = what.get("until_ms")
+    end = what.get("until")
     until = f", until {moment(end)}" if end is not None else ""
-    return f"since {moment(what['since_ms'])} by {what['who']}{until}: {what['reason']}"
+    return f"since {moment(what['since'])} by {what['who']}{until}: {what['reason']}"

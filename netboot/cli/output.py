@@ -34,7 +34,9 @@ def show(
         return
     table = Table(*columns, box=None, pad_edge=False, header_style="bold")
     for row in rows:
-        table.add_row(*(Text("" if cell is None else printable(str(cell))) for cell in row))  # Text: brackets are no markup
+        table.add_row(
+            *(Text("" if cell is None else printable(str(cell))) for cell in row)
+        )  # Text: brackets are no markup
     if table.row_count:
         Console(width=None if sys.stdout.isatty() else 10_000).print(table)  # a pipe gets every value whole
     else:

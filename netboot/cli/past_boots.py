@@ -12,7 +12,7 @@ def facts(explained: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if script is not None:
         by = f", by {script['peer']}" if script["peer"] else ""
         digest = f", sha256 {script['script']}… without the boot id" if script["script"] else ""
-        yield "script", f"asked for at {moment(script['at_ms'])}{by}{digest}"
+        yield "script", f"asked for at {moment(script['at'])}{by}{digest}"
         yield "image", f"{script['image']} (assigned; what runs is the machine's word)"
         yield "profile", f"{script['profile']}, of channel {script['channel']}"
     yield from _decided(explained)
@@ -22,9 +22,9 @@ def facts(explained: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         ("approval", "approval", "no certificate request of it was approved"),
     ):
         fact = explained[key]
-        yield name, f"{fact['detail'] or 'yes'}, at {moment(fact['at_ms'])}" if fact is not None else nothing
+        yield name, f"{fact['detail'] or 'yes'}, at {moment(fact['at'])}" if fact is not None else nothing
     gate = explained["gate"]
-    since = gate["in_service_ms"]
+    since = gate["in_service_at"]
     yield "gate", f"first in service at {moment(since)}" if since is not None else "never seen in service"
     if gate["now"] is not None:
         yield "", f"now {gate['now']['reason']}: {gate['now']['message']}"

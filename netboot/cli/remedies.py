@@ -52,7 +52,7 @@ def status(connection: Connection, output: str) -> None:
     if said["problem"]:
         click.echo(said["problem"], err=True)
     click.echo(_pause(said["pause"]))
-    rows = [(each["machine"], each["reason"], moment(each["since_ms"]), *now(each)) for each in said["machines"]]
+    rows = [(each["machine"], each["reason"], moment(each["since"]), *now(each)) for each in said["machines"]]
     show(output, said, ("machine", "is", "since", "next", "withheld"), rows, "no machine is known not to be well")
     if said["remedies"]:
         click.echo()
@@ -123,7 +123,7 @@ def facts(remedies: Mapping[str, Any] | None) -> Iterable[tuple[str, str]]:
     if (unwell := remedies["now"]) is not None:
         coming, withheld = now(unwell)
         words = "; ".join(filter(None, (coming and f"next: {coming}", withheld)))
-        yield "not well", f"{unwell['reason']} since {moment(unwell['since_ms'])}: {unwell['message']}"
+        yield "not well", f"{unwell['reason']} since {moment(unwell['since'])}: {unwell['message']}"
         yield "remedy", words or "none"
     for each in remedies["latest"]:
         yield "remedy", line(each)
@@ -146,7 +146,7 @@ def line(remedy: Mapping[str, Any]) -> str:
 def _row(remedy: Mapping[str, Any]) -> tuple[Any, ...]:
     withheld = remedy["outcome"] == "withheld"
     came = f"withheld: {remedy['words']}" if withheld else _ENDS[remedy["end"]]
-    return remedy["id"], moment(remedy["at_ms"]), remedy["machine"], remedy["what"], remedy["reason"], came
+    return remedy["id"], moment(remedy["at"]), remedy["machine"], remedy["what"], remedy["reason"], came
 
 
 def _pause(said: Mapping[str, Any] | None) -> str:

@@ -197,7 +197,7 @@ def history(channel: str | None, limit: int, connection: Connection, output: str
     for each in full:
         del each["members"]
     rows = [
-        (each["number"], moment(entry["at_ms"]), entry["who"], entry["act"], entry["said"])
+        (each["number"], moment(entry["at"]), entry["who"], entry["act"], entry["said"])
         for each in full
         for entry in each["history"]
     ]

@@ -43,8 +43,8 @@ def row(rollout: Mapping[str, Any]) -> tuple[object, ...]:
         len(rollout["to_reboot"]),
         machines["out"],
         machines["failed"],
-        moment(rollout["started_ms"]),
-        moment(rollout["ended_ms"]),
+        moment(rollout["started_at"]),
+        moment(rollout["ended_at"]),
         "; ".join(filter(None, (_verdict(rollout), rollout["why"]))),
     )
 
@@ -158,7 +158,7 @@ def _facts(rollout: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     unproven = "; unproven, for want of a second rack" if rollout["unproven"] else ""
     yield "at once", f"{rollout['most']}{per_rack}{unproven}"
     yield "deadline", in_words(strategy["deadline"])
-    if (by_itself := _by_itself(rollout)) and not rollout["undoing"] and rollout["ended_ms"] is None:
+    if (by_itself := _by_itself(rollout)) and not rollout["undoing"] and rollout["ended_at"] is None:
         yield "auto-undo", by_itself
     for said in _control_plane(rollout):
         yield "control plane", said

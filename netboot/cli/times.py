@@ -2,30 +2,46 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from datetime import datetime
-from time import localtime, strftime, time
+from datetime import UTC, datetime
+from time import time
 from typing import Any
 
 import click
 
 from images.values.durations import duration
+from netboot.clock import moment_ms, rfc3339
+
+At = int | str
+"""A moment: milliseconds since 1970, or as the API has it."""
 
 
-def moment(at_ms: int | None) -> str:
-    """Date and time of here; empty for never."""
-    return strftime("%Y-%m-%d %H:%M:%S", localtime(at_ms / 1000)) if at_ms is not None else ""
+def moment(at: At | None) -> str:
+    """Date and time of here, with the zone, like `2026-11-24 08:00:00Z`; empty for never."""
+    return _here(at).isoformat(" ", "seconds").replace("+00:00", "Z") if at is not None else ""
 
 
-def clock(at_ms: int) -> str:
-    """The time of day of here, to the millisecond."""
-    return f"{strftime('%H:%M:%S', localtime(at_ms / 1000))}.{at_ms % 1000:03d}"
+def clock(at: At) -> str:
+    """The time of day of here, to the millisecond, with the zone."""
+    return _here(at).timetz().isoformat("milliseconds").replace("+00:00", "Z")
 
 
-def ago(at_ms: int | None) -> str:
+def _here(at: At) -> datetime:
+    when = datetime.fromtimestamp(ms(at) / 1000, UTC)
+    with suppress(OverflowError):  # the last hours of the year 9999
+        return when.astimezone()
+    return when
+
+
+def ms(at: At) -> int:
+    """Milliseconds since 1970."""
+    return at if isinstance(at, int) else moment_ms(at)
+
+
+def ago(at: At | None) -> str:
     """`42 s`, `5 min`, `3 h`, `12 d` ago; empty for never."""
-    if at_ms is None:
+    if at is None:
         return ""
-    seconds = max(0, int(time() - at_ms / 1000))
+    seconds = max(0, int(time() - ms(at) / 1000))
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
         if seconds >= 2 * size:
             return f"{seconds // size} {unit} ago"
@@ -46,7 +62,7 @@ def boot_line(trace: Mapping[str, Any]) -> str:
     """A boot of the API in one line: which, how far, how we know, when it was last heard of."""
     ready = trace["seconds_to_ready"]
     took = f", Ready {ready:.1f} s after its kernel started" if ready is not None else ""
-    return f"{trace['boot']}  {state(trace)}, {trace['standing']}{took}, last heard {ago(trace['last_ms'])}"
+    return f"{trace['boot']}  {state(trace)}, {trace['standing']}{took}, last heard {ago(trace['last_at'])}"
 
 
 def duration_option(
@@ -72,7 +88,7 @@ def duration_option(
     )
 
 
-def _end(_context: click.Context, _option: click.Parameter, value: str | None) -> dict[str, int]:
+def _end(_context: click.Context, _option: click.Parameter, value: str | None) -> dict[str, int | str]:
     if value is None:
         return {}
     with suppress(ValueError):
@@ -88,14 +104,14 @@ def _end(_context: click.Context, _option: click.Parameter, value: str | None) -
         raise click.BadParameter("a moment of these years") from None
     if not there_is:
         raise click.BadParameter("there is no such time here: clocks are put forward over it")
-    return {"until_ms": round(seconds * 1000)}
+    return {"until": rfc3339(round(seconds * 1000))}
 
 
-SAID_BY = {"seconds": "until", "until_ms": "until", "fieldSelector": "field_selector"}
+SAID_BY = {"seconds": "until", "fieldSelector": "field_selector"}
 """Values of the API that an option of another name says."""
 _END = "It ends by itself: after 90m or 48h, or at 2026-11-24T08:00 (the time of here, unless it has an offset)."
 until_option = click.option("--until", metavar="DURATION|MOMENT", callback=_end, help=_END)
-"""The command gets `seconds` from now, or `until_ms`, as the API takes them; nothing where there is no end."""
+"""The command gets `seconds` from now, or `until`, as the API takes them; nothing where there is no end."""
 ending_option = click.option("--until", metavar="DURATION|MOMENT", callback=_end, help=_END, required=True)
 """The same, where there has to be one."""
 window_option = duration_option("--window", "30m", "1m", "24h", "How long it is open.", field="window_seconds")

@@ -62,11 +62,11 @@ def issue(
         body["lifetime_seconds"] = lifetime_seconds
     issued: Mapping[str, Any] = connection.open().join_tokens.create(body)
     if spki_file is None:
-        until = moment(issued["window"]["until_ms"])
+        until = moment(issued["window"]["until"])
         show(output, issued, (), (), f"{machine} may join once without a TPM until {until}: boot it")
         return
     if output == "table":
-        until = moment(issued["expires_ms"])
+        until = moment(issued["expires_at"])
         click.echo(f"for {issued['node_name']} in cluster {issued['cluster']}, until {until}:", err=True)
     show(output, issued, (), (), issued["token"])
 
@@ -85,8 +85,8 @@ def list_(connection: Connection, output: str) -> None:
     rows = [
         (
             *(token[key] for key in ("id", "machine", "node", "cluster", "assurance")),
-            moment(token["issued_ms"]),
-            f"{moment(token['expires_ms'])}{' (expired)' if token['expired'] else ''}",
+            moment(token["issued_at"]),
+            f"{moment(token['expires_at'])}{' (expired)' if token['expired'] else ''}",
         )
         for token in listed["tokens"]
     ]

@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from netboot.cli.times import ms
+
 LEAST_BAR = 10
 """Columns, however narrow the terminal is."""
 MOST_BAR = 100
@@ -28,9 +30,9 @@ def waterfall(spans: Sequence[Mapping[str, Any]], width: int, marks: Marks = PLA
     if not spans:
         yield "there is nothing to draw yet: one moment of it is known"
         return
-    began, ended = spans[0]["begin_ms"], spans[-1]["end_ms"]
+    began, ended = ms(spans[0]["begin_at"]), ms(spans[-1]["end_at"])
     names = [_name(span) for span in spans]
-    seconds = [f"{(span['end_ms'] - span['begin_ms']) / 1000:.1f} s" for span in spans]
+    seconds = [f"{_took(span) / 1000:.1f} s" for span in spans]
     name_width, seconds_width = max(map(len, names)), max(map(len, seconds))
     bar_width = min(MOST_BAR, max(LEAST_BAR, width - name_width - seconds_width - 4))
     for span, name, took in zip(spans, names, seconds, strict=True):
@@ -44,21 +46,25 @@ def _name(span: Mapping[str, Any]) -> str:
     return f"{span['step']} to {span['until']}" if span["missing"] else str(span["step"])
 
 
+def _took(span: Mapping[str, Any]) -> int:
+    return ms(span["end_at"]) - ms(span["begin_at"])
+
+
 def _bar(span: Mapping[str, Any], began: int, ended: int, width: int, marks: Marks) -> str:
     whole = max(1, ended - began)
-    first: int = (span["begin_ms"] - began) * width // whole
-    beyond = -(-(span["end_ms"] - began) * width // whole)
-    length: int = beyond - first if span["end_ms"] > span["begin_ms"] else 0
+    first = (ms(span["begin_at"]) - began) * width // whole
+    beyond = -(-(ms(span["end_at"]) - began) * width // whole)
+    length = beyond - first if _took(span) > 0 else 0
     return " " * first + (marks.unknown if span["missing"] else marks.known) * length
 
 
 def _sums(spans: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    began, ended, until = spans[0]["begin_ms"], spans[-1]["end_ms"], spans[-1]["until"]
+    began, ended, until = ms(spans[0]["begin_at"]), ms(spans[-1]["end_at"]), spans[-1]["until"]
     yield f"from {spans[0]['step']} to {until}: {(ended - began) / 1000:.1f} s"
-    after = [span for span in spans if span["begin_ms"] >= _kernel(spans, ended)]
+    after = [span for span in spans if ms(span["begin_at"]) >= _kernel(spans, ended)]
     if after:
-        took = ended - after[0]["begin_ms"]
-        lost = sum(span["end_ms"] - span["begin_ms"] for span in after if span["missing"])
+        took = ended - ms(after[0]["begin_at"])
+        lost = sum(_took(span) for span in after if span["missing"])
         share = 100 * lost / took if took else 0.0
         unknown = f"of which no phase accounts for {share:.1f} %"
         yield f"from the start of the kernel to {until}: {took / 1000:.1f} s, {unknown}"
@@ -70,4 +76,4 @@ def _sums(spans: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 def _kernel(spans: Sequence[Mapping[str, Any]], never: int) -> int:
     """When the kernel started."""
-    return next((span["begin_ms"] for span in spans if span["step"] == "Kernel"), never + 1)
+    return next((ms(span["begin_at"]) for span in spans if span["step"] == "Kernel"), never + 1)

@@ -84,6 +84,76 @@ class ChannelsApi(Api):
         return answer
 
 
+class DeclaredApi(Api):
+    """Of `declared`."""
+
+    def overview(self) -> models.InventoryDescribed:
+        """Whether the inventory is the API's to write, and what machines may refer to."""
+        answer: models.InventoryDescribed = self._asker.ask("GET", "/v1/inventory")
+        return answer
+
+    def list(self, *, limit: int | None = None, continue_: str | None = None) -> models.DeclaredMachines:
+        """Machines as they are declared, also where that is not in force."""
+        answer: models.DeclaredMachines = self._asker.ask(
+            "GET", "/v1/inventory/machines", query={"limit": limit, "continue": continue_}
+        )
+        return answer
+
+    def each(self, *, limit: int = 500) -> Iterator[models.DeclaredListed]:
+        """All that `list` lists, page by page, `limit` in one; FailedError where what a page ended with has gone."""
+        return pages(lambda after: self.list(limit=limit, continue_=after), "machines")
+
+    def get(self, name: str) -> models.DeclaredShown:
+        """One, as it is declared."""
+        answer: models.DeclaredShown = self._asker.ask("GET", f"/v1/inventory/machines/{segment(name)}")
+        return answer
+
+    def put(
+        self,
+        name: str,
+        body: models.Declaring,
+        *,
+        if_match: str | None = None,
+        if_none_match: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> models.DeclaredActed:
+        """Declare a machine, or declare it otherwise."""
+        answer: models.DeclaredActed = self._asker.ask(
+            "PUT",
+            f"/v1/inventory/machines/{segment(name)}",
+            headers={"If-Match": if_match, "If-None-Match": if_none_match, "Idempotency-Key": idempotency_key},
+            body=body,
+        )
+        return answer
+
+    def delete(
+        self,
+        name: str,
+        *,
+        reason: str | None = None,
+        dry_run: Literal["true", "false"] | None = None,
+        if_match: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> models.DeclaredActed:
+        """Declare a machine no more."""
+        answer: models.DeclaredActed = self._asker.ask(
+            "DELETE",
+            f"/v1/inventory/machines/{segment(name)}",
+            query={"reason": reason, "dry_run": dry_run},
+            headers={"If-Match": if_match, "Idempotency-Key": idempotency_key},
+        )
+        return answer
+
+    def declare(
+        self, mac: str, body: models.DeclaringFound, *, idempotency_key: str | None = None
+    ) -> models.DeclaredActed:
+        """Declare a machine that asked and may not boot, by the MAC and UUID with which it did."""
+        answer: models.DeclaredActed = self._asker.ask(
+            "POST", f"/v1/discovered/{segment(mac)}/declare", headers={"Idempotency-Key": idempotency_key}, body=body
+        )
+        return answer
+
+
 class DeleteNodeApi(Api):
     """Of `delete_node`."""
 
@@ -724,7 +794,7 @@ class WatchApi(Api):
     """Of `watch`."""
 
     def watch(self, *, machine: str | None = None, since: int | None = None) -> Watch:
-        """Lines `{"event": {…}}` and `{"heartbeat": milliseconds}`; without `since` from now on."""
+        """Lines `{"event": {…}}` and `{"heartbeat": moment}`; without `since` from now on."""
         return self._asker.follow("/v1/boots/watch", query={"machine": machine, "since": since})
 
 
@@ -744,6 +814,7 @@ class Apis:
         self.audits = AuditsApi(asker)
         self.boots = BootsApi(asker)
         self.channels = ChannelsApi(asker)
+        self.declared = DeclaredApi(asker)
         self.delete_node = DeleteNodeApi(asker)
         self.drains = DrainsApi(asker)
         self.drift = DriftApi(asker)

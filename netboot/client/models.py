@@ -112,7 +112,7 @@ class Accepting(TypedDict):
 
     reason: str
     seconds: NotRequired[int | None]
-    until_ms: NotRequired[int | None]
+    until: NotRequired[str | None]
     dry_run: NotRequired[bool]
 
 
@@ -122,8 +122,8 @@ class Alert(TypedDict):
 
     machine: str
     kind: str
-    first_ms: int
-    last_ms: int
+    first_at: str
+    last_at: str
     count: int
     said: str
 
@@ -165,7 +165,7 @@ class Boot(TypedDict):
 
 
 class BootShown(TypedDict):
-    """One boot whole. `in_service_ms`: when it was first seen in service; null where it was not, or that
+    """One boot whole. `in_service_at`: when it was first seen in service; null where it was not, or that
     cannot be read."""
 
     boot: str
@@ -179,16 +179,16 @@ class BootShown(TypedDict):
     standing: str
     state: Phase
     reason: str
-    started_ms: int
-    last_ms: int
+    started_at: str
+    last_at: str
     last_served: Phase | None
     last_reported: Phase | None
     last_observed: Phase | None
-    kernel_ms: int | None
+    kernel_at: str | None
     seconds_to_ready: float | None
     crashes: list[CrashShown]
     checked: CheckedReport | None
-    in_service_ms: int | None
+    in_service_at: str | None
     spans: list[SpanShown]
 
 
@@ -197,12 +197,11 @@ Boots = TypedDict("Boots", {"continue": "str | None", "boots": "list[TraceShown]
 
 
 class Certificate(TypedDict):
-    """A client certificate of the boot: `at_ms` when the approver saw it, by our clock; `until_ms`: when it
-    ends."""
+    """A client certificate of the boot: `at` when the approver saw it, by our clock; `until`: when it ends."""
 
-    at_ms: int
+    at: str
     sha256: str
-    until_ms: int
+    until: str
 
 
 class Certified(TypedDict):
@@ -253,7 +252,7 @@ class CheckedBrief(TypedDict):
     """How the checks turned out. `stale`: that is too old to tell anything of now."""
 
     status: Literal["pass", "warn", "fail", "unknown"]
-    at_ms: int
+    at: str
     stale: bool
 
 
@@ -261,7 +260,7 @@ class CheckedReport(TypedDict):
     """The latest health report of a boot. `stale`: it is too old to tell anything of now."""
 
     boot: str
-    at_ms: int
+    at: str
     source: str
     peer: str
     status: Literal["pass", "warn", "fail", "unknown"]
@@ -292,7 +291,7 @@ class Claims(TypedDict):
     """Scripts that were served in a machine's name, to whomever: how many in all, and when last."""
 
     served: NotRequired[int]
-    last_ms: NotRequired[int | None]
+    last_at: NotRequired[str | None]
 
 
 class Compared(TypedDict):
@@ -332,8 +331,8 @@ class CrashShown(TypedDict):
     """A crash. `boot`: the one that crashed, null where that cannot be told; `text`: the end of its log, null
     where it cannot be read (any more)."""
 
-    at_ms: int
-    crashed_ms: int
+    at: str
+    crashed_at: str
     peer: str
     text: str | None
     boot: str | None
@@ -353,6 +352,64 @@ class Decided(TypedDict):
     origins: list[list[str]]
     because: list[str]
     inputs: dict[str, str]
+
+
+class DeclaredActed(TypedDict):
+    """`did`: empty where it was so already; `declared`: null where it is not (any more); `dry_run`: as it
+    would be."""
+
+    name: str
+    did: Literal["created", "replaced", "removed", ""]
+    dry_run: bool
+    file: str
+    declared: dict[str, Any] | None
+
+
+class DeclaredListed(TypedDict):
+    """A machine as its file has it, from `line` on."""
+
+    name: str
+    file: str
+    line: int
+    declared: dict[str, Any]
+
+
+DeclaredMachines = TypedDict(
+    "DeclaredMachines", {"continue": "str | None", "machines": "list[DeclaredListed]", "problems": "list[str]"}
+)
+"""In the order of the files. `problems`: files that cannot be read, whose machines are not in there."""
+
+
+class DeclaredShown(TypedDict):
+    """`read_only`: why the API does not write it, empty: it does."""
+
+    name: str
+    file: str
+    line: int
+    declared: dict[str, Any]
+    read_only: str
+
+
+class Declaring(TypedDict):
+    """The body of PUT: the machine as a file of the inventory has it."""
+
+    declared: dict[str, Any]
+    reason: NotRequired[str]
+    dry_run: NotRequired[bool]
+
+
+DeclaringFound = TypedDict(
+    "DeclaringFound",
+    {
+        "name": "str",
+        "profile": "str",
+        "class": "NotRequired[str | None]",
+        "rack": "NotRequired[str | None]",
+        "reason": "NotRequired[str]",
+        "dry_run": "NotRequired[bool]",
+    },
+)
+"""The body of `declare`: what it is to be called and to boot. How it is recognised is what was seen of it."""
 
 
 class Deleted(TypedDict):
@@ -403,8 +460,8 @@ class Discovered(TypedDict):
     architecture: NotRequired[str | None]
     reason: NotRequired[str]
     peer: NotRequired[str]
-    first_ms: int
-    last_ms: int
+    first_at: str
+    last_at: str
     times: NotRequired[int]
 
 
@@ -434,13 +491,13 @@ class DrainShown(TypedDict):
     boot: str
     who: str
     reason: str
-    since_ms: int
-    deadline_ms: int
+    since: str
+    deadline: str
     bare: NotRequired[bool]
     local: NotRequired[bool]
     owner: NotRequired[str]
     end: NotRequired[Literal["taken-off", "replaced", "undone", "rebooted", "withdrawn"] | None]
-    ended_ms: NotRequired[int | None]
+    ended_at: NotRequired[str | None]
     words: NotRequired[str]
     state: State | None
 
@@ -470,8 +527,8 @@ class DrainsOrdering(TypedDict):
 
 
 class Drift(TypedDict):
-    """One thing in which a machine is not as it is declared. `since_ms`: since when it is known to be another,
-    or when the boot began that is so."""
+    """One thing in which a machine is not as it is declared. `since`: since when it is known to be another, or
+    when the boot began that is so."""
 
     machine: str
     what: Literal["image", "arguments", "profile", "class"]
@@ -479,7 +536,7 @@ class Drift(TypedDict):
     wanted: str
     why: str
     boot: str
-    since_ms: int
+    since: str
 
 
 class Drifts(TypedDict):
@@ -508,7 +565,7 @@ class EnrolmentEntry(TypedDict):
     """One line of the history."""
 
     id: NotRequired[int]
-    at_ms: int
+    at: str
     machine: str
     act: str
     operator: NotRequired[str]
@@ -537,10 +594,10 @@ class EnrolmentView(TypedDict):
     source: str
     generation: int
     revision: int
-    since_ms: int
+    since: str | None
     window: Literal["enrol", "boot"] | None
     window_id: str
-    window_until_ms: int
+    window_until: str | None
     conflict: NotRequired[str]
     details: NotRequired[Details]
     certificate: NotRequired[Certified | None]
@@ -555,7 +612,7 @@ class Event(TypedDict):
     missing before this. A phase or crash has `boot` and, where its machine said it, `uptime_ms`; a
     condition `status` and `reason`; an alert `count`."""
 
-    at_ms: int
+    at: str
     kind: str
     what: str
     said_by: str
@@ -604,7 +661,7 @@ class ExplainedInPart(TypedDict):
 class FactShown(TypedDict):
     """A phase that was reached: when, and what was said of it."""
 
-    at_ms: int
+    at: str
     detail: str
     peer: str
 
@@ -612,7 +669,7 @@ class FactShown(TypedDict):
 class Failure(TypedDict):
     """The machine said that something failed; it goes on trying."""
 
-    at_ms: int
+    at: str
     uptime_ms: NotRequired[int | None]
     detail: NotRequired[str]
     peer: NotRequired[str]
@@ -623,7 +680,7 @@ class Fleet(TypedDict):
     ill ones; `rollouts`: those under way, null where that cannot be told; `problem`: why this may not be so
     any more, empty while machines are looked at."""
 
-    at_ms: int
+    at: str
     machines: int
     statuses: dict[str, int]
     reasons: dict[str, dict[str, int]]
@@ -638,19 +695,19 @@ class Fleet(TypedDict):
 class FleetMachines(TypedDict):
     """A page of those that fit, from `offset` on; `of`: how many fit."""
 
-    at_ms: int
+    at: str
     machines: list[MachineEntry]
     of: int
     offset: int
 
 
 class Freeze(TypedDict):
-    """Nothing that acts by itself begins anything. `until_ms` None: until somebody ends it."""
+    """Nothing that acts by itself begins anything. `until` None: until somebody ends it."""
 
     who: str
     reason: str
-    since_ms: int
-    until_ms: NotRequired[int | None]
+    since: str
+    until: NotRequired[str | None]
 
 
 class FreezeShown(TypedDict):
@@ -668,7 +725,7 @@ class FreezeShown(TypedDict):
 class GateShown(TypedDict):
     """When the boot was first in service; and how the gate is now, where it is its machine's current one."""
 
-    in_service_ms: int | None
+    in_service_at: str | None
     now: ConditionShown | None
 
 
@@ -701,7 +758,7 @@ class HealthReport(TypedDict):
     schema: Literal[1]
     machine: NotRequired[str | None]
     mac: NotRequired[str | None]
-    taken_ms: int
+    taken_at: str
     uptime_ms: NotRequired[int]
     expected: NotRequired[list[str]]
     checks: list[CheckResult]
@@ -727,11 +784,11 @@ class ImageFacts(TypedDict):
 
 
 class ImageListed(TypedDict):
-    """One of the store. `added_ms`: when it came there; nothing about it has been verified."""
+    """One of the store. `added_at`: when it came there; nothing about it has been verified."""
 
     image: str
     name: str
-    added_ms: int
+    added_at: str
     revoked: bool
 
 
@@ -744,7 +801,7 @@ class ImageRun(TypedDict):
 
 
 class ImageShown(TypedDict):
-    """An image. `created_ms`: of its newest source; `ram_mib`: the least memory of a machine that boots it;
+    """An image. `created_at`: of its newest source; `ram_mib`: the least memory of a machine that boots it;
     `bytes`: of each of its parts; `problem`: why it cannot be booted here, null where it can."""
 
     image: str
@@ -753,7 +810,7 @@ class ImageShown(TypedDict):
     suite: str
     architecture: Literal["amd64", "arm64"]
     kernel_version: str
-    created_ms: int
+    created_at: str
     ram_mib: int
     epoch: int
     bytes: dict[str, int]
@@ -793,15 +850,15 @@ class Imported(TypedDict):
 
 class Intent(TypedDict):
     """One mark on one machine, or one exemption, by one owner. `who`: in the owner's words, such as the
-    operator's name; `until_ms` None: until it is taken off."""
+    operator's name; `until` None: until it is taken off."""
 
     machine: str
     mark: Mark | Exemption
     owner: str
     who: str
     reason: str
-    since_ms: int
-    until_ms: NotRequired[int | None]
+    since: str
+    until: NotRequired[str | None]
 
 
 class IntentActed(TypedDict):
@@ -827,14 +884,14 @@ class IntentsEntry(TypedDict):
     """One line of a machine's history. `act`: put-on, extended, taken-off or ended."""
 
     id: NotRequired[int]
-    at_ms: int
+    at: str
     machine: str
     mark: Mark | Exemption
     act: str
     owner: str
     who: str
     reason: str
-    until_ms: NotRequired[int | None]
+    until: NotRequired[str | None]
 
 
 class IntentsOf(TypedDict):
@@ -845,15 +902,25 @@ class IntentsOf(TypedDict):
     history: list[IntentsEntry]
 
 
+class InventoryDescribed(TypedDict):
+    """`read_only`: why the API writes nothing there, empty: it does. And names of what machines may refer to."""
+
+    folder: str
+    read_only: str
+    profiles: list[str]
+    classes: list[str]
+    racks: list[str]
+
+
 class Known(TypedDict):
     """Who asks. `issuer`: who vouches for them, null for this site; `token`: eight digits of its hash;
-    `expires_ms`: null where nobody says."""
+    `expires_at`: null where nobody says."""
 
     name: str
     role: Role
     issuer: str | None
     token: str
-    expires_ms: int | None
+    expires_at: str | None
 
 
 class LoginOffered(TypedDict):
@@ -893,14 +960,14 @@ MachineEntry = TypedDict(
         "condition": "str",
         "reason": "str",
         "message": "str",
-        "since_ms": "int",
+        "since": "str | None",
         "step": "str",
         "boot": "str",
         "image": "str",
     },
 )
-"""A machine, and of the condition that says how it is `condition`, `reason`, `message`, `since_ms`;
-`step`, `boot`, `image` of the boot that counts. Empty, or 0: not known."""
+"""A machine, and of the condition that says how it is `condition`, `reason`, `message`, `since`; `step`,
+`boot`, `image` of the boot that counts. Empty, or null: not known."""
 
 
 class MachineHealth(TypedDict):
@@ -989,16 +1056,16 @@ class Match(TypedDict):
 
 
 class MayAct(TypedDict):
-    """Whether what acts by itself may begin anything; `until_ms`: until when it is so, null where that is
-    open."""
+    """Whether what acts by itself may begin anything; `until`: until when it is so, null where that is open."""
 
     may: bool
     reason: str
-    until_ms: int | None
+    until: str | None
 
 
 class MemberShown(TypedDict):
-    """`order`: the drain that stands of it."""
+    """`order`: the drain that stands of it; `since_clock_ms`: what the rollout's clock showed when its state
+    changed."""
 
     machine: str
     rack: NotRequired[str]
@@ -1009,7 +1076,7 @@ class MemberShown(TypedDict):
     state: NotRequired[MemberState]
     canary: NotRequired[bool]
     tries: NotRequired[int]
-    since: NotRequired[int]
+    since_clock_ms: NotRequired[int]
     boot: NotRequired[str]
     why: NotRequired[str]
     served: NotRequired[str]
@@ -1128,7 +1195,7 @@ class Pause(TypedDict):
     stands: bool
     who: str
     reason: str
-    since_ms: int
+    since: str
 
 
 class PauseActed(TypedDict):
@@ -1182,11 +1249,11 @@ class Profile(TypedDict):
 
 
 class PuttingOn(TypedDict):
-    """The body of `hold` and `quarantine`. With `seconds`, from now, or `until_ms` it ends by itself."""
+    """The body of `hold` and `quarantine`. With `seconds`, from now, or `until` it ends by itself."""
 
     reason: str
     seconds: NotRequired[int | None]
-    until_ms: NotRequired[int | None]
+    until: NotRequired[str | None]
     dry_run: NotRequired[bool]
 
 
@@ -1199,9 +1266,9 @@ class Rack(TypedDict):
 
 
 class Reached(TypedDict):
-    """A phase was reached: `at_ms` by our clock, `uptime_ms` by the machine's; `sha256`: of what proves it."""
+    """A phase was reached: `at` by our clock, `uptime_ms` by the machine's; `sha256`: of what proves it."""
 
-    at_ms: int
+    at: str
     phase: Phase
     source: Source
     uptime_ms: NotRequired[int | None]
@@ -1229,7 +1296,7 @@ class Readmitting(TypedDict):
 class RecordShown(TypedDict):
     """`result`: `done`, `unchanged`, or the `code` of the refusal."""
 
-    at_ms: int
+    at: str
     who: str
     role: str
     token: str
@@ -1283,41 +1350,41 @@ class RemediesOrdering(TypedDict):
 
 
 class Remedy(TypedDict):
-    """One that was taken, or was due and withheld. `reason`, `boot`, `since_ms`, `message`: what was wrong, as
-    in `Ailment`; `words`: why it was withheld; `drain`: the order to reboot; `end` None: the machine is
-    under it still."""
+    """One that was taken, or was due and withheld. `reason`, `boot`, `since`, `message`: what was wrong, as in
+    `Ailment`; `words`: why it was withheld; `drain`: the order to reboot; `end` None: the machine is under
+    it still."""
 
     id: NotRequired[int]
-    at_ms: int
+    at: str
     machine: str
     what: Literal["reboot", "quarantine"]
     outcome: Literal["taken", "withheld"]
     reason: Reason
     boot: str
-    since_ms: int
+    since: str
     message: str
     words: NotRequired[str]
     drain: NotRequired[str]
     end: NotRequired[Literal["back", "taken-off", "replaced", "undone", "withdrawn", "readmitted", "gone"] | None]
-    ended_ms: NotRequired[int | None]
+    ended_at: NotRequired[str | None]
 
 
 class RemedyShown(TypedDict):
     """`evidence`: what was at hand of the machine's boot."""
 
     id: NotRequired[int]
-    at_ms: int
+    at: str
     machine: str
     what: Literal["reboot", "quarantine"]
     outcome: Literal["taken", "withheld"]
     reason: Reason
     boot: str
-    since_ms: int
+    since: str
     message: str
     words: NotRequired[str]
     drain: NotRequired[str]
     end: NotRequired[Literal["back", "taken-off", "replaced", "undone", "withdrawn", "readmitted", "gone"] | None]
-    ended_ms: NotRequired[int | None]
+    ended_at: NotRequired[str | None]
     evidence: dict[str, Any] | None
 
 
@@ -1346,12 +1413,12 @@ class RolloutActed(TypedDict):
     rolling: NotRequired[bool]
     why: NotRequired[str]
     clock_ms: NotRequired[int]
-    blocked: NotRequired[int | None]
+    blocked_clock_ms: NotRequired[int | None]
     operator: str
     reason: NotRequired[str]
     verdict: NotRequired[str]
-    started_ms: int
-    ended_ms: NotRequired[int | None]
+    started_at: str
+    ended_at: NotRequired[str | None]
     machines: dict[str, int]
     of: int
     racks: int
@@ -1380,12 +1447,12 @@ class RolloutDetail(TypedDict):
     rolling: NotRequired[bool]
     why: NotRequired[str]
     clock_ms: NotRequired[int]
-    blocked: NotRequired[int | None]
+    blocked_clock_ms: NotRequired[int | None]
     operator: str
     reason: NotRequired[str]
     verdict: NotRequired[str]
-    started_ms: int
-    ended_ms: NotRequired[int | None]
+    started_at: str
+    ended_at: NotRequired[str | None]
     machines: dict[str, int]
     of: int
     racks: int
@@ -1413,12 +1480,12 @@ class RolloutPlanned(TypedDict):
     rolling: NotRequired[bool]
     why: NotRequired[str]
     clock_ms: NotRequired[int]
-    blocked: NotRequired[int | None]
+    blocked_clock_ms: NotRequired[int | None]
     operator: str
     reason: NotRequired[str]
     verdict: NotRequired[str]
-    started_ms: int
-    ended_ms: NotRequired[int | None]
+    started_at: str
+    ended_at: NotRequired[str | None]
     machines: dict[str, int]
     of: int
     racks: int
@@ -1448,12 +1515,12 @@ class RolloutShown(TypedDict):
     rolling: NotRequired[bool]
     why: NotRequired[str]
     clock_ms: NotRequired[int]
-    blocked: NotRequired[int | None]
+    blocked_clock_ms: NotRequired[int | None]
     operator: str
     reason: NotRequired[str]
     verdict: NotRequired[str]
-    started_ms: int
-    ended_ms: NotRequired[int | None]
+    started_at: str
+    ended_at: NotRequired[str | None]
     machines: dict[str, int]
     of: int
     racks: int
@@ -1479,12 +1546,12 @@ class RolloutStarted(TypedDict):
     rolling: NotRequired[bool]
     why: NotRequired[str]
     clock_ms: NotRequired[int]
-    blocked: NotRequired[int | None]
+    blocked_clock_ms: NotRequired[int | None]
     operator: str
     reason: NotRequired[str]
     verdict: NotRequired[str]
-    started_ms: int
-    ended_ms: NotRequired[int | None]
+    started_at: str
+    ended_at: NotRequired[str | None]
     machines: dict[str, int]
     of: int
     racks: int
@@ -1508,7 +1575,7 @@ class RolloutStatus(TypedDict):
 class RolloutStoreEntry(TypedDict):
     """The same, as it is read."""
 
-    at_ms: int
+    at: str
     rollout: int
     who: str
     act: str
@@ -1547,7 +1614,7 @@ class Script(TypedDict):
     """What was decided when the script was served. `decision`, `script`: digests, as its record has them; ""
     where an older netboot kept none."""
 
-    at_ms: int
+    at: str
     cluster: str
     image: str
     profile: str
@@ -1580,8 +1647,8 @@ class SpanShown(TypedDict):
 
     step: str
     until: str
-    begin_ms: int
-    end_ms: int
+    begin_at: str
+    end_at: str
     missing: list[str]
 
 
@@ -1591,7 +1658,7 @@ class Standing(TypedDict):
 
     machine: str
     reason: Reason
-    since_ms: int
+    since: str
     message: str
     what: str
     left_seconds: int
@@ -1622,7 +1689,7 @@ class State(TypedDict):
     id: str
     state: Literal["waiting", "draining", "drained", "ordered", "undone", "rebooted"]
     words: str
-    since_ms: int
+    since: str
 
 
 class Strategy(TypedDict):
@@ -1650,14 +1717,14 @@ class TokenCreated(TypedDict):
     """The token, here and nowhere else, with what its machine joins by."""
 
     token: str
-    expires_ms: int
+    expires_at: str
     node_name: str
     cluster: str
     apiservers: list[str]
     authorities: str
     labels: dict[str, str]
     taints: list[str]
-    now_ms: int
+    now_at: str
     id: str
     machine: str
 
@@ -1680,8 +1747,8 @@ class TokenShown(TypedDict):
     assurance: Literal["tpm", "nonce", "address"]
     boot: str
     holder: str
-    issued_ms: int
-    expires_ms: int
+    issued_at: str
+    expires_at: str
     expired: bool
 
 
@@ -1715,12 +1782,12 @@ class TraceShown(TypedDict):
     standing: str
     state: Phase
     reason: str
-    started_ms: int
-    last_ms: int
+    started_at: str
+    last_at: str
     last_served: Phase | None
     last_reported: Phase | None
     last_observed: Phase | None
-    kernel_ms: int | None
+    kernel_at: str | None
     seconds_to_ready: float | None
 
 
@@ -1784,7 +1851,7 @@ class WindowOpen(TypedDict):
     """In which the machine may boot and prove itself."""
 
     kind: Literal["boot"]
-    until_ms: int
+    until: str
 
 
 class WindowOpened(TypedDict):
@@ -1795,12 +1862,12 @@ class WindowOpened(TypedDict):
 
 
 class WindowShown(TypedDict):
-    """`closes_ms`: while it is open; `opens_ms`: when it does next, null where that cannot be told."""
+    """`closes_at`: while it is open; `opens_at`: when it does next, null where that cannot be told."""
 
     name: str
     days: NotRequired[list[Literal["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]]]
     start: str
     end: str
     time_zone: NotRequired[str]
-    closes_ms: int | None
-    opens_ms: int | None
+    closes_at: str | None
+    opens_at: str | None

@@ -18,11 +18,11 @@ Open = Callable[[Mapping[str, object]], Chunks]
 
 
 class Line(TypedDict, total=False):
-    """`event`: what happened; or `heartbeat`: nothing, at that millisecond since 1970, and in `problem` what cannot be
-    read. `since`: from where on to watch."""
+    """`event`: what happened; or `heartbeat`: nothing, at that moment, and in `problem` what cannot be read.
+    `since`: from where on to watch."""
 
     event: dict[str, Any]
-    heartbeat: int
+    heartbeat: str
     since: int | str
     problem: str
 

@@ -115,6 +115,8 @@ def access_of(kind: str, name: str, cluster: str, config: Config) -> Access:
     """What the process `name` may touch. `cluster`: of an approver or a node collector."""
     data = config.data
     whole = [data] if kind == "controllers" else [data / folder for folder, kinds in _WRITES.items() if kind in kinds]
+    if kind == "management" and config.inventory_writable:
+        whole.append(config.inventory)
     databases = [data / "journal" / f"{name}.db"] if kind in _JOURNALS else []
     named = [(path, key) for key in _of(kind, FOLDERS) for path in values(config, key)]
     folders = [folder for path, key in named for folder in _standing(path, config, key)]

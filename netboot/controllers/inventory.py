@@ -186,6 +186,11 @@ class InventoryInForce:
 
     def status(self, problem: str | None) -> InventoryStatus:
         """For `/readyz` and metrics. `problem`: why what is in force could not be published; None: it was."""
+        since = self._monotonic() - REMEMBERED_SECONDS
+        lately = sum(at > since for at in self._gone.values())
+        return self._status(problem).model_copy(update={"lately": lately})
+
+    def _status(self, problem: str | None) -> InventoryStatus:
         if late := self._lateness():
             remedy = "see whether the file system of `inventory` answers, and who writes there all the time"
             return InventoryStatus(

@@ -41,11 +41,12 @@ class EnrolmentView(Strict):
     source: str
     generation: int
     revision: int
-    since_ms: int
+    since_ms: int | None
+    """When `state` last changed; None: nothing is on record."""
     window: Literal["enrol", "boot"] | None
     """Open at this moment."""
     window_id: str
-    window_until_ms: int
+    window_until_ms: int | None
     conflict: str = ""
     """Between inventory and record, in words."""
     details: Details = Details()
@@ -185,10 +186,10 @@ class Register:
             source=seen.source,
             generation=seen.generation,
             revision=record.revision,
-            since_ms=record.since_ms,
+            since_ms=record.since_ms or None,
             window=window,
             window_id=seen.window_id if window else "",
-            window_until_ms=seen.window_until_ms if window else 0,
+            window_until_ms=seen.window_until_ms if window else None,
             conflict=self._conflict(record),
             details=parse_details(record.details) if record.details and on_record else Details(),
         )

@@ -1,19 +1,19 @@
 """Conditions of machines as values, and where they are kept between two looks: the ports."""
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any, Protocol, Self
 
 from pydantic import Field
 
 from images.values.strict import Strict
+from netboot.clock import rfc3339
 from netboot.lifecycle.reasons import STATUSES, ConditionType, Reason, Status
 from netboot.lifecycle.transitions import Trouble
 
 
 def moment(at_ms: int) -> str:
-    """As Kubernetes writes moments: RFC 3339, UTC, whole seconds."""
-    return datetime.fromtimestamp(at_ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    """As sentences have moments, and Kubernetes: RFC 3339, UTC, whole seconds."""
+    return rfc3339(at_ms, "seconds")
 
 
 class MachineCondition(Strict):

@@ -80,6 +80,14 @@ class InventoryChangedError(LifecycleError):
     """What is to be accepted is not what waits: the files changed since it was shown, or nothing waits."""
 
 
+class InventoryReadOnlyError(LifecycleError):
+    """The inventory, or that file of it, is not the service's to write; the message says where to edit it."""
+
+
+class TooManyRemovedError(LifecycleError):
+    """So many machines would go that it may be an accident."""
+
+
 class UnfitImageError(LifecycleError):
     """Machines of the channel could not boot the image."""
 

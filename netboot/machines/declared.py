@@ -1,6 +1,6 @@
 """The inventory's files as they are written: raw items with their places, for checks that look across all of them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,24 +55,31 @@ def _files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if path.match("*.yaml") and not path.name.startswith("."))
 
 
-def documents_of(folder: Path) -> tuple[list[Document], list[Fault]]:
-    """Those that can be read, and what is wrong with the others or with the folder.
+Edit = Mapping[str, str | None]
+"""What files of the folder are to hold, by name; None: it is to go."""
+NO_EDIT: Edit = {}
+
+
+def documents_of(folder: Path, edit: Edit = NO_EDIT) -> tuple[list[Document], list[Fault]]:
+    """Those that can be read, and what is wrong with the others or with the folder. `edit`: as if it were done.
 
     An empty file, or a folder without files, is more likely an accident (a full disk, a volume that is not mounted)
     than an inventory.
     """
     try:
-        files = _files(folder)
+        files = {path.name: path for path in _files(folder)} | {name: folder / name for name in edit}
     except OSError as error:
         return [], [Fault(str(folder), 0, "", _unusable(error))]
+    files = {name: path for name, path in files.items() if name not in edit or edit[name] is not None}
     if not files:
         message = "has no *.yaml file: is a volume not mounted? A site without machines declares `machines: []`"
         return [], [Fault(str(folder), 0, "", message)]
     documents: list[Document] = []
     faults: list[Fault] = []
-    for path in files:
+    for name, path in sorted(files.items()):
+        text = edit.get(name)
         try:
-            document = strict.read(path)
+            document = strict.read(path) if text is None else strict.parse(text, str(path))
         except FaultsError as error:
             faults += error.faults
             continue

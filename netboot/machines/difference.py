@@ -59,7 +59,11 @@ def names(inventory: Inventory) -> frozenset[str]:
 def too_many(before: Set[str], after: Set[str], percent: int, minimum: int) -> bool:
     """Whether so many machines of `before` are not in `after` that it may be an accident: more than `percent` of them
     and more than `minimum`, or all that there were."""
-    removed = len(before - after)
-    if removed and not after:
+    return too_many_of(len(before - after), len(before), percent, minimum, left=bool(after))
+
+
+def too_many_of(removed: int, of: int, percent: int, minimum: int, *, left: bool) -> bool:
+    """The same by numbers. `left`: whether any machine is."""
+    if removed and not left:
         return True
-    return removed > minimum and removed * 100 > percent * len(before)
+    return removed > minimum and removed * 100 > percent * of

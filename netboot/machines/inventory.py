@@ -9,7 +9,7 @@ from images.values import strict
 from images.values.strict import Fault, FaultsError
 from netboot.machines.arguments import misunderstood
 from netboot.machines.classes import Class
-from netboot.machines.declared import KINDS, Declared, documents_of, items_of
+from netboot.machines.declared import KINDS, NO_EDIT, Declared, Edit, documents_of, items_of
 from netboot.machines.identity import parse_mac, parse_serial, parse_uuid
 from netboot.machines.joining import (
     Joining,
@@ -24,8 +24,8 @@ from netboot.machines.maintenance import unknown_zones
 from netboot.machines.values import Inventory, Machine, PcrPolicy
 
 
-def load_inventory(folder: Path, joining: Joining | None = None) -> Inventory:
-    """Everything that the files of `folder` declare, merged in the order of their names.
+def load_inventory(folder: Path, joining: Joining | None = None, edit: Edit = NO_EDIT) -> Inventory:
+    """Everything that the files of `folder` declare, merged in the order of their names; with `edit`, would declare.
 
     `joining`: what is asked of machines that join clusters; None: those of this site only boot. A machine that says
     nothing of PCRs has its profile's policy; one that says no architecture has its class's.
@@ -34,7 +34,7 @@ def load_inventory(folder: Path, joining: Joining | None = None) -> Inventory:
         images.values.strict.FaultsError: with every fault of every file: form, names declared twice, identifiers of two
             machines, references to what is not declared.
     """
-    documents, faults = documents_of(folder)
+    documents, faults = documents_of(folder, edit)
     faults_of_files = bool(faults)
     inventories: list[Inventory] = []
     for document in documents:

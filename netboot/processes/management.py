@@ -26,6 +26,7 @@ from netboot.stores.idempotency import SqliteIdempotency
 from netboot.stores.image_repository import open_image_repository
 from netboot.stores.intents import SqliteIntents
 from netboot.stores.inventory import read_inventory
+from netboot.stores.inventory_files import InventoryFiles
 from netboot.stores.live import LiveView
 from netboot.stores.register import open_register
 from netboot.stores.remedies import SqliteRemedies
@@ -93,6 +94,8 @@ def compose(config: Config, stopping: Callable[[], bool]) -> Dependencies:
         clock=clock,
         inventory=config.inventory,
         declared=partial(read_inventory, config),
+        inventory_files=InventoryFiles(config),
+        inventory_limits=config.inventory_limits,
         acceptance=Acceptance(config.data),
         status=status,
         room=partial(room, config.data),

@@ -25,10 +25,12 @@ class PendingInventory(Strict):
 
 class InventoryStatus(Condition):
     """`valid`: the inventory's files, as they are now, are in force; `faults`: the first of what is wrong with them;
-    `pending`: what has to be accepted before they are; `late`: what keeps them from being read; empty: nothing."""
+    `pending`: what has to be accepted before they are; `late`: what keeps them from being read; empty: nothing;
+    `lately`: how many machines went within the last hour, which count with those that go next."""
 
     valid: bool
     late: str = ""
+    lately: int = 0
     faults: tuple[str, ...] = ()
     pending: PendingInventory | None = None
 

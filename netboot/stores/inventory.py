@@ -3,18 +3,19 @@
 from ipaddress import ip_address
 
 from netboot.config import Config
+from netboot.machines.declared import NO_EDIT, Edit
 from netboot.machines.inventory import load_inventory
 from netboot.machines.joining import Joining
 from netboot.machines.values import Inventory
 
 
-def read_inventory(config: Config) -> Inventory:
-    """All that the files of `config.inventory` declare.
+def read_inventory(config: Config, edit: Edit = NO_EDIT) -> Inventory:
+    """All that the files of `config.inventory` declare; with `edit`, would declare.
 
     Raises:
         images.values.strict.FaultsError: with every fault of every file.
     """
-    return load_inventory(config.inventory, joining_of(config))
+    return load_inventory(config.inventory, joining_of(config), edit)
 
 
 def joining_of(config: Config) -> Joining | None:

@@ -9,6 +9,7 @@ from netboot.web import (
     audits,
     boots,
     channels,
+    declared,
     delete_node,
     drains,
     drift,
@@ -46,6 +47,7 @@ from netboot.web.openapi import Raw, Route, Schema, document
 LARGEST_BODY = 64 * 1024
 """Bytes; the largest honest body is a channel and a digest."""
 
+EITHER = ("If-Match", "If-None-Match")
 LINES = Raw(watch.LINES, other=(watch.EVENTS,), headers=(watch.LAST_ID,))
 
 OPEN = (
@@ -98,6 +100,12 @@ ROUTES: tuple[Route, ...] = (
     Route("POST", "/v1/rollouts/<int:number>/pause", rollouts.pause, on=etags.ON_ROLLOUT),
     Route("POST", "/v1/rollouts/<int:number>/resume", rollouts.resume, on=etags.ON_ROLLOUT),
     Route("POST", "/v1/rollouts/<int:number>/undo", rollouts.undo, on=etags.ON_ROLLOUT),
+    Route("GET", "/v1/inventory", declared.overview),
+    Route("GET", "/v1/inventory/machines", declared.listed),
+    Route("GET", "/v1/inventory/machines/<name>", declared.shown, tag=etags.DECLARED),
+    Route("PUT", "/v1/inventory/machines/<name>", declared.put, on=etags.ON_DECLARED, needs=EITHER),
+    Route("DELETE", "/v1/inventory/machines/<name>", declared.removed, on=etags.ON_DECLARED, needs=EITHER[:1]),
+    Route("POST", "/v1/discovered/<mac>/declare", declared.declare),
     Route("GET", "/v1/inventory/diff", inventory.compared, tag=etags.INVENTORY, refuses=(422,)),
     Route("POST", "/v1/inventory/accept", inventory.accepted, on=etags.ON_INVENTORY),
     Route("GET", "/v1/enrolments", enrolments.listed),
@@ -164,7 +172,7 @@ def create_app(dependencies: Dependencies) -> Flask:
 
 def _bound(route: Route) -> View:
     if route.method != "GET":
-        return bound(route.view, preconditions.acted_on(route.on))
+        return bound(route.view, preconditions.acted_on(route.on, route.needs))
     return bound(route.view) if route.tag is None else bound(route.view, preconditions.looked_at(route.tag))
 
 

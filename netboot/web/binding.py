@@ -5,6 +5,7 @@ That one signature checks requests, makes answers and is described in the API's 
 that returns a `Response` makes it by itself.
 """
 
+import json
 from collections.abc import Callable, Mapping
 from functools import partial, wraps
 from types import UnionType
@@ -14,7 +15,7 @@ from flask import Response
 from pydantic import BaseModel, ConfigDict
 
 from images.values.strict import Strict
-from netboot.web import inputs
+from netboot.web import inputs, moments
 
 View = Callable[..., Any]
 Around = Callable[[Callable[[], Any], Mapping[str, Any]], Response]
@@ -71,10 +72,16 @@ def bound(view: View, around: Around = _plainly) -> View:
     return answer
 
 
+def plain(value: BaseModel) -> dict[str, Any]:
+    """A model as plain JSON values, as they are on the wire."""
+    said: dict[str, Any] = moments.on_wire(value.model_dump(mode="json", by_alias=True))
+    return said
+
+
 def shown(model: BaseModel | Response) -> Response:
     """A model as an answer; what is one already, as it is."""
     if isinstance(model, Response):
         return model
     headers: Mapping[str, str] = {} if getattr(model, "http_kept", True) else {"Cache-Control": "no-store"}
-    text = model.model_dump_json(by_alias=True) + "\n"
+    text = json.dumps(plain(model), ensure_ascii=False, separators=(",", ":")) + "\n"
     return Response(text, getattr(model, "http_status", 200), headers, mimetype="application/json")

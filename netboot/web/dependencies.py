@@ -8,6 +8,7 @@ from typing import cast
 
 from flask import current_app
 
+from netboot.config import InventoryLimits
 from netboot.join.issue import Issuer
 from netboot.join.register import Register
 from netboot.lifecycle.conditions import Conditions
@@ -25,6 +26,7 @@ from netboot.status import Condition
 from netboot.stores.acceptance import Acceptance
 from netboot.stores.audit import SqliteAudit
 from netboot.stores.idempotency import SqliteIdempotency
+from netboot.stores.inventory_files import InventoryFiles
 from netboot.stores.live import LiveView
 from netboot.stores.signal import SaidSignal
 from netboot.stores.status import StatusFolder
@@ -60,6 +62,8 @@ class Dependencies:
     inventory: Path
     declared: Callable[[], Inventory]
     """What its files say now; raises FaultsError."""
+    inventory_files: InventoryFiles
+    inventory_limits: InventoryLimits
     acceptance: Acceptance
     status: StatusFolder
     room: Callable[[], int | None]

@@ -4,7 +4,7 @@ A new field of an answer counts, unless it is named here: a tag that changes too
 that changes too seldom lets them overwrite what they never saw.
 """
 
-from netboot.web import channels, drains, enrolments, freeze, intents, inventory, machines, remedies, rollouts
+from netboot.web import channels, declared, drains, enrolments, freeze, intents, inventory, machines, remedies, rollouts
 from netboot.web.preconditions import Tag
 
 _BOOTS = ("current", "pending", "claims", "boots", "checked", "conditions")
@@ -28,13 +28,14 @@ FREEZE = Tag(
     "freeze",
     freeze.shown,
     without=("did", "dry_run", "concerned"),
-    within={"windows": ("closes_ms", "opens_ms"), "signal": ("age_seconds",)},
+    within={"windows": ("closes_at", "opens_at"), "signal": ("age_seconds",)},
 )
 PAUSE = Tag("pause", remedies.paused)
 INVENTORY = Tag("inventory", inventory.compared)
+DECLARED = Tag("declared", declared.shown, only=("declared", "file"), alone=declared.writing)
 
 ON_MACHINE, ON_CHANNEL, ON_ROLLOUT = (MACHINE,), (CHANNEL,), (ROLLOUT,)
-ON_FREEZE, ON_PAUSE, ON_INVENTORY = (FREEZE,), (PAUSE,), (INVENTORY,)
+ON_FREEZE, ON_PAUSE, ON_INVENTORY, ON_DECLARED = (FREEZE,), (PAUSE,), (INVENTORY,), (DECLARED,)
 ON_INTENTS = (MACHINE, INTENTS)
 ON_DRAINS = (MACHINE, DRAINS)
 ON_ENROLMENT = (MACHINE, ENROLMENT)

@@ -146,6 +146,7 @@ def _entry(seen: Seen) -> MachineEntry:
     machine, found = seen
     told = found._asdict()
     del told["reasons"]
+    told["since_ms"] = found.since_ms or None
     return MachineEntry.model_construct(
         name=machine.name, rack=machine.rack, class_name=machine.class_name, profile=machine.profile, **told
     )

@@ -31,7 +31,7 @@ class MachinesAsked(Strict):
 
 class MachineEntry(Shown):
     """A machine, and of the condition that says how it is `condition`, `reason`, `message`, `since_ms`; `step`, `boot`,
-    `image` of the boot that counts. Empty, or 0: not known."""
+    `image` of the boot that counts. Empty, or null: not known."""
 
     name: str
     rack: str | None
@@ -41,7 +41,7 @@ class MachineEntry(Shown):
     condition: str
     reason: str
     message: str
-    since_ms: int
+    since_ms: int | None
     step: str
     boot: str
     image: str

@@ -64,7 +64,8 @@ def _who() -> str:
 
 
 def _fingerprint() -> bytes:
-    parts = (request.method, request.full_path, request.headers.get("If-Match", ""), request.content_type or "")
+    conditions = (request.headers.get("If-Match", ""), request.headers.get("If-None-Match", ""))
+    parts = (request.method, request.full_path, *conditions, request.content_type or "")
     head = "\0".join(parts).encode("utf-8", "surrogateescape")
     return hashlib.sha256(hashlib.sha256(head).digest() + request.get_data()).digest()
 

@@ -24,9 +24,10 @@ from netboot.lifecycle.intents import (
 )
 from netboot.lifecycle.transitions import Mark
 from netboot.lifecycle.views import machine_named
-from netboot.web import inputs, render
-from netboot.web.binding import Shown
+from netboot.web import inputs
+from netboot.web.binding import Shown, plain
 from netboot.web.dependencies import dependencies
+from netboot.web.moments import Moment
 from netboot.web.operators import audit, operator
 
 HISTORY_SHOWN = 20
@@ -43,17 +44,17 @@ Seconds = Annotated[int, Field(ge=60, le=LONGEST_MS // 1000)]
 
 
 class PuttingOn(Strict):
-    """The body of `hold` and `quarantine`. With `seconds`, from now, or `until_ms` it ends by itself."""
+    """The body of `hold` and `quarantine`. With `seconds`, from now, or `until` it ends by itself."""
 
     reason: Why
     seconds: Seconds | None = None
-    until_ms: int | None = None
+    until: Annotated[int, Moment] | None = None
     dry_run: bool = False
 
     @model_validator(mode="after")
     def _one_end(self) -> "PuttingOn":
-        if self.seconds is not None and self.until_ms is not None:
-            raise ValueError("seconds and until_ms are two ends: give one")
+        if self.seconds is not None and self.until is not None:
+            raise ValueError("seconds and until are two ends: give one")
         return self
 
     def end(self, now_ms: int, longest_ms: int = LONGEST_MS) -> int | None:
@@ -62,9 +63,9 @@ class PuttingOn(Strict):
         Raises:
             BadClaimError: in the past, or too far away.
         """
-        end = self.until_ms if self.seconds is None else now_ms + self.seconds * 1000
+        end = self.until if self.seconds is None else now_ms + self.seconds * 1000
         if end is not None and not now_ms < end <= now_ms + longest_ms:
-            name = "until_ms" if self.seconds is None else "seconds"
+            name = "until" if self.seconds is None else "seconds"
             days = longest_ms // 86_400_000
             raise BadClaimError(f"the end must be in the future, and within {days} days", field=name)
         return end
@@ -75,8 +76,8 @@ class Accepting(PuttingOn):
 
     @model_validator(mode="after")
     def _an_end(self) -> "Accepting":
-        if self.seconds is None and self.until_ms is None:
-            raise ValueError("seconds or until_ms: an acceptance has an end")
+        if self.seconds is None and self.until is None:
+            raise ValueError("seconds or until: an acceptance has an end")
         return self
 
 
@@ -227,7 +228,7 @@ def _consequence(act: str, standing: Sequence[Intent]) -> str:
 
 
 def _marks(standing: Sequence[Intent]) -> dict[str, object]:
-    return {"intents": [render.plain(each) for each in standing]}
+    return {"intents": [plain(each) for each in standing]}
 
 
 def _known(name: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, cast
 from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
-from netboot.web import idempotency
+from netboot.web import idempotency, moments
 from netboot.web.binding import View, signature
 from netboot.web.errors import MEDIA_TYPE, Problem
 from netboot.web.metrics_info import build
@@ -55,8 +55,8 @@ class Raw(NamedTuple):
 
 class Route(NamedTuple):
     """One thing to ask for. `raw`: of a view that makes its `Response`; `takes`: of a body that is no JSON, its kind;
-    `refuses`: statuses that the rules do not give it; `tag`: of what it shows; `on`: of what it acts on; `largest`: how
-    many bytes its body may have, None: as many as others'."""
+    `refuses`: statuses that the rules do not give it; `tag`: of what it shows; `on`: of what it acts on; `needs`: one
+    of these headers; `largest`: how many bytes its body may have, None: as many as others'."""
 
     method: str
     path: str
@@ -67,6 +67,7 @@ class Route(NamedTuple):
     refuses: tuple[int, ...] = ()
     tag: Tag | None = None
     on: tuple[Tag, ...] = ()
+    needs: tuple[str, ...] = ()
     largest: int | None = None
 
 
@@ -77,7 +78,7 @@ def document(routes: Iterable[Route]) -> Schema:
     paths: dict[str, Schema] = {}
     for route in routes:
         paths.setdefault(_VARIABLE.sub(r"{\2}", route.path), {})[route.method.lower()] = _operation(route, models)
-    return {
+    whole = {
         "openapi": "3.1.0",
         "info": {
             "title": "netboot",
@@ -93,6 +94,7 @@ def document(routes: Iterable[Route]) -> Schema:
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
     }
+    return cast("Schema", moments.described(whole))
 
 
 def _models(routes: tuple[Route, ...]) -> tuple[Models, Schema]:
@@ -177,6 +179,8 @@ def _headers(route: Route) -> Iterable[Schema]:
         yield _header("If-None-Match", tags)
     if route.on:
         yield _header("If-Match", tags)
+    if "If-None-Match" in route.needs:
+        yield _header("If-None-Match", {"type": "string", "pattern": r"^\*$"})
     if route.method != "GET":
         yield _header(idempotency.HEADER, {"type": "string", "pattern": idempotency.PATTERN})
 

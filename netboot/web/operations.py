@@ -19,6 +19,7 @@ VERBS = {
     "offered": "get",
     "paused": "get_pause",
     "ready": "readyz",
+    "removed": "delete",
     "revoked": "revoke",
     "shown": "get",
     "started": "start",

@@ -9,14 +9,13 @@ import json
 import re
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, NamedTuple
 
 from flask import Response, request
 
-from netboot.lifecycle.errors import BadClaimError, OverloadedError, PreconditionFailedError
-from netboot.web.binding import Around, View, shown
-from netboot.web.render import plain
+from netboot.lifecycle.errors import BadClaimError, NoSuchMachineError, OverloadedError, PreconditionFailedError
+from netboot.web.binding import Around, View, plain, shown
 
 Json = Mapping[str, Any]
 LONGEST = 1_000
@@ -39,6 +38,8 @@ class Tag(NamedTuple):
     only: Collection[str] = ()
     without: Collection[str] = ()
     within: Mapping[str, Collection[str]] = {}
+    alone: Callable[[], AbstractContextManager[None]] = nullcontext
+    """In which acts on it are done, the look at `If-Match` included, where other processes act on it too."""
 
     def of(self, answer: Json) -> str:
         """The tag of an answer, as the header has it. A list that is null could not be told, which is seen, too."""
@@ -73,21 +74,46 @@ def looked_at(tag: Tag) -> Around:
     return around
 
 
-def acted_on(tags: Collection[Tag]) -> Around:
-    """Around an act: it is not begun where `If-Match` has none of what these things' tags are now."""
+def acted_on(tags: Collection[Tag], needs: Collection[str] = ()) -> Around:
+    """Around an act: it is not begun where `If-Match` has none of what these things' tags are now. `needs`: the headers
+    of which it wants one: `If-None-Match: *`, too, where it may make what is not there."""
 
     def around(call: Callable[[], Any], path: Mapping[str, Any]) -> Response:
-        if "If-None-Match" in request.headers:
-            raise BadClaimError("is for looking: an act takes If-Match", field="If-None-Match")
-        wanted = _tags("If-Match")
+        new, wanted = _new(needs), _tags("If-Match")
         if wanted is not None and not tags:
             raise BadClaimError("nothing that this acts on has a tag: send it without", field="If-Match")
+        if needs and (new + (wanted is not None)) != 1:
+            raise BadClaimError(f"send {' or '.join(map(_NEEDED.__getitem__, needs))}", field="If-Match")
         with _alone(tags, path):
-            if wanted is not None:
+            if new:
+                _absent(tags, path)
+            elif wanted is not None:
                 _fit(wanted, tags, path)
             return shown(call())
 
     return around
+
+
+_NEEDED = {"If-Match": "If-Match with the ETag of what is there", "If-None-Match": "If-None-Match: * where nothing is"}
+
+
+def _new(needs: Collection[str]) -> bool:
+    """Whether nothing may be there yet."""
+    said = request.headers.get("If-None-Match")
+    if said is not None and "If-None-Match" not in needs:
+        raise BadClaimError("is for looking: an act takes If-Match", field="If-None-Match")
+    if said not in (None, "*"):
+        raise BadClaimError("must be * with an act: nothing may be there yet", field="If-None-Match")
+    return said is not None
+
+
+def _absent(tags: Collection[Tag], path: Mapping[str, Any]) -> None:
+    for tag in tags:
+        try:
+            tag.view(**path)
+        except NoSuchMachineError:
+            continue
+        raise PreconditionFailedError("it is there already")
 
 
 def _fit(wanted: Collection[str], tags: Collection[Tag], path: Mapping[str, Any]) -> None:
@@ -107,7 +133,8 @@ def _alone(tags: Collection[Tag], path: Mapping[str, Any]) -> Iterator[None]:
     if not place.acquire(timeout=WAIT_SECONDS):
         raise OverloadedError("another act on it is under way")
     try:
-        yield
+        with next(iter(tags)).alone():
+            yield
     finally:
         place.release()
 

@@ -15,7 +15,7 @@ from netboot.status.reporting import reporting_class
 from netboot.status.supervisor import SupervisorStatus
 from netboot.stores.journal_file import STANDING
 from netboot.web import render
-from netboot.web.binding import shown
+from netboot.web.binding import plain, shown
 from netboot.web.dependencies import Dependencies, dependencies
 from netboot.web.details import LOG, at_work, old, unsaid
 
@@ -43,7 +43,7 @@ def healthy() -> Response:
 def ready() -> Response:
     """Whether machines can boot now; and in every case, detail by detail, what is not as it should be."""
     readiness = assess(dependencies())
-    response = jsonify(readiness.model_dump(mode="json"))
+    response = jsonify(plain(readiness))
     response.status_code = 200 if readiness.ready else 503
     return render.uncached(response)
 

@@ -1,23 +1,19 @@
 """Values of the service as the API shows them."""
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from flask import Response
 from pydantic import BaseModel
 
-from netboot.lifecycle.conditions import MachineCondition, moment
+from netboot.clock import rfc3339
+from netboot.lifecycle.conditions import MachineCondition
 from netboot.lifecycle.crashes import Crashed
 from netboot.lifecycle.state import is_claim, standing
 from netboot.lifecycle.trace import Trace
 from netboot.web.shapes import ConditionShown, CrashShown, TraceShown
 
 M = TypeVar("M", bound=BaseModel)
-
-
-def plain(value: BaseModel) -> dict[str, Any]:
-    """A model as plain JSON values, by the names that it has on the wire."""
-    return value.model_dump(mode="json", by_alias=True)
 
 
 def grown(kind: type[M], value: BaseModel, **more: object) -> M:
@@ -48,7 +44,7 @@ def trace(value: Trace) -> TraceShown:
 
 def condition(value: MachineCondition) -> ConditionShown:
     """One, as Kubernetes has them."""
-    return grown(ConditionShown, value, lastTransitionTime=moment(value.since_ms))
+    return grown(ConditionShown, value, lastTransitionTime=rfc3339(value.since_ms))
 
 
 def conditions(

@@ -58,6 +58,7 @@ class RolloutShown(Rollout):
     `domains`: accelerator domain → how many machines of it go together; `of`, and what is counted by it, are without
     machines that are kept; `to_reboot`: names."""
 
+    blocked: int | None = Field(None, serialization_alias="blocked_clock_ms")
     machines: dict[MemberState, int]
     of: int
     racks: int
@@ -74,7 +75,10 @@ class Rollouts(Shown):
 
 
 class MemberShown(Member):
-    """`order`: the drain that stands of it."""
+    """`order`: the drain that stands of it; `since_clock_ms`: what the rollout's clock showed when its state
+    changed."""
+
+    since: int = Field(0, serialization_alias="since_clock_ms")
 
     order: DrainShown | None
 

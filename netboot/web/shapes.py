@@ -1,6 +1,8 @@
 """What several answers of the API are made of."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from netboot.join.enrolment import Alert
 from netboot.join.register import EnrolmentView
@@ -13,6 +15,7 @@ from netboot.lifecycle.remedies import Remedy, Standing
 from netboot.lifecycle.state import Checked
 from netboot.lifecycle.trace import Failure, Reached
 from netboot.web.binding import Shown
+from netboot.web.moments import SCHEMA
 
 Did = Literal["ordered", "replaced", "taken-off", ""]
 
@@ -48,7 +51,7 @@ class ConditionShown(Shown):
     status: Status
     reason: Reason
     message: str
-    lastTransitionTime: str  # noqa: N815 - Kubernetes' name
+    lastTransitionTime: Annotated[str, Field(json_schema_extra=dict(SCHEMA))]  # noqa: N815 - Kubernetes' name
 
 
 class CrashShown(Shown):

@@ -10,9 +10,10 @@ from flask import Response, request
 from pydantic import BaseModel
 
 from images.values.strict import Strict
+from netboot.clock import rfc3339
 from netboot.lifecycle.errors import BadClaimError, CannotTellError, OverloadedError
 from netboot.lifecycle.views import machine_named
-from netboot.web import render
+from netboot.web.binding import plain
 from netboot.web.dependencies import Dependencies, dependencies
 from netboot.web.inputs import Whole
 
@@ -56,7 +57,7 @@ class WatchAsked(Strict):
 
 
 def watched(query: WatchAsked) -> Response:
-    """Lines `{"event": {…}}` and `{"heartbeat": milliseconds}`; without `since` from now on."""
+    """Lines `{"event": {…}}` and `{"heartbeat": moment}`; without `since` from now on."""
     name, since, deps = query.machine, _since(query), dependencies()
     if name is not None:
         machine_named(deps.live.view(), name)
@@ -137,10 +138,10 @@ class _Lines:
         while not self._deps.stopping():
             events, more = self._read()
             for left, event in zip(range(len(events) - 1, -1, -1), events, strict=True):
-                yield self._form({"event": render.plain(event)}, None if left else self._source.since)
+                yield self._form({"event": plain(event)}, None if left else self._source.since)
             if time.monotonic() - beat >= HEARTBEAT_SECONDS:
                 beat = time.monotonic()
-                line = {"heartbeat": self._deps.clock.now_ms(), "since": self._source.since}
+                line = {"heartbeat": rfc3339(self._deps.clock.now_ms()), "since": self._source.since}
                 yield self._form(line | ({"problem": self._problem} if self._problem else {}), self._source.since)
             if not more:
                 time.sleep(LOOK_SECONDS)

@@ -74,9 +74,9 @@ def it_is_said_that_its_reports_have_ended_until_they_come_again(here: NodeDataC
 def another_report_comes(here: NodeDataCentre) -> None:
     """Than the one that is known now."""
     path = f"/v1/machines/{here.hardware.name}/health"
-    before = here.service.api(path)["checked"]["at_ms"]
+    before = here.service.api(path)["checked"]["at"]
     here.service.wait_until(
-        "another report comes", lambda: here.service.api(path)["checked"]["at_ms"] != before, HEALTH_SECONDS
+        "another report comes", lambda: here.service.api(path)["checked"]["at"] != before, HEALTH_SECONDS
     )
 
 

@@ -58,7 +58,8 @@ def paths(world: World) -> list[str]:
     boots = [f"/page/boots/{boot}" for boot in world.boots.values()]
     machines = [f"/page/machines/{name}" for name in ("gpu-0001", "gpu-0017")]
     lists = ["/page/", "/page/machines", "/page/rollouts", "/page/rollouts/1"]
-    more = ["/page/discovered", "/page/images", f"/page/images/{world.new}?with={world.old}", "/page/audit"]
+    found = ["/page/discovered", "/page/discovered/b8:ce:f6:0a:11:01"]
+    more = [*found, "/page/images", f"/page/images/{world.new}?with={world.old}", "/page/audit"]
     return [*lists, *more, "/page/machines/nobody", *machines, boots[0]]
 
 

@@ -53,7 +53,7 @@ class World:
     def __init__(self, folder: Path, count: int = 50, words: str = "", places: int = 8) -> None:
         self.names = [f"gpu-{number:04}" for number in range(1, count + 1)]
         self.words = words
-        self.api = Api(folder, inventory=self._inventory(), publish=False, places=places)
+        self.api = Api(folder, inventory=self._inventory(), publish=False, places=places, writable=True)
         self.old = add_image(self.api.config, name="compute-2026.10", documents=documents("6.1.119-1"))
         self.new = add_image(self.api.config, name="compute-2026.11", documents=documents("6.1.124-1"))
         self.api.store.set_channel("stable", self.new)

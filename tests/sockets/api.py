@@ -47,6 +47,7 @@ from netboot.stores.idempotency import SqliteIdempotency
 from netboot.stores.image_repository import StoreImageRepository
 from netboot.stores.intents import make as make_intents
 from netboot.stores.inventory import read_inventory
+from netboot.stores.inventory_files import InventoryFiles
 from netboot.stores.live import LiveView
 from netboot.stores.remedies import SqliteRemedies
 from netboot.stores.rollouts import SqliteRollouts, make
@@ -127,9 +128,11 @@ class Api:
         places: int = 2,
         oidc: Oidc | None = None,
         here: str = HERE,
+        writable: bool = False,
     ) -> None:
         """`oidc`: an issuer, whose tokens are of now: the clock goes then; `here`: where its browsers find us."""
         self.config = make_site(root / "site", inventory=inventory)
+        self.config = self.config.model_copy(update={"inventory_writable": writable})
         self.here = here
         self.clock: Fixed | Going = Going() if oidc is not None else Fixed()
         self.people = People(oidc, self.clock.now_ms) if oidc is not None else None
@@ -226,6 +229,8 @@ class Api:
             clock=self.clock,
             inventory=self.config.inventory,
             declared=partial(read_inventory, self.config),
+            inventory_files=InventoryFiles(self.config),
+            inventory_limits=self.config.inventory_limits,
             acceptance=Acceptance(self.config.data),
             status=status,
             room=lambda: self.room,

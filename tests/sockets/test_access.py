@@ -14,6 +14,9 @@ from tests.sites import add_image
 from tests.sockets.api import NOW, Api, given
 
 ADMINS = {
+    ("PUT", "/v1/inventory/machines/<name>"),
+    ("DELETE", "/v1/inventory/machines/<name>"),
+    ("POST", "/v1/discovered/<mac>/declare"),
     ("POST", "/v1/inventory/accept"),
     ("POST", "/v1/enrolments"),
     ("POST", "/v1/machines/<name>/approve"),

@@ -12,6 +12,7 @@ import pytest
 from images.artifact.signing import SigningKey
 from images.store.store import Store
 from images.values.strict import Strict
+from netboot.clock import rfc3339
 from netboot.lifecycle.conditions import Judged, MachineCondition
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.reasons import ConditionType, Reason
@@ -134,7 +135,7 @@ def test_conditions_are_shown_as_kubernetes_has_them(api: Api) -> None:
         "status": "False",
         "reason": "Stuck",
         "message": "said",
-        "lastTransitionTime": "2023-11-14T22:15:00Z",
+        "lastTransitionTime": "2023-11-14T22:15:00.000Z",
     }
     assert [one["conditions"] for one in api.get("/v1/machines").json["machines"]] == [[shown], [], []]
     one = api.get("/v1/machines/gpu-001").json
@@ -582,7 +583,7 @@ def test_watching(api: Api) -> None:
     lines = iter(answer.response)
     first, beat = json.loads(next(lines)), json.loads(next(lines))
     assert (first["event"]["machine"], first["event"]["phase"]) == ("gpu-002", "ScriptServed")
-    assert beat == {"heartbeat": NOW, "since": 2}
+    assert beat == {"heartbeat": rfc3339(NOW), "since": 2}
     api.states.take(Batch("boot-0.db", 1, 3, [event("gpu-002", 1, Phase.BOOTED)]))
     assert json.loads(next(lines))["event"]["phase"] == "Booted"
     api.stopping = True
@@ -600,7 +601,7 @@ def test_watching_as_server_sent_events_goes_on_where_it_was(api: Api) -> None:
     assert first.startswith('data: {"event": {')
     assert second.startswith('data: {"event": {')
     assert third.startswith('id: 3\ndata: {"event": {')
-    assert beat == f'id: 3\ndata: {{"heartbeat": {NOW}, "since": 3}}\n\n'
+    assert beat == f'id: 3\ndata: {{"heartbeat": "{rfc3339(NOW)}", "since": 3}}\n\n'
     assert [each[-2:] for each in (first, second, third)] == ["\n\n"] * 3
     answer.close()
     again = api.client.get("/v1/boots/watch?since=0", headers={**accepts, "Last-Event-ID": "2"})

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from images.store.store import Store
+from netboot.clock import moment_ms
 from netboot.controllers.records import KNOWS
 from netboot.lifecycle.bootid import minted_ms
 from netboot.lifecycle.events import EventRecord
@@ -66,7 +67,7 @@ def test_a_healthy_machine_s_script_fetched_by_a_stranger_with_false_events(serv
     wait_for(lambda: service.api(f"/v1/boots/{boot}").get("failures"))
 
     after = service.api("/v1/machines/gpu-001")
-    assert {**after["current"], "failures": [], "last_ms": 0} == {**before["current"], "failures": [], "last_ms": 0}
+    assert {**after["current"], "failures": [], "last_at": ""} == {**before["current"], "failures": [], "last_at": ""}
     assert (after["current"]["boot"], after["current"]["standing"]) == (boot, "proven")
     assert (after["pending"]["boot"], after["pending"]["standing"]) == (claimed, "reported")
     assert f'{metrics}{{state="Ready"}} 1.0' in service.text("/metrics")
@@ -86,9 +87,9 @@ def test_the_trace_of_a_node_from_its_kernel_to_ready(service: Service, tmp_path
     assert service.post(boot, MAC, "InitrdStarted", uptime_ms=1) == 204
     observed(service, boot, tmp_path)
     trace = wait_for(lambda: whole(found := service.api(f"/v1/boots/{boot}")) and found)
-    started = next(one["at_ms"] for one in trace["reached"] if one["phase"] == "InitrdStarted") - 1
+    started = moment_ms(next(one["at"] for one in trace["reached"] if one["phase"] == "InitrdStarted")) - 1
     seconds = (minted_ms(boot) + 24_000 - started) / 1_000
-    assert (trace["kernel_ms"], trace["seconds_to_ready"]) == (started, seconds)
+    assert (moment_ms(trace["kernel_at"]), trace["seconds_to_ready"]) == (started, seconds)
     lines = service.netboot("boot", "show", boot).stdout.splitlines()
     assert f"from the start of its kernel to the Ready node: {seconds:.1f} s" in lines
     phases = [line.split()[:2] for line in lines if "observed" in line]

@@ -10,6 +10,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from netboot.clock import rfc3339
 from netboot.join.enrolment import Act, Details, Release
 from tests.commands import Run
 from tests.sites import INVENTORY
@@ -41,7 +42,7 @@ def propose(api: Api) -> None:
 def test_from_window_to_approval(api: Api, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert run("machine", "enroll", "gpu-001", "--window", "2h", "--reason", "new board") == (
         0,
-        "gpu-001 may enrol its TPM until 2023-11-15 00:15:00: boot it, then run `netboot machine approve gpu-001`\n",
+        "gpu-001 may enrol its TPM until 2023-11-15 00:15:00Z: boot it, then run `netboot machine approve gpu-001`\n",
         "",
     )
     propose(api)
@@ -52,7 +53,7 @@ def test_from_window_to_approval(api: Api, run: Run, monkeypatch: pytest.MonkeyP
     assert approved.status == 0
     assert approved.out.splitlines() == [
         "machine            gpu-001",
-        "state              pending: no token before `netboot machine approve`, first-use, since 2023-11-14 22:15:00",
+        "state              pending: no token before `netboot machine approve`, first-use, since 2023-11-14 22:15:00Z",
         f"EK (SHA-256)       {EK}",
         "EK certificate     manufacturer id:53574B20, model swtpm, version id:20240125",
         "made by            CN=Maker Intermediate",
@@ -69,7 +70,7 @@ def test_from_window_to_approval(api: Api, run: Run, monkeypatch: pytest.MonkeyP
     ]
     assert api.register.of("gpu-001").state == "approved"
     shown = run("machine", "show", "gpu-001").out
-    assert "enrolment       approved, first-use, since 2023-11-14 22:15:00\n" in shown
+    assert "enrolment       approved, first-use, since 2023-11-14 22:15:00Z\n" in shown
     assert f"EK              {EK}\n" in shown
     assert "PCR policy      no PCR policy\n" in shown
     assert f"  EK             {EK}\n" in run("explain", "gpu-001").out
@@ -81,14 +82,14 @@ def test_alerts_are_shown_by_kind_with_how_often(api: Api, run: Run) -> None:
     api.register.alert("gpu-001", "counters", "was it cleared?", NOW)
     shown = [line for line in run("machine", "show", "gpu-001").out.splitlines() if line.startswith("ALERT")]
     assert shown == [
-        "ALERT           2023-11-14 22:17:00  3 times since 2023-11-14 22:15:00: another key (2)",
-        "ALERT           2023-11-14 22:15:00  was it cleared?",
+        "ALERT           2023-11-14 22:17:00Z  3 times since 2023-11-14 22:15:00Z: another key (2)",
+        "ALERT           2023-11-14 22:15:00Z  was it cleared?",
     ]
     assert api.get("/v1/machines/gpu-001").json["alerts"][1] == {
         "machine": "gpu-001",
         "kind": "counters",
-        "first_ms": NOW,
-        "last_ms": NOW,
+        "first_at": rfc3339(NOW),
+        "last_at": rfc3339(NOW),
         "count": 1,
         "said": "was it cleared?",
     }
@@ -165,7 +166,7 @@ def test_release_replace_retire(api: Api, run: Run) -> None:
     assert run("machine", "release", "gpu-001").out == "gpu-001 is released (generation 1)\n"
     assert run("machine", "replace", "gpu-001").status == 2
     replaced = run("machine", "replace", "gpu-001", "--part", "tpm", "--window", "90s")
-    assert replaced.out == "the old TPM is refused; gpu-001 may enrol another until 2023-11-14 22:16:30\n"
+    assert replaced.out == "the old TPM is refused; gpu-001 may enrol another until 2023-11-14 22:16:30Z\n"
     assert run("machine", "retire", "gpu-001", "--reason", "sold").out == (
         "gpu-001 is retired: no new tokens, no renewals\n"
     )
@@ -184,7 +185,7 @@ def test_tokens(api: Api, run: Run, tmp_path: Path) -> None:
     raw.write_bytes(key.public_bytes(serialization.Encoding.DER, info))
     assert run("token", "list").out == "no token is out\n"
     issued = run("token", "issue", "--machine", "gpu-002", "--spki-file", pem)
-    assert (issued.status, issued.err) == (0, "for gpu-002 in cluster default, until 2023-11-14 22:20:00:\n")
+    assert (issued.status, issued.err) == (0, "for gpu-002 in cluster default, until 2023-11-14 22:20:00Z:\n")
     token_id, _, secret = issued.out.strip().partition(".")
     assert api.cluster.secrets[token_id]["stringData"]["token-secret"] == secret
     again = json.loads(run("token", "issue", "--machine", "gpu-002", "--spki-file", raw, "-o", "json").out)
@@ -199,6 +200,6 @@ def test_tokens(api: Api, run: Run, tmp_path: Path) -> None:
     assert run("token", "issue", "--machine", "gpu-002", "--spki-file", pem).status == 2
     assert run("token", "issue", "--machine", "gpu-002", "--lifetime", "16m").status == 2
     window = run("token", "issue", "--machine", "gpu-002", "--window", "5m")
-    assert window.out == "gpu-002 may join once without a TPM until 2023-11-14 22:20:00: boot it\n"
+    assert window.out == "gpu-002 may join once without a TPM until 2023-11-14 22:20:00Z: boot it\n"
     api.cluster.down = "the apiserver does not answer"
     assert run("token", "list").status == 5

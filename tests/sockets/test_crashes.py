@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from netboot.boot import ingest
+from netboot.clock import rfc3339
 from netboot.lifecycle.events import LONGEST_CRASH, AnyRecord, CrashRecord
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.state import Batch
@@ -36,9 +37,9 @@ def run(run: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 
 def test_a_crash_is_of_the_last_boot_that_began_before_it_and_with_the_one_that_found_it(api: Api) -> None:
-    came = {"at_ms": START + 4_400, "peer": "192.0.2.7", "found_by": FINDER}
-    panic = {**came, "crashed_ms": START + 3_500, "text": PANIC, "boot": SECOND}
-    old = {**came, "crashed_ms": START + 500, "text": "of long ago\n", "boot": None}
+    came = {"at": rfc3339(START + 4_400), "peer": "192.0.2.7", "found_by": FINDER}
+    panic = {**came, "crashed_at": rfc3339(START + 3_500), "text": PANIC, "boot": SECOND}
+    old = {**came, "crashed_at": rfc3339(START + 500), "text": "of long ago\n", "boot": None}
     shown = [api.get(f"/v1/boots/{boot}").json for boot in (FIRST, SECOND, _CLAIM, FINDER)]
     assert [one["crashes"] for one in shown] == [[], [panic], [], [old, panic]]
     listed = api.get("/v1/boots?machine=gpu-001").json["boots"]
@@ -50,7 +51,7 @@ def test_the_operator_reads_it_with_the_boot_that_crashed(run: Run) -> None:
     out = run("boot", "show", SECOND).out
     lines = "".join(f"  {line}\n" for line in PANIC.splitlines())
     assert out.endswith(
-        f"\nits kernel crashed at 2023-11-14 22:13:23 by its clock; boot {FINDER} found the end of its log, "
+        f"\nits kernel crashed at 2023-11-14 22:13:23Z by its clock; boot {FINDER} found the end of its log, "
         f"as 192.0.2.7 reported:\n{lines}"
     )
 
@@ -58,9 +59,9 @@ def test_the_operator_reads_it_with_the_boot_that_crashed(run: Run) -> None:
 def test_the_boot_that_found_it_says_whose_it_was(run: Run) -> None:
     out = run("boot", "show", FINDER).out
     assert (
-        "\na kernel, of which boot cannot be told, crashed at 2023-11-14 22:13:20 by its clock; "
+        "\na kernel, of which boot cannot be told, crashed at 2023-11-14 22:13:20Z by its clock; "
         "this boot found the end of its log, as 192.0.2.7 reported:\n  of long ago\n"
-        f"\nthe kernel of boot {SECOND} crashed at 2023-11-14 22:13:23 by its clock; "
+        f"\nthe kernel of boot {SECOND} crashed at 2023-11-14 22:13:23Z by its clock; "
         "this boot found the end of its log, as 192.0.2.7 reported:\n  [   41.1] sysrq"
     ) in out
     (row,) = [line for line in run("boot", "list").out.splitlines() if line.startswith(FINDER)]
@@ -71,7 +72,7 @@ def test_a_crash_whose_text_cannot_be_read_is_told_still(run: Run, api: Api) -> 
     (panic,) = [record for record in api.states.crashes if record.text == PANIC]
     api.states.crashes.remove(panic)
     shown = api.get(f"/v1/boots/{SECOND}").json
-    assert [(one["crashed_ms"], one["text"]) for one in shown["crashes"]] == [(START + 3_500, None)]
+    assert [(one["crashed_at"], one["text"]) for one in shown["crashes"]] == [(rfc3339(START + 3_500), None)]
     assert run("boot", "show", SECOND).out.endswith(
         f"; boot {FINDER} found the end of its log, as 192.0.2.7 reported:\n"
         "  it cannot be read (any more): the service's log says why\n"

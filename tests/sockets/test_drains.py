@@ -49,25 +49,25 @@ def test_a_drain_from_its_reason_to_its_end(api: Api, run: Run, caplog: pytest.L
     caplog.set_level(logging.INFO)
     assert said(run, "drains") == "no machine is to be drained or rebooted\n"
     assert said(run, "drain", "gpu-001", "--reason", "DIMM 4", "--deadline", "2h") == (
-        "gpu-001 is to be drained by 2023-11-15 00:15:00: `netboot machine drains` says how far it is.\n"
+        "gpu-001 is to be drained by 2023-11-15 00:15:00Z: `netboot machine drains` says how far it is.\n"
     )
     (one,) = api.drains.standing()
     assert (one.boot, one.who, one.deadline_ms, one.bare, one.local) == (BOOT, "alice", NOW + 7_200_000, False, False)
     assert said(run, "drain", "gpu-001", "--reason", "again") == (
-        "gpu-001 is to be drained already: since 2023-11-14 22:15:00 by alice: DIMM 4\n"
+        "gpu-001 is to be drained already: since 2023-11-14 22:15:00Z by alice: DIMM 4\n"
     )
     state = State(id=one.id, state="draining", words="default/db are left", since_ms=NOW)
     api.say(**{"drains-default": DrainsStatus(at_ms=NOW, drains={"gpu-001": state})})
     [row] = said(run, "drains").splitlines()[1:]
     assert row.split()[:3] == ["gpu-001", "drain", "draining"]
-    assert row.endswith("2023-11-15 00:15:00  alice  default/db are left")
+    assert row.endswith("2023-11-15 00:15:00Z  alice  default/db are left")
     shown = said(run, "show", "gpu-001")
-    assert "drain           draining: default/db are left (since 2023-11-14 22:15:00 by alice: DIMM 4)\n" in shown
+    assert "drain           draining: default/db are left (since 2023-11-14 22:15:00Z by alice: DIMM 4)\n" in shown
     assert said(run, "undrain", "gpu-001", "--reason", "replaced") == (
-        "gpu-001 is drained no more. It was to be drained since 2023-11-14 22:15:00 by alice: DIMM 4\n"
+        "gpu-001 is drained no more. It was to be drained since 2023-11-14 22:15:00Z by alice: DIMM 4\n"
     )
     assert said(run, "undrain", "gpu-001") == "gpu-001 is not to be drained\n"
-    ended = "drain           taken off 2023-11-14 22:15:00: by alice: replaced (ordered since 2023-11-14 22:15:00 by "
+    ended = "drain           taken off 2023-11-14 22:15:00Z: by alice: replaced (ordered since 2023-11-14 22:15:00Z by "
     assert f"{ended}alice: DIMM 4)\n" in said(run, "show", "gpu-001")
     fields = [record.__dict__["fields"] for record in caplog.records if record.getMessage() == "audit"]
     assert [(one["act"], one["operator"], one["machine"], one["changed"]) for one in fields] == [
@@ -80,7 +80,7 @@ def test_a_drain_from_its_reason_to_its_end(api: Api, run: Run, caplog: pytest.L
 
 def test_a_reboot_takes_a_drain_over_and_a_dry_run_does_nothing(api: Api, run: Run) -> None:
     would = (
-        "gpu-001 would be drained and rebooted by 2023-11-14 22:45:00: `netboot machine drains` says how far it is.\n"
+        "gpu-001 would be drained and rebooted by 2023-11-14 22:45:00Z: `netboot machine drains` says how far it is.\n"
     )
     assert said(run, "reboot", "gpu-001", "--reason", "x", "--dry-run") == would
     assert api.drains.standing() == []
@@ -91,7 +91,7 @@ def test_a_reboot_takes_a_drain_over_and_a_dry_run_does_nothing(api: Api, run: R
     (one,) = api.drains.standing()
     assert (one.what, one.reason, one.bare, one.local) == ("reboot", "image", True, True)
     assert said(run, "drain", "gpu-001", "--reason", "y") == (
-        "gpu-001 is to be drained and rebooted already: since 2023-11-14 22:15:00 by alice: image\n"
+        "gpu-001 is to be drained and rebooted already: since 2023-11-14 22:15:00Z by alice: image\n"
     )
     assert said(run, "undrain", "gpu-001", "--dry-run").startswith("gpu-001 would be drained no more. It was to be ")
     assert [each["end"] for each in api.get("/v1/machines/gpu-001/drains").json["drains"]] == [None, "replaced"]
@@ -136,7 +136,7 @@ def test_where_it_cannot_be_told_nothing_is_ordered_and_a_silent_collector_is_na
 
 def test_an_order_says_who_is_out_already_and_waits_for_nobody(api: Api, run: Run) -> None:
     api.intents.order("gpu-002", PutOn(Mark.HELD, "DIMM 4"), "bob", NOW)
-    ordered = "gpu-001 would be drained by 2023-11-14 22:45:00: `netboot machine drains` says how far it is.\n"
+    ordered = "gpu-001 would be drained by 2023-11-14 22:45:00Z: `netboot machine drains` says how far it is.\n"
     around = (
         "Of rack a 1 more machine is out of service: gpu-002 (by bob).\n"
         "In all 1 more machine is held, in quarantine, or to be drained.\n"

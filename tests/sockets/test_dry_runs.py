@@ -52,8 +52,8 @@ def imported(api: Api) -> None:
         ),
         (
             ("replace", "--part", "tpm", "--window", "90s"),
-            "the old TPM would be refused; gpu-001 could enrol another until 2023-11-14 22:16:30\n",
-            "the old TPM is refused; gpu-001 may enrol another until 2023-11-14 22:16:30\n",
+            "the old TPM would be refused; gpu-001 could enrol another until 2023-11-14 22:16:30Z\n",
+            "the old TPM is refused; gpu-001 may enrol another until 2023-11-14 22:16:30Z\n",
         ),
         (
             ("retire",),
@@ -136,7 +136,7 @@ def test_an_undo_that_would_be_refused_is(api: Api, run: Run) -> None:
 
 def test_remedies(api: Api, run: Run, told: pytest.LogCaptureFixture) -> None:
     pause, resume = (("remedies", act, "--reason", "power work") for act in ("pause", "resume"))
-    since = "since 2023-11-14 22:15:00 by alice: power work"
+    since = "since 2023-11-14 22:15:00Z by alice: power work"
     assert said(run, *pause, "--dry-run") == f"remedies would be paused: {since}\n"
     assert said(run, *resume, "--dry-run") == "remedies are not paused\n"
     assert (api.remedies.books(0).pause, audited(told)) == (None, [])

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from netboot.clock import rfc3339
 from netboot.join.enrolment import Details
 from netboot.lifecycle.errors import StateUnavailableError
 from tests.sites import INVENTORY, TOKEN
@@ -47,7 +48,7 @@ def test_from_window_to_approval(api: Api, caplog: pytest.LogCaptureFixture) -> 
     opened = act(api, "gpu-001", "enroll", window_seconds=600, reason="new board")
     assert opened.status_code == 200
     assert opened.json["enrolment"]["window"] == "enrol"
-    assert opened.json["enrolment"]["window_until_ms"] == NOW + 600_000
+    assert opened.json["enrolment"]["window_until"] == rfc3339(NOW + 600_000)
     api.register.propose("gpu-001", EK, shown_details(), NOW)
     found = api.get("/v1/machines/gpu-001/enrolment").json
     assert (found["enrolment"]["state"], found["enrolment"]["ek_sha256"]) == ("pending", EK)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from netboot.clock import rfc3339
 from netboot.join.enrolment import Act, Import
 from netboot.lifecycle.conditions import Judged, MachineCondition
 from netboot.lifecycle.events import AnyRecord
@@ -68,9 +69,9 @@ def test_all_that_is_kept_of_a_machine_in_the_order_of_moments(api: Api) -> None
         ("enrolment", "imported", "alice", "from a list"),
         ("alert", "other-key", "netboot", "another key in the same boot"),
     ]
-    assert [each["at_ms"] for each in listed] == sorted(each["at_ms"] for each in listed)
+    assert [each["at"] for each in listed] == sorted(each["at"] for each in listed)
     assert listed[2] == {
-        "at_ms": START + 3_000,
+        "at": rfc3339(START + 3_000),
         "kind": "phase",
         "what": "Booted",
         "said_by": "reported",
@@ -173,7 +174,7 @@ def test_a_boot_as_it_happens_and_where_its_time_went(service: Service, tmp_path
     assert set(phases) >= {"ScriptServed", "InitrdStarted", "Booted", "Attested", "Ready"}
     shown = json.loads(service.netboot("boot", "show", boot, "--output", "json").stdout)
     assert shown["spans"][-1]["until"] == "InService"
-    assert shown["in_service_ms"] is not None
+    assert shown["in_service_at"] is not None
     drawn = service.netboot("boot", "show", boot, "--waterfall").stdout
     assert "from the start of the kernel to InService:" in drawn
     assert "Switched" in drawn

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from netboot.clock import rfc3339
 from tests.commands import Run, said
 from tests.sites import INVENTORY
 from tests.sockets.api import NOW, Api, of_alice
@@ -27,14 +28,14 @@ ANY_TIME = (
 def test_from_freeze_to_unfreeze(api: Api, run: Run) -> None:
     assert said(run, "freeze", "status") == ANY_TIME
     assert said(run, "freeze", "--reason", "power work", "--until", "8h", "--dry-run") == (
-        "the fleet would be frozen until 2023-11-15 06:15:00: nothing that acts by itself begins anything\n"
+        "the fleet would be frozen until 2023-11-15 06:15:00Z: nothing that acts by itself begins anything\n"
     )
     assert said(run, "freeze", "status") == ANY_TIME
     assert said(run, "freeze", "--reason", "power work", "--until", "8h") == (
-        "the fleet is frozen until 2023-11-15 06:15:00: nothing that acts by itself begins anything\n"
+        "the fleet is frozen until 2023-11-15 06:15:00Z: nothing that acts by itself begins anything\n"
     )
     assert said(run, "freeze", "--reason", "mine", "--until", "1h") == (
-        "the fleet is frozen already: since 2023-11-14 22:15:00 by alice, until 2023-11-15 06:15:00: power work\n"
+        "the fleet is frozen already: since 2023-11-14 22:15:00Z by alice, until 2023-11-15 06:15:00Z: power work\n"
     )
     assert said(run, "freeze", "--reason", "it takes longer") == (
         "the fleet is frozen until `netboot unfreeze`: nothing that acts by itself begins anything\n"
@@ -42,7 +43,7 @@ def test_from_freeze_to_unfreeze(api: Api, run: Run) -> None:
     assert said(run, "freeze", "status").endswith("What acts by itself may not begin: frozen by alice: power work.\n")
     assert said(run, "unfreeze", "--dry-run").startswith("the fleet would be frozen no more.")
     assert said(run, "unfreeze") == (
-        "the fleet is frozen no more. It was frozen since 2023-11-14 22:15:00 by alice: power work\n"
+        "the fleet is frozen no more. It was frozen since 2023-11-14 22:15:00Z by alice: power work\n"
     )
     assert said(run, "unfreeze") == "it is not frozen\n"
     assert said(run, "freeze", "status") == ANY_TIME
@@ -50,12 +51,12 @@ def test_from_freeze_to_unfreeze(api: Api, run: Run) -> None:
 
 def test_what_json_has(api: Api, run: Run) -> None:
     answer = run("freeze", "--reason", "x", "--until", "1h", "-o", "json").json
-    freeze = {"who": "alice", "reason": "x", "since_ms": NOW, "until_ms": NOW + 3_600_000}
+    freeze = {"who": "alice", "reason": "x", "since": rfc3339(NOW), "until": rfc3339(NOW + 3_600_000)}
     assert answer == {
         "did": "put-on",
         "dry_run": False,
         "concerned": freeze,
-        "may_act": {"may": False, "reason": "frozen by alice: x", "until_ms": NOW + 3_600_000},
+        "may_act": {"may": False, "reason": "frozen by alice: x", "until": rfc3339(NOW + 3_600_000)},
         "signal": None,
         "windows": [],
     }
@@ -76,9 +77,9 @@ def test_windows_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str], m
         out = said(runner(address, api, capsys, monkeypatch), "freeze", "status")
     lines = [" ".join(line.split()) for line in out.splitlines()]
     assert lines[1:] == [
-        "nights Mon, Tue 22:00 04:00 Europe/Berlin open until 2023-11-15 03:00:00",
-        "always-open Mon, Tue, Wed, Thu, Fri, Sat, Sun 00:00 00:00 UTC open until 2023-11-15 00:00:00",
-        "What acts by itself may begin: maintenance window nights is open, until 2023-11-15 03:00:00.",
+        "nights Mon, Tue 22:00 04:00 Europe/Berlin open until 2023-11-15 03:00:00Z",
+        "always-open Mon, Tue, Wed, Thu, Fri, Sat, Sun 00:00 00:00 UTC open until 2023-11-15 00:00:00Z",
+        "What acts by itself may begin: maintenance window nights is open, until 2023-11-15 03:00:00Z.",
     ]
 
 

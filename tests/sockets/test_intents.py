@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from netboot.clock import rfc3339
 from netboot.join.enrolment import Act, Import, Retire
 from netboot.lifecycle.intents import LONGEST_MS, PutOn
 from netboot.lifecycle.transitions import Mark
@@ -21,22 +22,22 @@ def said(run: Run, *arguments: str) -> str:
 def test_a_hold_from_its_reason_to_its_end(api: Api, run: Run) -> None:
     assert said(run, "holds") == "no machine is held, in quarantine or accepted\n"
     assert said(run, "hold", "gpu-001", "--reason", "DIMM 4", "--until", "48h") == (
-        "gpu-001 is held until 2023-11-16 22:15:00. Its Node, and that of each boot to come, has "
+        "gpu-001 is held until 2023-11-16 22:15:00Z. Its Node, and that of each boot to come, has "
         "netboot.dev/held=Held:NoSchedule: no new Pods; those that run there run on.\n"
     )
     assert said(run, "hold", "gpu-001", "--reason", "DIMM 7", "--until", "2023-11-15T02:15+02:00") == (
-        "gpu-001 is held already: since 2023-11-14 22:15:00 by alice, until 2023-11-16 22:15:00: DIMM 4\n"
+        "gpu-001 is held already: since 2023-11-14 22:15:00Z by alice, until 2023-11-16 22:15:00Z: DIMM 4\n"
     )
     assert said(run, "hold", "gpu-001", "--reason", "no spare") == (
-        "gpu-001 is held until it is taken off: since 2023-11-14 22:15:00 by alice: DIMM 4\n"
+        "gpu-001 is held until it is taken off: since 2023-11-14 22:15:00Z by alice: DIMM 4\n"
     )
-    assert "held            since 2023-11-14 22:15:00 by alice: DIMM 4\n" in said(run, "show", "gpu-001")
+    assert "held            since 2023-11-14 22:15:00Z by alice: DIMM 4\n" in said(run, "show", "gpu-001")
     [row] = said(run, "holds").splitlines()[1:]
     assert row.split()[:2] == ["gpu-001", "held"]
     assert row.endswith("alice  DIMM 4")
     assert said(run, "unhold", "gpu-001", "--reason", "replaced") == (
         "gpu-001 is held no more. Its Node loses the taint netboot.dev/held. "
-        "It was held since 2023-11-14 22:15:00 by alice: DIMM 4\n"
+        "It was held since 2023-11-14 22:15:00Z by alice: DIMM 4\n"
     )
     assert said(run, "unhold", "gpu-001") == "gpu-001 is not held\n"
     history = api.get("/v1/machines/gpu-001/intents").json["history"]
@@ -54,12 +55,12 @@ def test_quarantine_and_back(api: Api, run: Run) -> None:
         "registers; Pods that run there run on.\n"
     )
     assert said(run, "quarantine", "gpu-001", "--reason", "again") == (
-        "gpu-001 is in quarantine already: since 2023-11-14 22:15:00 by alice: unknown USB device\n"
+        "gpu-001 is in quarantine already: since 2023-11-14 22:15:00Z by alice: unknown USB device\n"
     )
     assert run("machine", "readmit", "gpu-001").status == 2
     assert said(run, "readmit", "gpu-001", "--reason", "it was the KVM") == (
         "gpu-001 is in quarantine no more. It may join again, as before. It was in quarantine since 2023-11-14 "
-        "22:15:00 by alice: unknown USB device\n"
+        "22:15:00Z by alice: unknown USB device\n"
     )
     assert said(run, "readmit", "gpu-001", "--reason", "again") == "gpu-001 is not in quarantine\n"
     assert api.intents.all(NOW) == []
@@ -116,8 +117,8 @@ def test_who_reads_json_gets_what_the_api_said(api: Api, run: Run) -> None:
         "owner": "operator",
         "who": "alice",
         "reason": "DIMM 4",
-        "since_ms": NOW,
-        "until_ms": NOW + 7_200_000,
+        "since": rfc3339(NOW),
+        "until": rfc3339(NOW + 7_200_000),
     }
     assert answer == {
         "machine": "gpu-001",
@@ -137,7 +138,7 @@ def test_what_rollouts_put_on_people_take_off_and_see(api: Api, run: Run) -> Non
     api.intents.order("gpu-001", PutOn(Mark.HELD, "came back on 5f2c41d0", None, "rollout/7"), "rollout 7", NOW)
     said(run, "hold", "gpu-001", "--reason", "DIMM 4")
     assert said(run, "unhold", "gpu-001").endswith(
-        "It was held since 2023-11-14 22:15:00 by alice: DIMM 4; and since 2023-11-14 22:15:00 by rollout 7: came "
+        "It was held since 2023-11-14 22:15:00Z by alice: DIMM 4; and since 2023-11-14 22:15:00Z by rollout 7: came "
         "back on 5f2c41d0\n"
     )
     assert api.intents.all(NOW) == []
@@ -201,9 +202,9 @@ def test_nothing_is_said_of_nobody_where_it_cannot_be_told(api: Api, run: Run) -
         ({}, "reason: Field required"),
         ({"reason": " "}, "reason: String should have at least 1 character"),
         ({"reason": "x", "seconds": 59}, "seconds: "),
-        ({"reason": "x", "seconds": 60, "until_ms": NOW + 1}, "seconds and until_ms are two ends: give one"),
-        ({"reason": "x", "until_ms": NOW}, "until_ms: the end must be in the future, and within 366 days"),
-        ({"reason": "x", "until_ms": NOW + LONGEST_MS + 1}, "until_ms: the end must be in the future"),
+        ({"reason": "x", "seconds": 60, "until": rfc3339(NOW + 1)}, "seconds and until are two ends: give one"),
+        ({"reason": "x", "until": rfc3339(NOW)}, "until: the end must be in the future, and within 366 days"),
+        ({"reason": "x", "until": rfc3339(NOW + LONGEST_MS + 1)}, "until: the end must be in the future"),
         ({"reason": "x", "dry-run": True}, "dry-run: "),
     ],
 )
@@ -235,25 +236,25 @@ def test_a_machine_is_accepted_until_an_end_and_no_more(api: Api, run: Run) -> N
     )
     assert "Missing option '--until'" in refusal(run, "accept", "gpu-001", "--reason", "fan 3")[1]
     assert said(run, "accept", "gpu-001", "--reason", "fan 3", "--until", "48h", "--dry-run") == (
-        f"gpu-001 would be accepted until 2023-11-16 22:15:00. {opens}"
+        f"gpu-001 would be accepted until 2023-11-16 22:15:00Z. {opens}"
     )
     assert said(run, "accept", "gpu-001", "--reason", "fan 3", "--until", "48h") == (
-        f"gpu-001 is accepted until 2023-11-16 22:15:00. {opens}"
+        f"gpu-001 is accepted until 2023-11-16 22:15:00Z. {opens}"
     )
     assert said(run, "accept", "gpu-001", "--reason", "fan 4", "--until", "1h") == (
-        "gpu-001 is accepted already: since 2023-11-14 22:15:00 by alice, until 2023-11-16 22:15:00: fan 3\n"
+        "gpu-001 is accepted already: since 2023-11-14 22:15:00Z by alice, until 2023-11-16 22:15:00Z: fan 3\n"
     )
     said(run, "hold", "gpu-001", "--reason", "DIMM 4")
     shown = said(run, "show", "gpu-001")
-    assert "held            since 2023-11-14 22:15:00 by alice: DIMM 4\n" in shown
-    assert "accepted        since 2023-11-14 22:15:00 by alice, until 2023-11-16 22:15:00: fan 3\n" in shown
+    assert "held            since 2023-11-14 22:15:00Z by alice: DIMM 4\n" in shown
+    assert "accepted        since 2023-11-14 22:15:00Z by alice, until 2023-11-16 22:15:00Z: fan 3\n" in shown
     assert [row.split()[:2] for row in said(run, "holds").splitlines()[1:]] == [
         ["gpu-001", "held"],
         ["gpu-001", "accepted"],
     ]
     assert said(run, "unaccept", "gpu-001", "--reason", "replaced") == (
         "gpu-001 is accepted no more. Its gate is as its node says: where that alone would not have opened it, it "
-        "closes. It was accepted since 2023-11-14 22:15:00 by alice, until 2023-11-16 22:15:00: fan 3\n"
+        "closes. It was accepted since 2023-11-14 22:15:00Z by alice, until 2023-11-16 22:15:00Z: fan 3\n"
     )
     assert said(run, "unaccept", "gpu-001") == "gpu-001 is not accepted\n"
     assert [one.mark for one in api.intents.all(NOW)] == [Mark.HELD]
@@ -269,10 +270,13 @@ def test_a_machine_is_accepted_until_an_end_and_no_more(api: Api, run: Run) -> N
     ("body", "message"),
     [
         ({"seconds": 60}, "reason: Field required"),
-        ({"reason": "x"}, "seconds or until_ms: an acceptance has an end"),
+        ({"reason": "x"}, "seconds or until: an acceptance has an end"),
         ({"reason": "x", "seconds": 31 * 86_400}, "seconds: the end must be in the future, and within 30 days"),
-        ({"reason": "x", "until_ms": NOW + 31 * 86_400_000}, "until_ms: the end must be in the future, and within 30"),
-        ({"reason": "x", "until_ms": NOW}, "until_ms: the end must be in the future, and within 30 days"),
+        (
+            {"reason": "x", "until": rfc3339(NOW + 31 * 86_400_000)},
+            "until: the end must be in the future, and within 30",
+        ),
+        ({"reason": "x", "until": rfc3339(NOW)}, "until: the end must be in the future, and within 30 days"),
     ],
 )
 def test_an_acceptance_has_a_reason_and_an_end_that_is_near(api: Api, body: Any, message: str) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from netboot.clock import rfc3339
 from netboot.lifecycle.events import AnyRecord
 from netboot.lifecycle.health import STALE_MS
 from netboot.lifecycle.phases import Phase
@@ -47,7 +48,7 @@ def test_the_report_of_the_current_boot(api: Api) -> None:
     check = {"name": "gpu-count", "status": "fail", "severity": "major", "summary": "it is fail", "remedy": ""}
     assert found == {
         "boot": BOOT,
-        "at_ms": START + 1_600,
+        "at": rfc3339(START + 1_600),
         "source": "reported",
         "peer": "192.0.2.7",
         "status": "fail",
@@ -56,7 +57,7 @@ def test_the_report_of_the_current_boot(api: Api) -> None:
             "schema": 1,
             "machine": "gpu-001",
             "mac": None,
-            "taken_ms": START,
+            "taken_at": rfc3339(START),
             "uptime_ms": 0,
             "expected": [],
             "checks": [{**check, "ms": 3, "facts": {}}],
@@ -67,7 +68,7 @@ def test_the_report_of_the_current_boot(api: Api) -> None:
     assert api.get(f"/v1/boots/{BOOT}").json["checked"] == found
     listed = {one["name"]: one["checked"] for one in api.get("/v1/machines").json["machines"]}
     assert listed == {
-        "gpu-001": {"status": "fail", "at_ms": START + 1_600, "stale": False},
+        "gpu-001": {"status": "fail", "at": rfc3339(START + 1_600), "stale": False},
         "gpu-002": None,
         "off-001": None,
     }

@@ -110,7 +110,7 @@ def test_who_logs_in_by_the_command_line_acts_as_themselves(
         rf"At {site.issuer}, for the client {CLI}: scopes openid groups\n"
         rf"Open {site.issuer}/device in a browser, on any machine, and enter the code\n\n    [A-Z]{{4}}-[A-Z]{{4}}\n\n"
         rf"or open {site.issuer}/device\?user_code=[A-Z-]{{9}}, and compare the code\.\n"
-        r"Waiting until \d\d:\d\d:\d\d; Ctrl-C gives up, and changes nothing\.\n",
+        r"Waiting until \d{4}-\d\d-\d\d \d\d:\d\d:\d\d(Z|[+-]\d\d:\d\d); Ctrl-C gives up, and changes nothing\.\n",
         shown,
     )
     assert said == "0 logged in to fra as oidc:operator, operator\n"
@@ -357,7 +357,7 @@ def test_a_viewer_of_the_issuer_who_tries_every_act_is_refused_each(api: Api) ->
         "role": "admin",
         "issuer": None,
         "token": "9d913f87",
-        "expires_ms": None,
+        "expires_at": None,
     }
 
 

@@ -9,6 +9,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
+from netboot.clock import rfc3339
 from netboot.join.enrolment import Act, OpenWindow, Retire
 from netboot.join.errors import ClusterUnavailableError
 from netboot.join.ports import Credential
@@ -52,7 +53,7 @@ def test_a_token_is_for_one_machine_and_one_key(api: Api, caplog: pytest.LogCapt
     assert (answer.status_code, answer.headers["Cache-Control"]) == (201, "no-store")
     said = answer.json
     assert (said["machine"], said["node_name"], said["cluster"]) == ("old-001", "worker-1", "default")
-    assert said["expires_ms"] == (NOW + 600_000) // 1000 * 1000
+    assert said["expires_at"] == rfc3339((NOW + 600_000) // 1000 * 1000)
     token_id, _, secret = said["token"].partition(".")
     assert said["id"] == token_id
     manifest = api.cluster.secrets[token_id]
@@ -108,7 +109,7 @@ def test_another_token_takes_the_place_of_the_first(api: Api) -> None:
 def test_without_a_key_a_boot_window_opens(api: Api) -> None:
     answer = api.post("/v1/tokens", {"machine": "old-001", "window_seconds": 600})
     assert answer.status_code == 202
-    assert answer.json == {"machine": "old-001", "window": {"kind": "boot", "until_ms": NOW + 600_000}}
+    assert answer.json == {"machine": "old-001", "window": {"kind": "boot", "until": rfc3339(NOW + 600_000)}}
     assert api.register.of("old-001").window == "boot"
     assert (api.cluster.calls, api.cluster.secrets) == ([], {})
 

@@ -56,6 +56,7 @@ def paths(world: World) -> list[str]:
         "/page/rollouts",
         "/page/rollouts/1",
         "/page/discovered",
+        "/page/discovered/b8:ce:f6:0a:11:01",
         "/page/images",
         f"/page/images/{world.new}",
         "/page/audit",

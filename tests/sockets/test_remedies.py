@@ -55,18 +55,18 @@ def test_status_says_who_is_not_well_and_what_comes_next(api: Api, run: Run) -> 
     say(api, standing())
     assert said(run, "remedies", "status").splitlines() == [
         "Remedies may begin, where a class says so.",
-        "machine  is            since                next          withheld",
-        "gpu-001  ChecksFailed  2023-11-14 22:13:20  reboot in 2m          ",
+        "machine  is            since                 next          withheld",
+        "gpu-001  ChecksFailed  2023-11-14 22:13:20Z  reboot in 2m          ",
     ]
     say(api, standing(left=0, words="frozen by bob: audit"))
     api.remedies.note(remedy(id=0, outcome="withheld", words="frozen by bob: audit", drain=""))
     api.remedies.take(lambda _: Taking(remedy(id=0, drain=""), json.dumps(EVIDENCE)), NOW)
     assert [line.rstrip() for line in said(run, "remedies", "status").splitlines()[2:]] == [
-        "gpu-001  ChecksFailed  2023-11-14 22:13:20  reboot  frozen by bob: audit",
+        "gpu-001  ChecksFailed  2023-11-14 22:13:20Z  reboot  frozen by bob: audit",
         "",
-        "number  when                 machine  what    for           came to",
-        "2       2023-11-14 22:13:20  gpu-001  reboot  ChecksFailed",
-        "1       2023-11-14 22:13:20  gpu-001  reboot  ChecksFailed  withheld: frozen by bob: audit",
+        "number  when                  machine  what    for           came to",
+        "2       2023-11-14 22:13:20Z  gpu-001  reboot  ChecksFailed",
+        "1       2023-11-14 22:13:20Z  gpu-001  reboot  ChecksFailed  withheld: frozen by bob: audit",
     ]
     shown = json.loads(said(run, "remedies", "status", "--output", "json"))
     assert (shown["machines"][0]["what"], [each["id"] for each in shown["remedies"]]) == ("reboot", [2, 1])
@@ -77,7 +77,7 @@ def test_status_says_who_is_not_well_and_what_comes_next(api: Api, run: Run) -> 
 def test_one_is_shown_with_what_was_at_hand_and_nothing_that_moves_a_terminal(api: Api, run: Run) -> None:
     api.remedies.take(lambda _: Taking(remedy(id=0, drain=""), json.dumps(EVIDENCE)), NOW)
     assert said(run, "remedies", "show", "1").splitlines() == [
-        "1 · 2023-11-14 22:13:20: reboot of gpu-001, for ChecksFailed: a check failed",
+        "1 · 2023-11-14 22:13:20Z: reboot of gpu-001, for ChecksFailed: a check failed",
         "",
         "boot:",
         "  failures:",
@@ -110,7 +110,7 @@ def test_from_pause_to_resume(api: Api, run: Run, caplog: pytest.LogCaptureFixtu
     caplog.set_level(logging.INFO)
     say(api)
     assert said(run, "remedies", "resume", "--reason", "x") == "remedies are not paused\n"
-    since = "since 2023-11-14 22:15:00 by alice: power work"
+    since = "since 2023-11-14 22:15:00Z by alice: power work"
     assert said(run, "remedies", "pause", "--reason", "power work") == f"remedies are paused: {since}\n"
     assert said(run, "remedies", "pause", "--reason", "too") == f"remedies are paused already: {since}\n"
     assert said(run, "remedies", "status").splitlines()[0] == (
@@ -133,10 +133,10 @@ def test_explain_says_what_was_taken_or_withheld(api: Api, run: Run) -> None:
     say(api, standing(words="frozen by bob: audit", left=0))
     api.remedies.take(lambda _: Taking(remedy(id=0, drain=""), ""), NOW)
     explained = run("explain", "gpu-001").out
-    assert "  not well       ChecksFailed since 2023-11-14 22:13:20: a check failed\n" in explained
+    assert "  not well       ChecksFailed since 2023-11-14 22:13:20Z: a check failed\n" in explained
     assert "  remedy         next: reboot; frozen by bob: audit\n" in explained
     assert (
-        "  remedy         1 · 2023-11-14 22:13:20: reboot of gpu-001, for ChecksFailed: a check failed\n" in explained
+        "  remedy         1 · 2023-11-14 22:13:20Z: reboot of gpu-001, for ChecksFailed: a check failed\n" in explained
     )
     assert "not well" not in run("explain", "gpu-002").out
     (api.config.data / "intents.db").unlink()

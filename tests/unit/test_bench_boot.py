@@ -3,6 +3,7 @@
 import io
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -16,6 +17,7 @@ from bench.serving import AbsentError, BenchError
 from images.formats import cpio
 from ipxe.render import prepare
 from ipxe.values import Boot
+from netboot.clock import rfc3339
 
 OURS = {"ScriptServed": -3.0, "InitrdStarted": 2.0, "Switched": 12.0, "Joining": 20.0, "Ready": 45.0}
 FLOOR = {"InitrdStarted": 2.0, "Switched": 10.0, "Booted": 20.0, "Ready": 30.0}
@@ -36,12 +38,12 @@ def test_the_issues_targets() -> None:
 
 def test_a_trace_begins_when_the_kernel_did_however_late_its_first_report_came() -> None:
     """The report of InitrdStarted waits for the network: the one that was heard soonest tells the time."""
-    reached = [
-        {"phase": "ScriptServed", "source": "served", "at_ms": 96_000},
-        {"phase": "InitrdStarted", "source": "reported", "at_ms": 105_500, "uptime_ms": 2000},
-        {"phase": "Switched", "source": "reported", "at_ms": 112_010, "uptime_ms": 12_000},
-        {"phase": "Booted", "source": "reported", "at_ms": 125_000, "uptime_ms": 20_000},
-        {"phase": "Ready", "source": "observed", "at_ms": 140_010, "uptime_ms": None},
+    reached: list[dict[str, Any]] = [
+        {"phase": "ScriptServed", "source": "served", "at": rfc3339(96_000)},
+        {"phase": "InitrdStarted", "source": "reported", "at": rfc3339(105_500), "uptime_ms": 2000},
+        {"phase": "Switched", "source": "reported", "at": rfc3339(112_010), "uptime_ms": 12_000},
+        {"phase": "Booted", "source": "reported", "at": rfc3339(125_000), "uptime_ms": 20_000},
+        {"phase": "Ready", "source": "observed", "at": rfc3339(140_010), "uptime_ms": None},
     ]
     assert of_trace(reached) == {
         "ScriptServed": -4.01,

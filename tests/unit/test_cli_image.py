@@ -43,7 +43,7 @@ def test_a_list_names_each_image_and_who_needs_it(site: Path, run: Run) -> None:
     store.set_channel("stable", two)
     lines = squeezed(run("image", "list").out)
     assert lines[0] == "image recipe kernel size added in use"
-    added = [re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d", "WHEN", line).strip() for line in lines[1:]]
+    added = [re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(Z|[+-]\d\d:\d\d)", "WHEN", line).strip() for line in lines[1:]]
     assert added == [
         f"{two[:12]} sample 6.1.0-1-amd64 0.0 MiB WHEN channel stable points to it",
         f"{one[:12]} sample 6.1.0-1-amd64 0.0 MiB WHEN",

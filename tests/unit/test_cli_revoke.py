@@ -36,7 +36,7 @@ def bundle(config: Config) -> SiteBundle:
 def listed(run: Run) -> list[str]:
     """What `revocations` says, spaces and moments left out."""
     return [
-        re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "WHEN", re.sub(" +", " ", line)).strip()
+        re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(Z|[+-]\d\d:\d\d)", "WHEN", re.sub(" +", " ", line)).strip()
         for line in run("image", "revocations").out.splitlines()
     ]
 

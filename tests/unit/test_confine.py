@@ -194,6 +194,16 @@ def test_an_approver_has_the_kubeconfig_of_its_own_cluster_alone(tmp_path: Path)
     assert access.access_of("boot", "boot-0", "", config).connect == frozenset()
 
 
+def test_the_inventory_is_written_by_who_faces_operators_where_the_configuration_says_so_and_by_nobody_else(
+    tmp_path: Path,
+) -> None:
+    config = _site(tmp_path)
+    writable = config.model_copy(update={"inventory_writable": True})
+    for kind in KINDS:
+        assert config.inventory not in access.access_of(kind, kind, "", config).write
+        assert (config.inventory in access.access_of(kind, kind, "", writable).write) == (kind == "management")
+
+
 def test_an_inventory_behind_a_link_is_read_when_the_link_is_turned(tmp_path: Path) -> None:
     """As git-sync and Kubernetes' volumes do it."""
     config = _site(tmp_path / "site")

@@ -84,7 +84,11 @@ def test_a_login_needs_tls_or_somebody_who_says_that_it_needs_none(home: Path, r
             f"Error: a login by way of {server} would cross a network unencrypted\nRemedy: give the service TLS "
             "(`management.tls`), or say --plain-http where that network is yours alone\n",
         )
-    for server, option in (("http://127.0.0.1:1", ()), ("http://localhost:1", ()), ("http://127.0.0.2:1", ("--plain-http",))):
+    for server, option in (
+        ("http://127.0.0.1:1", ()),
+        ("http://localhost:1", ()),
+        ("http://127.0.0.2:1", ("--plain-http",)),
+    ):
         assert run("context", "add", "fra", "--server", server).status == 0
         assert run("login", *option).status == 5
 

@@ -85,7 +85,10 @@ def test_what_is_no_selector(bad: str) -> None:
     [
         ("a//b!=x", "a//b: must be the key of a label: before the / stands the name of a domain"),
         ("!a/b/c", "a/b/c: must be the key of a label: before the / stands the name of a domain"),
-        ("A.example/gpu notin (x)", "A.example/gpu: must be the key of a label: before the / stands the name of a domain"),
+        (
+            "A.example/gpu notin (x)",
+            "A.example/gpu: must be the key of a label: before the / stands the name of a domain",
+        ),
         (f"{'k' * 64}!=x", f"{'k' * 40}: must be the key of a label, like topology.kubernetes.io/zone"),
         (f"gpu!={'v' * 64}", "gpu: no label has a value of more than 63 characters"),
         (f"gpu notin (a,{'v' * 64})", "gpu: no label has a value of more than 63 characters"),
@@ -139,7 +142,9 @@ def test_what_fields_do_not_have(bad: str, words: str) -> None:
         parse_fields(bad)
 
 
-KEYS = st.from_regex(r"([a-z0-9]([a-z0-9.-]{0,8}[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,8}[A-Za-z0-9])?", fullmatch=True)
+KEYS = st.from_regex(
+    r"([a-z0-9]([a-z0-9.-]{0,8}[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,8}[A-Za-z0-9])?", fullmatch=True
+)
 VALUES = st.from_regex(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,8}[A-Za-z0-9])?", fullmatch=True)
 ONE = st.one_of(
     st.builds(Requirement, KEYS, st.none(), negated=st.booleans()),

@@ -5,15 +5,17 @@ from typing import Any
 import pytest
 
 from netboot.cli.waterfall import BLOCKS, LEAST_BAR, MOST_BAR, waterfall
+from netboot.clock import rfc3339
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.spans import spans
 from netboot.lifecycle.trace import apply
+from netboot.web.moments import on_wire
 from tests.records import START, script
 from tests.unit.test_spans import booted
 
 
 def drawn(*without: Phase, in_service_ms: int | None = START + 28_000) -> list[dict[str, Any]]:
-    return [part._asdict() for part in spans(booted(*without), in_service_ms)]
+    return [on_wire(part._asdict()) for part in spans(booted(*without), in_service_ms)]
 
 
 def test_a_bar_for_each_phase_where_the_one_before_ends() -> None:
@@ -61,7 +63,7 @@ def test_bars_fill_what_there_is_and_have_a_least_and_a_most(width: int, bar: in
 
 
 def test_a_part_without_any_time_has_no_bar_and_a_boot_of_one_moment_nothing_to_draw() -> None:
-    flat = [{"step": "Booted", "until": "Joining", "begin_ms": 5, "end_ms": 5, "missing": ()}]
+    flat = [{"step": "Booted", "until": "Joining", "begin_at": rfc3339(5), "end_at": rfc3339(5), "missing": ()}]
     assert list(waterfall(flat, 30)) == ["Booted                   0.0 s", "", "from Booted to Joining: 0.0 s"]
-    parts = [part._asdict() for part in spans(apply(None, script("gpu-001", 0)))]
+    parts = [on_wire(part._asdict()) for part in spans(apply(None, script("gpu-001", 0)))]
     assert list(waterfall(parts, 80)) == ["there is nothing to draw yet: one moment of it is known"]

@@ -10,7 +10,7 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response as AnyResponse
 
 from netboot.oidc.logins import Logins
-from netboot.web.page import views, words
+from netboot.web.page import declaring, views, words
 from netboot.web.page.client import Api, ApiError
 from netboot.web.page.entrance import COOKIE, Entrance, next_page
 from netboot.web.page.live import Live
@@ -55,6 +55,8 @@ def create_page(api: Api, now_ms: Callable[[], int], logins: Logins | None) -> F
     page.add_url_rule("/page", "bare", lambda: redirect(url_for("fleet"), 303))
     for path, name, view in views.ROUTES:
         page.add_url_rule(path, name, view)
+    page.add_url_rule("/page/discovered/<mac>", "declare", declaring.shown)
+    page.add_url_rule("/page/discovered/<mac>", "declared", declaring.declared, methods=["POST"])
     page.add_url_rule("/page/live", "live", Live(api))
     page.add_url_rule("/page/login", "login", lambda: _form())
     page.add_url_rule("/page/login", "entered", lambda: _entered(api, sessions), methods=["POST"])

@@ -19,6 +19,7 @@ class ApiError(Exception):
     def __init__(self, status: int, said: Mapping[str, Any]) -> None:
         self.status, self.code = status, str(said.get("code", ""))
         self.message, self.remedy = str(said.get("detail", "")), str(said.get("remedy", ""))
+        self.faults: tuple[str, ...] = tuple(said.get("faults") or ())
         super().__init__(self.message)
 
 
@@ -34,7 +35,19 @@ class Api:
         Raises:
             ApiError: it says no.
         """
-        chunks, status, headers = run_wsgi_app(self._app, self._environ(path, query))
+        return self._asked(self._environ(path, query))
+
+    def post(self, path: str, body: Mapping[str, object]) -> dict[str, Any]:
+        """The same of an act; a value that is None or empty is not sent.
+
+        Raises:
+            ApiError: it says no, and nothing was done.
+        """
+        said = {name: value for name, value in body.items() if value not in (None, "")}
+        return self._asked(self._environ(path, {}, method="POST", json=said))
+
+    def _asked(self, environ: dict[str, Any]) -> dict[str, Any]:
+        chunks, status, headers = run_wsgi_app(self._app, environ)
         try:
             if headers.get("Content-Type") not in JSON:  # a stream, which has no end to wait for
                 raise ApiError(404, {"detail": "there is nothing of that name"})
@@ -75,11 +88,11 @@ class Api:
             del g.token
         return True
 
-    def _environ(self, path: str, query: Mapping[str, object]) -> dict[str, Any]:
+    def _environ(self, path: str, query: Mapping[str, object], **more: Any) -> dict[str, Any]:
         asked = {name: str(value) for name, value in query.items() if value not in (None, "")}
         headers = [("Authorization", f"Bearer {g.token}")]
         of_client = {"REMOTE_ADDR": request.environ.get("REMOTE_ADDR", "")}
-        return EnvironBuilder(path, query_string=asked, headers=headers, environ_base=of_client).get_environ()
+        return EnvironBuilder(path, query_string=asked, headers=headers, environ_base=of_client, **more).get_environ()
 
 
 def end(chunks: Iterable[bytes]) -> None:

@@ -8,6 +8,7 @@ from cryptography.fernet import Fernet, InvalidToken
 from flask import g, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response as AnyResponse
 
+from netboot.clock import moment_ms
 from netboot.lifecycle.errors import CannotTellError, NotAuthenticatedError
 from netboot.oidc.logins import Begun, Logins
 from netboot.web.page.client import Api, ApiError
@@ -98,7 +99,7 @@ class Entrance:
         g.token = token
         try:
             who = self._api.get("/v1/whoami")
-            return str(who["name"]), (who["expires_ms"] - self._now_ms()) / 1000
+            return str(who["name"]), (moment_ms(who["expires_at"]) - self._now_ms()) / 1000
         finally:
             del g.token
 

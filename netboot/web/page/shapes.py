@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
+from netboot.clock import moment_ms
 from netboot.lifecycle.summary import MachineStatus
 
 COLUMNS = 16
@@ -100,18 +101,19 @@ def waterfall(spans: Sequence[Mapping[str, Any]]) -> list[Bar]:
     """The API's parts of a boot, drawn to scale."""
     if not spans:
         return []
-    begin, end = spans[0]["begin_ms"], max(part["end_ms"] for part in spans)
-    whole = max(end - begin, 1)
-    longest = max(part["end_ms"] - part["begin_ms"] for part in spans)
+    moments = [(moment_ms(part["begin_at"]), moment_ms(part["end_at"])) for part in spans]
+    begin = moments[0][0]
+    whole = max(max(ended for _, ended in moments) - begin, 1)
+    longest = max(ended - began for began, ended in moments)
     return [
         Bar(
             part["step"],
             part["until"],
-            ms := part["end_ms"] - part["begin_ms"],
-            round((part["begin_ms"] - begin) * WIDE / whole, 1),
+            ms := ended - began,
+            round((began - begin) * WIDE / whole, 1),
             round(max(ms * WIDE / whole, 2), 1),
             part["missing"],
             ms == longest and ms > 0,
         )
-        for part in spans
+        for part, (began, ended) in zip(spans, moments, strict=True)
     ]

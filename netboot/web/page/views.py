@@ -22,7 +22,7 @@ FILTERS = ("status", "reason", "step", "rack", "image", "class", "text")
 
 def fleet() -> str:
     """The fleet at a glance."""
-    told = _api().get("/v1/fleet")
+    told = of_page().get("/v1/fleet")
     drawn = shapes.racks(told["racks"][:RACKS])
     return render_template("fleet.html", fleet=told, racks=drawn, left=len(told["racks"]) - len(drawn))
 
@@ -33,14 +33,14 @@ def machines() -> str:
     number = request.args.get("page", "1")
     page = int(number) if number.isascii() and number.isdigit() and len(number) < 6 else 1
     offset = (max(page, 1) - 1) * PAGE
-    told = _api().get("/v1/fleet/machines", **asked, limit=PAGE, offset=offset)
+    told = of_page().get("/v1/fleet/machines", **asked, limit=PAGE, offset=offset)
     pages = max(1, -(-told["of"] // PAGE))
     return render_template("machines.html", told=told, asked=asked, page=max(page, 1), pages=pages)
 
 
 def machine(name: str) -> str:
     """One machine."""
-    api, path = _api(), f"/v1/machines/{quote(name, safe='')}"
+    api, path = of_page(), f"/v1/machines/{quote(name, safe='')}"
     found, explained = api.get(path), api.get(f"{path}/explain")
     events = api.get(f"{path}/events", limit=EVENTS)
     summary = next(iter(api.get("/v1/fleet/machines", name=name)["machines"]), None)
@@ -49,19 +49,19 @@ def machine(name: str) -> str:
 
 def boot(boot: str) -> str:
     """One boot, to scale."""
-    found = _api().get(f"/v1/boots/{quote(boot, safe='')}")
+    found = of_page().get(f"/v1/boots/{quote(boot, safe='')}")
     bars = shapes.waterfall(found["spans"])
     return render_template("boot.html", boot=found, bars=bars, wide=shapes.WIDE)
 
 
 def rollouts() -> str:
     """All of them."""
-    return render_template("rollouts.html", rollouts=_api().get("/v1/rollouts")["rollouts"])
+    return render_template("rollouts.html", rollouts=of_page().get("/v1/rollouts")["rollouts"])
 
 
 def rollout(number: int) -> str:
     """One, with its machines: drawn all of them, told those that are under way or did not come back."""
-    found = _api().get(f"/v1/rollouts/{number}")
+    found = of_page().get(f"/v1/rollouts/{number}")
     by_rack: dict[str, list[dict[str, Any]]] = {}
     for member in found["members"]:
         run = {"status": MEMBERS.get(member["state"], "unknown"), "first": member["machine"], "count": 1}
@@ -76,19 +76,20 @@ def rollout(number: int) -> str:
 
 def discovered() -> str:
     """Who asked and may not boot."""
-    return render_template("discovered.html", found=_api().get("/v1/discovered", limit=200)["discovered"])
+    found = of_page().get("/v1/discovered", limit=200)["discovered"]
+    return render_template("discovered.html", found=found, told=request.args.get("declared", "")[:63])
 
 
 def images() -> str:
     """Channels, what machines run, and what lies in the store."""
-    api = _api()
+    api = of_page()
     channels, stored = api.get("/v1/channels")["channels"], api.get("/v1/images")["images"]
     return render_template("images.html", channels=channels, fleet=api.get("/v1/fleet"), stored=stored)
 
 
 def image(digest: str) -> str:
     """One image: what it is made of, and, beside another, what differs."""
-    api, path = _api(), f"/v1/images/{quote(digest, safe='')}"
+    api, path = of_page(), f"/v1/images/{quote(digest, safe='')}"
     found, packages = api.get(path), api.get(f"{path}/packages")["packages"]
     others = [each for each in api.get("/v1/images")["images"] if each["image"] != found["image"]]
     beside = request.args.get("with", "")
@@ -99,13 +100,14 @@ def image(digest: str) -> str:
 
 def audit() -> str:
     """Who did what, the newest first."""
-    api = _api()
+    api = of_page()
     before = request.args.get("before", "")
     told = api.get("/v1/audit", machine=request.args.get("machine", ""), before=before, limit=PAGE)
     return render_template("audit.html", told=told, machine=request.args.get("machine", ""))
 
 
-def _api() -> Api:
+def of_page() -> Api:
+    """By which this page asks."""
     return cast("Api", current_app.extensions["netboot.page"])
 
 

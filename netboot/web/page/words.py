@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from netboot.clock import moment_ms, rfc3339
 from netboot.lifecycle.reasons import ConditionType
 from netboot.lifecycle.summary import MachineStatus
 
@@ -74,14 +74,9 @@ def span(ms: float) -> str:
     return " ".join(parts[:2])
 
 
-def moment(ms: int) -> str:
-    """RFC 3339 in UTC, for machines and titles."""
-    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def moment_ms(text: str) -> int:
-    """The same back, as conditions have it."""
-    return int(datetime.fromisoformat(text).timestamp() * 1000)
+def moment(at: str) -> str:
+    """A moment of the API for people: UTC, whole seconds."""
+    return rfc3339(moment_ms(at), "seconds")
 
 
 def grouped(number: int) -> str:
@@ -108,7 +103,8 @@ def without_boot(message: str) -> str:
 FILTERS: Mapping[str, Callable[..., Any]] = {
     "span": span,
     "moment": moment,
-    "moment_ms": moment_ms,
+    "ms": moment_ms,
+    "rfc3339": rfc3339,
     "grouped": grouped,
     "short": short,
     "spaced": spaced,

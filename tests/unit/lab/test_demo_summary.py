@@ -5,12 +5,13 @@ from typing import Any
 from rich.console import Console
 
 from lab.demo.summary import Facts, Shown, Step, bar_of, kernel_to_ready, page, steps, trace_table
+from netboot.clock import rfc3339
 
 EVENTS: list[dict[str, Any]] = [
-    {"phase": "InitrdStarted", "source": "reported", "at_ms": 1_000_010_000, "detail": "kernel [6.1]"},
-    {"phase": "ScriptServed", "source": "served", "at_ms": 1_000_005_000, "detail": ""},
-    {"phase": "Failed", "source": "reported", "at_ms": 1_000_015_000, "detail": "no origin answers"},
-    {"phase": "Booted", "source": "reported", "at_ms": 1_000_020_000, "detail": ""},
+    {"phase": "InitrdStarted", "source": "reported", "at": rfc3339(1_000_010_000), "detail": "kernel [6.1]"},
+    {"phase": "ScriptServed", "source": "served", "at": rfc3339(1_000_005_000), "detail": ""},
+    {"phase": "Failed", "source": "reported", "at": rfc3339(1_000_015_000), "detail": "no origin answers"},
+    {"phase": "Booted", "source": "reported", "at": rfc3339(1_000_020_000), "detail": ""},
 ]
 
 
@@ -51,7 +52,7 @@ def test_a_bar_is_never_empty_and_never_longer_than_its_line() -> None:
 
 def test_from_kernel_to_ready_is_by_the_service_s_clock_from_when_the_kernel_says_it_began() -> None:
     """The initrd reported 2.5 s after its kernel began."""
-    ready = {"phase": "Ready", "source": "observed", "at_ms": 1_000_060_000, "detail": ""}
+    ready = {"phase": "Ready", "source": "observed", "at": rfc3339(1_000_060_000), "detail": ""}
     assert kernel_to_ready([{**EVENTS[0], "uptime_ms": 2_500}, *EVENTS[1:], ready]) == 52.5
     assert kernel_to_ready([{**EVENTS[0], "uptime_ms": 2_500}]) is None
     assert kernel_to_ready([EVENTS[0], ready]) is None
@@ -87,7 +88,7 @@ def test_a_ready_node_is_called_one_and_has_its_rows() -> None:
         {**image, "manifest": {**manifest, "artifacts": artifacts}}, "node-1", 2048, "SeaBIOS", "a namespace", "KVM",
         "console.log", 33.0, "built in 1 s", more,
     )  # fmt: skip
-    ready = {"phase": "Ready", "source": "observed", "at_ms": 1_000_060_000, "detail": ""}
+    ready = {"phase": "Ready", "source": "observed", "at": rfc3339(1_000_060_000), "detail": ""}
     again = Shown("node-1 again", steps(EVENTS[:1], 1_000_004.0), [("image", "another")])
     shown = printed(page(steps([*EVENTS, ready], 1_000_000.0), facts, [], 110, [again]))
     assert "node-1 was a heap of firmware; 60 seconds later it is a Ready node" in shown

@@ -1,0 +1,176 @@
+"""Files of the inventory that the API writes: one machine in each, as it writes them. What a person wrote stays theirs.
+
+Nothing is written that would not be taken, and a crash at any moment leaves the old file or the new.
+"""
+
+import json
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from images.values import files, strict
+from images.values.flock import exclusive
+from images.values.strict import FaultsError
+from netboot.config import Config
+from netboot.lifecycle.errors import InventoryReadOnlyError
+from netboot.machines.declared import Declared, Edit, documents_of, items_of
+from netboot.machines.values import Inventory, Machine
+from netboot.stores.inventory import read_inventory
+
+LOCK_SECONDS = 5.0
+"""For which a writer waits for another one, in whichever process."""
+_LOCK = ".lock"
+_PREFIX = "machine-"
+_MODE = 0o644
+_ORDER = {field.alias or name: place for place, (name, field) in enumerate(Machine.model_fields.items())}
+
+
+class InventoryFiles:
+    """The folder `config.inventory`."""
+
+    def __init__(self, config: Config) -> None:
+        self._config, self.folder = config, config.inventory
+
+    def machines(self) -> tuple[list[Declared], tuple[str, ...]]:
+        """Those that are declared, as they are written; and what is wrong with files, or items, that cannot be told."""
+        documents, faults = documents_of(self.folder)
+        items = [item for document in documents for item in items_of(document) if item.kind == "machine"]
+        odd = [item for item in items if not _is_json(item.value)]
+        problems = (*map(str, faults), *(f"{item.place()}: has values that JSON has no words for" for item in odd))
+        return [item for item in items if item not in odd] if odd else items, problems
+
+    def kept_from(self) -> str:
+        """Why nothing may be written there, in words with where to edit it; empty: it may."""
+        if not self._config.inventory_writable:
+            return f"this site's inventory is its files alone: edit {self.folder}, or set `inventory_writable: true`"
+        try:
+            if self.folder.is_symlink():
+                return f"{self.folder} is a symbolic link: edit the files where it leads"
+            tree = _git_tree(self.folder)
+        except OSError as error:
+            return f"nobody can tell whether {self.folder} is kept in git ({error.strerror}): edit the files there"
+        if tree is not None:
+            return f"{self.folder} is kept in git: edit it in a clone of {tree}, commit and push"
+        return ""
+
+    def kept_file(self, name: str, item: Declared | None) -> str:
+        """Likewise of a machine, or of where it would be: files that the API did not write are not written by it."""
+        path = self.folder / f"{_PREFIX}{name}.yaml" if item is None else Path(item.document.file)
+        try:
+            return self._kept_file(path, item)
+        except OSError as error:
+            return f"{path} cannot be looked at: {error.strerror}"
+
+    def _kept_file(self, path: Path, item: Declared | None) -> str:
+        if item is None:
+            there = os.path.lexists(path)
+            return f"{path} is there already, and declares something else: edit it there" if there else ""
+        if path.name != f"{_PREFIX}{item.name}.yaml" or not _plain(path):
+            return f"{item.name} is declared at {item.place('name')}, in a file that a person wrote: edit it there"
+        if path.read_text(encoding="utf-8") != text_of(item.value):
+            return f"{path} was edited by hand, and stays as it is: edit it there, at {item.place('name')}"
+        return ""
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Nobody else writes by the API meanwhile, in any process.
+
+        Raises:
+            InventoryReadOnlyError: nobody may. images.errors.BusyError: somebody else has not ended in time.
+            images.errors.StoreError: the file system refuses.
+        """
+        if why := self.kept_from():
+            raise InventoryReadOnlyError(why)
+        with ExitStack() as held:
+            try:
+                held.enter_context(exclusive(self.folder / _LOCK, str(self.folder), LOCK_SECONDS))
+            except OSError as error:
+                raise files.refused(f"cannot write in {self.folder}", error) from error
+            yield
+
+    def edit(self, name: str, value: dict[str, Any] | None) -> Edit:
+        """The edit that declares a machine, or takes it out."""
+        return {f"{_PREFIX}{name}.yaml": text_of(value) if value is not None else None}
+
+    def declared(self, edit: Edit) -> Inventory:
+        """All that would be declared. Raises FaultsError, with every fault of every file."""
+        return read_inventory(self._config, edit)
+
+    def write(self, edit: Edit) -> None:
+        """Do it. One writes at a time: see `writing`.
+
+        Raises:
+            InventoryReadOnlyError: the file would change hands.
+            images.errors.StoreError: the file system refuses; nothing was changed.
+        """
+        for left in self.folder.glob(f".{_PREFIX}*.yaml.*"):  # of a process that was killed
+            with suppress(OSError):
+                left.unlink()
+        for name, text in edit.items():
+            path = self.folder / name
+            mode = self._mode(path)
+            if text is not None:
+                files.write(path, text.encode(), mode=mode)
+                continue
+            try:
+                path.unlink()
+                files.sync_folder(self.folder)
+            except OSError as error:
+                raise files.refused(f"cannot remove {path}", error) from error
+
+    def _mode(self, path: Path) -> int:
+        """That of the file which is there."""
+        try:
+            found = path.lstat()
+        except FileNotFoundError:
+            return _MODE
+        if found.st_uid != os.geteuid():
+            raise InventoryReadOnlyError(f"{path} is of another user (uid {found.st_uid}), and stays so: edit it there")
+        return stat.S_IMODE(found.st_mode)
+
+
+def text_of(value: dict[str, Any]) -> str:
+    """A file with that machine alone.
+
+    Raises:
+        FaultsError: it cannot be written so that the inventory's reader reads the same.
+    """
+    value = dict(sorted(value.items(), key=lambda item: _ORDER.get(item[0], len(_ORDER))))
+    try:
+        text = yaml.safe_dump({"machines": [value]}, sort_keys=False, allow_unicode=True, width=10_000)
+    except RecursionError:
+        raise FaultsError([strict.Fault("what was sent", 0, "", "is nested too deep")]) from None
+    if strict.parse(text, "what was sent").value != {"machines": [value]}:
+        raise FaultsError([strict.Fault("what was sent", 0, "", "has values that YAML has no words for")])
+    return text
+
+
+def _is_json(value: dict[str, Any]) -> bool:
+    """Not so: keys that are no text, bytes, dates, which YAML has."""
+    try:
+        return bool(json.loads(json.dumps(value)) == value)
+    except (TypeError, ValueError):
+        return False
+
+
+def _plain(path: Path) -> bool:
+    found = path.lstat()
+    return stat.S_ISREG(found.st_mode) and found.st_nlink == 1
+
+
+def _git_tree(folder: Path) -> Path | None:
+    """The git work tree that it is in, by either of its names; None: none. A file `.git` is that of a worktree or
+    submodule. Raises OSError: nobody can tell."""
+    for start in dict.fromkeys((folder.absolute(), folder.resolve(strict=True))):
+        for place in (start, *start.parents):
+            try:
+                (place / ".git").lstat()
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            return place
+    return None

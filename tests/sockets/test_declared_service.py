@@ -1,0 +1,24 @@
+"""A machine that is declared by the API of `netboot serve`, whole, within its walls."""
+
+from pathlib import Path
+
+from netboot.config import load_config
+from tests.processes import wait_for
+from tests.sites import make_site
+from tests.sockets.service import serving
+
+MAC = "52:54:00:12:34:99"
+
+
+def test_a_stranger_is_declared_and_boots(tmp_path: Path) -> None:
+    make_site(tmp_path / "site", workers=1)
+    file = tmp_path / "site" / "netboot.yaml"
+    file.write_text(f"{file.read_text()}inventory_writable: true\n")
+    with serving(load_config(file), file) as service:
+        assert service.outcome(MAC) == "unknown"
+        order = ("machine", "declare", MAC, "--name", "gpu-009", "--profile", "compute")
+        wait_for(lambda: service.netboot(*order).returncode == 0)
+        wait_for(lambda: service.outcome(MAC) != "unknown")
+        assert service.api("/v1/inventory/machines/gpu-009")["declared"]["match"] == {"macs": [MAC]}
+        assert service.stop() == 0
+    assert (tmp_path / "site" / "inventory" / "machine-gpu-009.yaml").stat().st_mode & 0o777 == 0o644

@@ -1,0 +1,94 @@
+"""The page's form that declares a machine which asked and may not boot."""
+
+import re
+from pathlib import Path
+
+import pytest
+from flask.testing import FlaskClient
+
+from netboot.lifecycle.roles import Role
+from netboot.lifecycle.state import Batch
+from netboot.stores.inventory import read_inventory
+from tests.records import sighted
+from tests.sites import TOKEN
+from tests.sockets.api import Api, given, of_alice
+
+MAC = "52:54:00:12:34:99"
+AT = f"/page/discovered/{MAC}"
+HOME = {"Origin": "http://localhost"}
+
+
+@pytest.fixture
+def api(tmp_path: Path) -> Api:
+    return asked(of_alice(Api(tmp_path, writable=True)))
+
+
+def asked(api: Api) -> Api:
+    api.states.take(Batch("boot-0.db", 1, 1, [sighted(MAC)]))
+    return api
+
+
+def browser(api: Api, token: str = TOKEN) -> FlaskClient:
+    client = api.client.application.test_client()
+    assert client.post("/page/login", data={"token": token}, headers=HOME).status_code == 303
+    return client
+
+
+def form(text: str) -> str:
+    found = re.search(r'name="form" value="([0-9a-f]{64})"', text)
+    assert found is not None
+    return found[1]
+
+
+def test_it_is_declared_by_a_form(api: Api) -> None:
+    client = browser(api)
+    assert f'href="{AT}"' in client.get("/page/discovered").text
+    shown = client.get(AT).text
+    assert "<option>compute</option>" in shown and 'name="rack"' not in shown
+    said = {"form": form(shown), "name": "gpu-009", "profile": "compute", "reason": "arrived"}
+    answer = client.post(AT, data=said, headers=HOME)
+    assert (answer.status_code, answer.headers["Location"]) == (303, "/page/discovered?declared=gpu-009")
+    assert "gpu-009 is declared" in client.get(answer.headers["Location"]).text
+    (machine,) = [each for each in read_inventory(api.config).machines if each.name == "gpu-009"]
+    assert machine.match.macs == (MAC,)
+    (row,) = api.get("/v1/audit").json["audit"]
+    assert (row["act"], row["who"], row["machine"], row["reason"]) == ("declare", "alice", "gpu-009", "arrived")
+
+
+def test_another_site_s_form_declares_nothing(api: Api) -> None:
+    client = browser(api)
+    said = {"name": "gpu-009", "profile": "compute"}
+    assert client.post(AT, data=said, headers=HOME).status_code == 403
+    own = said | {"form": form(client.get(AT).text)}
+    assert client.post(AT, data=own, headers={"Origin": "http://elsewhere"}).status_code == 403
+    assert [path.name for path in api.config.inventory.glob("machine-*")] == []
+
+
+def test_what_is_refused_is_said_and_nothing_typed_is_lost(api: Api) -> None:
+    client = browser(api)
+    said = {"form": form(client.get(AT).text), "name": "gpu-001", "profile": "compute", "reason": "it's <new>"}
+    answer = client.post(AT, data=said, headers=HOME)
+    assert answer.status_code == 409
+    assert "gpu-001 is declared already: choose another name" in answer.text
+    assert 'value="gpu-001"' in answer.text and 'value="it&#39;s &lt;new&gt;"' in answer.text
+    faulty = client.post(AT, data=said | {"name": "x", "profile": "nothing"}, headers=HOME)
+    assert (faulty.status_code, "no profile is named &#39;nothing&#39;" in faulty.text) == (422, True)
+    assert [path.name for path in api.config.inventory.glob("machine-*")] == []
+
+
+@pytest.mark.parametrize("role", [Role.VIEWER, Role.OPERATOR])
+def test_who_may_not_copies_the_yaml(api: Api, role: Role) -> None:
+    client = browser(api, given(api, "olga", role))
+    shown = client.get(AT).text
+    assert f"that needs the role admin, and you are {role}" in shown
+    assert "machines:\n- name: NAME\n  match:\n    macs:\n    - 52:54:00:12:34:99\n  profile: compute\n" in shown
+    answer = client.post(AT, data={"form": form(shown), "name": "gpu-009", "profile": "compute"}, headers=HOME)
+    assert answer.status_code == 403
+    assert [path.name for path in api.config.inventory.glob("machine-*")] == []
+
+
+def test_where_it_is_kept_in_git_the_yaml_is_copied(api: Api) -> None:
+    (api.config.inventory / ".git").mkdir()
+    shown = browser(api).get(AT).text
+    assert "is kept in git: edit it in a clone of" in shown and "- name: NAME" in shown and "<select" not in shown
+    assert browser(api).get("/page/discovered/52:54:00:00:00:00").status_code == 404
