@@ -48,19 +48,13 @@ def _begin() -> Response | None:
         return None
     if not _KEY.match(key):
         raise BadClaimError('must be 1 to 128 printable characters in quotes, as "5f2c-41d0"', field=HEADER)
-    who, deps = _who(), dependencies()
+    who, deps = operator().identity, dependencies()
     asked = _fingerprint()
     before = deps.idempotency.begin(who, key, asked, deps.clock.now_ms())
     if before is not None:
         return _again(before, asked, deps.idempotency.owner)
     g.idempotency = (deps.idempotency, who, key)
     return None
-
-
-def _who() -> str:
-    """Whose keys: a token's, or a person's, who has another token every hour."""
-    who = operator()
-    return f"{who.issuer} {who.name}" if who.issuer else f"{who.fingerprint} {who.name}"
 
 
 def _fingerprint() -> bytes:
