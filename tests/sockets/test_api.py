@@ -312,6 +312,35 @@ def test_bodies_are_json_and_small(api: Api) -> None:
     assert error(api.put("/v1/channels/stable", {"image": "tiny", "forced": True}))[0] == 400
 
 
+@pytest.mark.parametrize(
+    ("body", "kind", "said"),
+    [
+        ('{"reason": "x", "dry_run": true, "dry_run": false}', "json", 'the body is an object with "dry_run" twice'),
+        ("[" * 60_000, "json", "the body is nested too deep"),
+        ('{"reason": "x", "until_ms": ' + "9" * 5_000 + "}", "json", "the body is a number of 5000 digits"),
+        (
+            '{"reason": "x", "until_ms": ' + "9" * 99 + "}",
+            "json",
+            "until_ms: the end must be in the future, and within",
+        ),
+        ('{"reason": "x", "dry_run": "true"}', "json", "dry_run: Input should be a valid boolean"),
+        ('{"reason": "x", "dry_run": 1}', "json", "dry_run: Input should be a valid boolean"),
+        ('{"reason": "x", "seconds": 90.0}', "json", "seconds: Input should be a valid integer"),
+        ('{"reason": "x", "seconds": "90"}', "json", "seconds: Input should be a valid integer"),
+        ('{"reason": "\\ud800"}', "json", "the body: Invalid JSON: "),
+        ('{"reason": "x"}', "json; charset=utf-16", "Content-Type: JSON is UTF-8 alone"),
+        ('{"reason": "x"}', "x+json", "The body has to be JSON, with Content-Type: application/json"),
+    ],
+)
+def test_a_body_that_two_could_read_in_two_ways_is_refused(api: Api, body: str, kind: str, said: str) -> None:
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+    answer: Any = api.client.post(
+        "/v1/machines/gpu-001/hold", data=body.encode(), content_type=f"application/{kind}", headers=headers
+    )
+    assert (answer.status_code, answer.json["detail"][: len(said)]) == (415 if kind == "x+json" else 400, said)
+    assert api.get("/v1/intents").json["intents"] == []
+
+
 def test_what_there_is_not(api: Api) -> None:
     assert error(api.get("/v2/machines"))[:2] == (404, "not-found")
     answer = api.client.delete("/v1/channels/stable", headers={"Authorization": f"Bearer {TOKEN}"})
