@@ -6,7 +6,7 @@ from typing import Annotated, NamedTuple
 
 from flask import Flask, Response, g, jsonify, request
 from pydantic import Field
-from werkzeug.exceptions import HTTPException
+from werkzeug.exceptions import HTTPException, InternalServerError
 
 from images.values.strict import Fault, Strict
 from netboot.failures import answer_to
@@ -93,6 +93,8 @@ def _of_faulty(error: FaultyError) -> Failure:
 
 
 def _of_http(exception: HTTPException, page: str, form: Form) -> Response:
+    if isinstance(exception, InternalServerError) and isinstance(exception.original_exception, Exception):
+        return _of_anything(exception.original_exception, form)  # a defect beside the views
     status = exception.code or 500
     name = exception.name or "error"
     remedy = f"see {page} for what there is" if status in (404, 405) else _REMEDIES.get(status, "correct the request")

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from netboot.lifecycle.errors import CannotTellError
 from netboot.stores.audit import Record
+from netboot.web import inputs
 from netboot.web.dependencies import dependencies
 from netboot.web.tokens import Operator
 
@@ -56,9 +57,9 @@ def refused(response: Response) -> Response:
         return response
     if response.status_code in (400, 413, 415):  # nobody can tell what was meant: no act
         return response
-    body = request.get_json(silent=True) if request.is_json else None
-    tried = response.status_code != 403 and isinstance(body, dict) and body.get("dry_run") is True
-    if response.status_code >= 400 and request.url_rule is not None and not tried:
+    if response.status_code < 400 or request.url_rule is None:
+        return response
+    if response.status_code == 403 or not inputs.dry_run():  # who may not is written down, whatever was sent
         said = response.get_json(silent=True) or {}
         code = str(said.get("code") or response.status_code)
         machine = _shown((request.view_args or {}).get("name", "")) if "/machines/" in request.url_rule.rule else ""

@@ -341,6 +341,17 @@ def test_a_body_that_two_could_read_in_two_ways_is_refused(api: Api, body: str, 
     assert api.get("/v1/intents").json["intents"] == []
 
 
+def test_a_defect_beside_the_views_is_a_defect(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(**_: object) -> None:
+        raise RuntimeError("/etc/secret")
+
+    monkeypatch.setattr(api.client.application.extensions["netboot"].idempotency, "keep", broken)
+    headers = {"Authorization": f"Bearer {TOKEN}", "Idempotency-Key": '"k"'}
+    answer: Any = api.client.post("/v1/machines/gpu-001/hold", json={"reason": "x"}, headers=headers)
+    said = answer.json
+    assert (answer.status_code, said["code"], said["detail"]) == (500, "internal", "internal error")
+
+
 def test_what_there_is_not(api: Api) -> None:
     assert error(api.get("/v2/machines"))[:2] == (404, "not-found")
     answer = api.client.delete("/v1/channels/stable", headers={"Authorization": f"Bearer {TOKEN}"})
