@@ -18,7 +18,7 @@ from netboot.machines.values import AssuranceLevel, Machine, Match
 from netboot.web.binding import Shown
 from netboot.web.dependencies import dependencies
 from netboot.web.errors import FaultyError
-from netboot.web.operators import audit, operator
+from netboot.web.operators import audit, operator, written
 from netboot.web.pages import PageAsked, Paged, page
 
 HISTORY_SHOWN = 20
@@ -193,9 +193,11 @@ def _do(name: str, order: Order, reason: str, *, declared: bool = False, dry_run
         changes = deps.register.apply([(name, order)], Act(operator().who, reason), now)
     except OrdersRefusedError as error:
         raise error.refusals[0][1] from None
-    view, did = deps.register.view(name, deps.clock.now_ms()), any(change.act for change in changes)
+    act, did = _ACTS[type(order)], any(change.act for change in changes)
+    with written(act, machine=name, reason=reason, before=was):
+        view = deps.register.view(name, deps.clock.now_ms())
     facts = {"state": view.state, "ek": view.ek_sha256 or ""}
-    audit(_ACTS[type(order)], facts, machine=name, reason=reason, before=was, after=view, changed=did)
+    audit(act, facts, machine=name, reason=reason, before=was, after=view, changed=did)
     return EnrolmentActed(**_answer(name, view), did=did, dry_run=False)
 
 

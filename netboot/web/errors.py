@@ -9,8 +9,8 @@ from pydantic import Field
 from werkzeug.exceptions import HTTPException, InternalServerError
 
 from images.values.strict import Fault, Strict
-from netboot.failures import answer_to
-from netboot.lifecycle.errors import BadClaimError
+from netboot.failures import UNEXPECTED, answer_to
+from netboot.lifecycle.errors import BadClaimError, OutcomeUnknownError
 
 log = logging.getLogger(__name__)
 
@@ -115,6 +115,9 @@ def _of_anything(exception: Exception, form: Form) -> Response:
             log.error("%s", answer.message, exc_info=exception, extra={"fields": fields})
         else:
             log.log(answer.level, "%s", exception, extra={"fields": fields})
+    if "wrote" in g and answer is not UNEXPECTED:
+        exception = OutcomeUnknownError(f"it was written, and what it came to cannot be told: {answer.text(exception)}")
+        answer = answer_to(exception)
     field = exception.field if isinstance(exception, BadClaimError) and exception.field else None
     text = answer.text(exception)
     response = form(Failure(answer.status, answer.code, answer.message, text, answer.remedy, field))

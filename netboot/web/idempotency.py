@@ -1,8 +1,8 @@
 """`Idempotency-Key`: an act that is asked for again is not done again, and is answered as the first time.
 
 By draft-ietf-httpapi-idempotency-key-header: again is by the same token, with the same key, for the same. Only what was
-done is kept: after a refusal, or where it could not be told, an act that is asked for again is looked at again. An
-answer that may hold a secret is never kept.
+done is kept: after a refusal, or where it could not be told, an act that is asked for again is looked at again, unless
+something of it was written before. An answer that may hold a secret is never kept.
 """
 
 import hashlib
@@ -84,7 +84,7 @@ def _end(response: Response) -> Response:
         if response.status_code < 300:
             secret = response.cache_control.no_store
             store.keep(who, key, response.status_code, None if secret else response.get_data())
-        elif response.status_code == 500:
+        elif response.status_code == 500 or "wrote" in g:
             store.lose(who, key)
         else:
             store.forget(who, key)

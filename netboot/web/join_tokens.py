@@ -125,7 +125,7 @@ def _token(machine: Machine, body: NewToken, spki: str, act: Act) -> TokenCreate
     except CordonedError as error:  # this process may hold a machine itself
         held = hold_of(error.cordon)
         deps.intents.order(machine.name, held, error.cordon.who, deps.clock.now_ms())
-        audit("hold", {"cordoned_by": error.cordon.who}, machine=machine.name, reason=held.reason)
+        audit("hold", {"cordoned_by": error.cordon.who}, machine=machine.name, reason=held.reason, whole=False)
         answer = issue_for_operator(_issuer(), deps.register, asked, new_window(), act, peer)
     token_id = answer.token.partition(".")[0]
     facts = {"issued": token_id, "cluster": machine.cluster, "seconds": body.lifetime_seconds}
