@@ -20,6 +20,7 @@ from netboot.web.dependencies import dependencies
 from netboot.web.errors import FaultyError
 from netboot.web.operators import audit, operator, written
 from netboot.web.pages import PageAsked, Paged, page
+from netboot.web.preconditions import OF_MACHINE, alone
 
 HISTORY_SHOWN = 20
 LARGEST_LIST = 64 * 1024 * 1024
@@ -112,7 +113,8 @@ def imported(query: Importing) -> Imported:
     try:
         rows = read_ek_list(text, names, file)
         orders: list[tuple[str, Order]] = [(row.machine, row.order) for row in rows]
-        changes = deps.register.apply(orders, Act(operator().who, reason), deps.clock.now_ms())
+        with alone((OF_MACHINE, name) for name, _ in orders):
+            changes = deps.register.apply(orders, Act(operator().who, reason), deps.clock.now_ms())
     except FaultsError as error:
         raise FaultyError(error.faults) from None
     except OrdersRefusedError as error:

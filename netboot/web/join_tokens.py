@@ -27,6 +27,7 @@ from netboot.web.binding import Shown
 from netboot.web.dependencies import dependencies
 from netboot.web.enrolments import Reason, WindowSeconds, new_window
 from netboot.web.operators import audit, operator
+from netboot.web.preconditions import OF_MACHINE, alone
 
 _ID = re.compile(r"[a-z0-9]{6}")
 
@@ -101,7 +102,8 @@ def created(body: NewToken) -> TokenCreated | WindowOpened:
     """A token for one machine and one key (201); without a key, a boot window for that machine (202)."""
     machine = machine_named(dependencies().live.view(), body.machine)
     act = Act(operator().who, body.reason)
-    return _window(machine, body, act) if body.spki is None else _token(machine, body, body.spki, act)
+    with alone([(OF_MACHINE, machine.name)]):
+        return _window(machine, body, act) if body.spki is None else _token(machine, body, body.spki, act)
 
 
 def _window(machine: Machine, body: NewToken, act: Act) -> WindowOpened:

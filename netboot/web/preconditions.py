@@ -8,8 +8,8 @@ import hashlib
 import json
 import re
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 
 from flask import Response, request
@@ -28,6 +28,8 @@ _ONE = re.compile(r'(?:W/)?"[!#-~]*"')
 WAIT_SECONDS = 5
 _PLACES = tuple(threading.Lock() for _ in range(64))
 """Acts on one thing are done one after the other: what one saw, no other changes until it has acted."""
+OF_MACHINE, OF_CHANNEL = "machine", "channel"
+"""Kinds of things that acts name in their bodies, too."""
 
 
 class Tag(NamedTuple):
@@ -82,7 +84,8 @@ def acted_on(tags: Collection[Tag]) -> Around:
         wanted = _tags("If-Match")
         if wanted is not None and not tags:
             raise BadClaimError("nothing that this acts on has a tag: send it without", field="If-Match")
-        with _alone(tags, path):
+        things = [(next(iter(tags)).kind, *path.values())] if tags else []
+        with alone(things):
             if wanted is not None:
                 _fit(wanted, tags, path)
             return shown(call())
@@ -99,17 +102,19 @@ def _fit(wanted: Collection[str], tags: Collection[Tag], path: Mapping[str, Any]
 
 
 @contextmanager
-def _alone(tags: Collection[Tag], path: Mapping[str, Any]) -> Iterator[None]:
-    if not tags:
+def alone(things: Iterable[tuple[object, ...]]) -> Iterator[None]:
+    """While no other act does anything to these: each a kind, and what names it. Not within another `alone`, for all
+    that one act needs is taken in one order.
+
+    Raises:
+        OverloadedError: another act does, and goes on doing.
+    """
+    with ExitStack() as held:
+        for number in sorted({hash(thing) % len(_PLACES) for thing in things}):
+            if not _PLACES[number].acquire(timeout=WAIT_SECONDS):
+                raise OverloadedError("another act on it is under way")
+            held.callback(_PLACES[number].release)
         yield
-        return
-    place = _PLACES[hash((next(iter(tags)).kind, *path.values())) % len(_PLACES)]
-    if not place.acquire(timeout=WAIT_SECONDS):
-        raise OverloadedError("another act on it is under way")
-    try:
-        yield
-    finally:
-        place.release()
 
 
 def _tags(header: str) -> set[str] | None:
