@@ -20,6 +20,7 @@ from netboot.lifecycle.errors import (
     StillRunningError,
 )
 from netboot.stores.idempotency import Begun, SqliteIdempotency
+from netboot.web import inputs
 from netboot.web.dependencies import dependencies
 from netboot.web.operators import operator
 
@@ -48,6 +49,8 @@ def _begin() -> Response | None:
         return None
     if not _KEY.match(key):
         raise BadClaimError('must be 1 to 128 printable characters in quotes, as "5f2c-41d0"', field=HEADER)
+    if inputs.dry_run():  # nothing is done, so it may be asked for as often as anybody likes
+        return None
     who, deps = operator().identity, dependencies()
     asked = _fingerprint()
     before = deps.idempotency.begin(who, key, asked, deps.clock.now_ms())

@@ -198,6 +198,26 @@ def test_what_is_kept_is_bounded_in_time_number_and_bytes(api: Api, monkeypatch:
     assert kept.begin("a", "1", b"1", now) is None
 
 
+def test_what_is_being_done_is_not_pushed_out(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(idempotency, "MOST_KEYS", 3)
+    kept, before = (SqliteIdempotency(api.config.data / "audit.db", owner) for owner in ("me", "who was here before"))
+    before.begin("a", "gone", b"1", NOW)
+    kept.begin("a", "running", b"1", NOW + 1)
+    for number in range(4):
+        kept.begin("b", str(number), b"1", NOW + 2 + number)
+        kept.keep("b", str(number), 200, b"{}")
+    assert kept.begin("a", "running", b"1", NOW + 9) == (b"1", "me", None, None)
+    assert kept.begin("a", "gone", b"1", NOW + 9) is None
+
+
+def test_a_dry_run_takes_no_key(api: Api) -> None:
+    for reason in ("one", "two"):
+        answer = act(api, HOLD, {"reason": reason, "dry_run": True})
+        assert (answer.status_code, answer.json["concerned"][0]["reason"]) == (200, reason)
+        assert "Idempotent-Replayed" not in answer.headers
+    assert act(api, HOLD, HELD).json["dry_run"] is False
+
+
 def whole(client: socket.socket) -> bytes:
     """A request, with its body."""
     read = b""
