@@ -173,7 +173,9 @@ TABLE: dict[type[BaseException], Answer] = {
         retry_after=30,
     ),
     lifecycle.TooOftenError: Answer(429, "too-often", _DEBUG, "too much in a short time", _AGAIN, retry_after=15),
-    lifecycle.OverloadedError: Answer(503, "overloaded", _WARNING, "too much at once", _AGAIN, retry_after=5),
+    lifecycle.OverloadedError: Answer(
+        503, "overloaded", _WARNING, "too much at once", _AGAIN, says=True, retry_after=5
+    ),
     join.JoinError: UNEXPECTED,
     join.UnknownMachineError: Answer(
         404, "unknown-machine", _INFO, "no such machine", "declare or enrol the machine, then wait", says=True

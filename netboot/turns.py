@@ -20,6 +20,10 @@ class Turns:
         self._line: dict[object, str] = {}
         """In the order in which they came, and for whom; the first of them ask."""
 
+    def __len__(self) -> int:
+        """Who asks, and who waits."""
+        return len(self._line)
+
     @contextmanager
     def turn(self, address: str = "") -> Iterator[None]:
         """A turn, while in the block. `address`: for whom; "": for nobody of whom many would be too many.

@@ -9,7 +9,7 @@ from netboot.cli.channel import preflight
 from netboot.cli.client import UNKNOWN, ApiError, Client, Connection, api_command
 from netboot.cli.ordering import dry_run_option
 from netboot.cli.output import show
-from netboot.cli.rollout_shown import COLUMNS, follow, ordered, print_one, row, say
+from netboot.cli.rollout_shown import COLUMNS, follow, ordered, print_one, row, started
 from netboot.cli.times import duration_option, moment
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def start(
     body |= {"strategy": strategy, "force": force, "any_kubelet": any_kubelet, "dry_run": dry_run}
     body |= {"control_plane": list(control_plane)} if control_plane else {}
     begun = client.rollouts.start(body)
-    show(output, begun, (), (), "\n".join(say(begun, dry_run=dry_run)))
+    show(output, begun, (), (), "\n".join(started(begun, dry_run=dry_run)))
 
 
 @group.command()

@@ -49,7 +49,7 @@ def row(rollout: Mapping[str, Any]) -> tuple[object, ...]:
     )
 
 
-def say(rollout: Mapping[str, Any], *, dry_run: bool) -> Iterator[str]:
+def started(rollout: Mapping[str, Any], *, dry_run: bool) -> Iterator[str]:
     """What was begun, or would be."""
     strategy = rollout["strategy"]
     image = f"{rollout['image_name']} {rollout['image'][:12]}"

@@ -161,7 +161,8 @@ class AnswerNotKeptError(LifecycleError):
 
 
 class OutcomeUnknownError(LifecycleError):
-    """The first request with this key was begun, and ended without an answer."""
+    """The first request with this key was begun, and ended without an answer; or something was written, and what it
+    came to cannot be told."""
 
 
 class CannotTellError(LifecycleError):

@@ -5,11 +5,11 @@ Read strictly: what is not one of the two answers is neither, and whoever asked 
 Source: https://prometheus.io/docs/prometheus/latest/querying/api/#instant-queries
 """
 
-import json
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from images.values import strict_json
 from images.values.faults import first_fault
 from images.values.strict import Strict
 from netboot.lifecycle.errors import CannotTellError
@@ -99,17 +99,9 @@ def of_prometheus(body: bytes, where: str, now: float) -> Signal:
 
 def _json(body: bytes) -> Any:
     try:
-        return json.loads(body, object_pairs_hook=_once)
-    except (ValueError, RecursionError):
+        return strict_json.read(body)
+    except ValueError:
         raise CannotTellError("it answers something else: no JSON") from None
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object that says a thing twice could be read in two ways."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError
-    return found
 
 
 def _printable(text: str) -> str:

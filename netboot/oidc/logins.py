@@ -17,7 +17,7 @@ from netboot.turns import NoTurnError, Turns
 
 CALLBACK = "/page/login/oidc/callback"
 AT_ONCE, IN_LINE, OF_ONE_ADDRESS = 4, 16, 8
-"""Questions to the issuer, and they with who waits: strangers, who may begin logins, keep no more threads than these."""
+"""Questions to the issuer, and they with who waits: strangers, who may begin logins, keep no more threads than that."""
 
 
 @dataclass(frozen=True, slots=True)

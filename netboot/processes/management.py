@@ -1,7 +1,6 @@
 """The process `management`: the operators' API, health of the service, metrics (docs/http-management.md)."""
 
 import secrets
-import threading
 from collections.abc import Callable
 from functools import partial
 
@@ -41,7 +40,7 @@ from netboot.web.probe import Probe
 from netboot.web.server import Server
 from netboot.web.tls import Certificate
 from netboot.web.tokens import Tokens, Vouching
-from netboot.web.watch import MOST_WATCHERS
+from netboot.web.watchers import Watchers
 
 RENEW = "netboot config management-certificate"
 STORE_SECONDS = 5.0
@@ -102,7 +101,7 @@ def compose(config: Config, stopping: Callable[[], bool]) -> Dependencies:
         probe=Probe(config.provisioning.listen),
         metrics=partial(exposition, Now(live, states, history, status, clock)),
         stopping=stopping,
-        watchers=threading.BoundedSemaphore(MOST_WATCHERS),
+        watchers=Watchers(),
         register=register,
         intents=intents,
         freezes=SqliteFreezes(config.data / "intents.db"),

@@ -1,7 +1,7 @@
 """What acts came to that were asked for with a key, in `data/audit.db`: so that one that is asked for again is not done
 again (draft-ietf-httpapi-idempotency-key-header).
 
-Bounded in time, number and bytes; the oldest go first. Keys are kept as hashes.
+Bounded in time, number and bytes; the oldest go first, but none that is being done. Keys are kept as hashes.
 """
 
 import hashlib
@@ -46,7 +46,7 @@ class SqliteIdempotency:
             if row is None:
                 insert = "INSERT INTO idempotency (id, at_ms, request, owner) VALUES (?, ?, ?, ?)"
                 db.execute(insert, (name, now_ms, request, self.owner))
-                _bound_number(db)
+                _bound_number(db, self.owner)
             db.execute("COMMIT")
         return Begun(*row) if row is not None else None
 
@@ -75,10 +75,11 @@ def _name(who: str, key: str) -> bytes:
     return hashlib.sha256(f"{who}\0{key}".encode()).digest()
 
 
-def _bound_number(db: sqlite3.Connection) -> None:
+def _bound_number(db: sqlite3.Connection, owner: str) -> None:
     db.execute(
-        "DELETE FROM idempotency WHERE id IN (SELECT id FROM idempotency ORDER BY at_ms DESC, id LIMIT -1 OFFSET ?)",
-        (MOST_KEYS,),
+        "DELETE FROM idempotency WHERE (status IS NOT NULL OR owner != ?) AND id IN "
+        "(SELECT id FROM idempotency ORDER BY at_ms DESC, id LIMIT -1 OFFSET ?)",
+        (owner, MOST_KEYS),
     )
 
 

@@ -18,7 +18,7 @@ from netboot.web import render
 from netboot.web.binding import Shown
 from netboot.web.dependencies import dependencies
 from netboot.web.intents import MayBeWhy
-from netboot.web.operators import audit, operator
+from netboot.web.operators import audit, operator, written
 
 log = logging.getLogger(__name__)
 
@@ -79,8 +79,9 @@ def moved(name: str, body: Move) -> Moved:
     writer = deps.repository_writer if not asked.dry_run else None
     state = move(snapshot, deps.repository, writer, name, asked.image, place, judged(), force=asked.force, first=first)
     if not asked.dry_run:
-        kept = not _released(name, force=asked.force) or kept
         facts = {"channel": name, "image": state.image, "was": was, "ended_rollouts": ended}
+        with written("channel-set", facts, reason=asked.reason, before={"image": was}):
+            kept = not _released(name, force=asked.force) or kept
         after = {"image": state.image, "name": state.image_name}
         audit("channel-set", facts, reason=asked.reason, before={"image": was}, after=after, changed=was != state.image)
     dry = asked.dry_run

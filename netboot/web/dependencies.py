@@ -1,6 +1,5 @@
 """What the management server's views work with. `netboot.processes` puts it together; tests put fakes in."""
 
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +30,7 @@ from netboot.stores.live import LiveView
 from netboot.stores.signal import SaidSignal
 from netboot.stores.status import StatusFolder
 from netboot.web.tokens import Tokens
+from netboot.web.watchers import Watchers
 
 EXTENSION = "netboot"
 
@@ -40,8 +40,8 @@ class Dependencies:
     """Ports and places.
 
     `status`: what processes say of themselves; `room`: bytes free for `data`, None: it cannot be told; `probe`: asks
-    the provisioning listener for its readiness; `stopping`: whether this process was told to end; `watchers`: a place
-    for each; `issuer`: None where this service knows no cluster.
+    the provisioning listener for its readiness; `stopping`: whether this process was told to end; `watchers`: their
+    places; `issuer`: None where this service knows no cluster.
     """
 
     live: LiveView
@@ -70,7 +70,7 @@ class Dependencies:
     probe: Callable[[], Condition]
     metrics: Callable[[], bytes]
     stopping: Callable[[], bool]
-    watchers: threading.Semaphore
+    watchers: Watchers
     register: Register
     intents: IntentStore
     freezes: FreezeStore

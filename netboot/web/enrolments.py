@@ -19,8 +19,9 @@ from netboot.web.binding import Shown
 from netboot.web.dependencies import dependencies
 from netboot.web.errors import FaultyError
 from netboot.web.inputs import one_line
-from netboot.web.operators import audit, operator
+from netboot.web.operators import audit, operator, written
 from netboot.web.pages import PageAsked, Paged, page
+from netboot.web.preconditions import OF_MACHINE, alone
 
 HISTORY_SHOWN = 20
 LARGEST_LIST = 64 * 1024 * 1024
@@ -113,7 +114,8 @@ def imported(query: Importing) -> Imported:
     try:
         rows = read_ek_list(text, names, file)
         orders: list[tuple[str, Order]] = [(row.machine, row.order) for row in rows]
-        changes = deps.register.apply(orders, Act(operator().who, reason), deps.clock.now_ms())
+        with alone((OF_MACHINE, name) for name, _ in orders):
+            changes = deps.register.apply(orders, Act(operator().who, reason), deps.clock.now_ms())
     except FaultsError as error:
         raise FaultyError(error.faults) from None
     except OrdersRefusedError as error:
@@ -194,9 +196,11 @@ def _do(name: str, order: Order, reason: str, *, declared: bool = False, dry_run
         changes = deps.register.apply([(name, order)], Act(operator().who, reason), now)
     except OrdersRefusedError as error:
         raise error.refusals[0][1] from None
-    view, did = deps.register.view(name, deps.clock.now_ms()), any(change.act for change in changes)
+    act, did = _ACTS[type(order)], any(change.act for change in changes)
+    with written(act, machine=name, reason=reason, before=was):
+        view = deps.register.view(name, deps.clock.now_ms())
     facts = {"state": view.state, "ek": view.ek_sha256 or ""}
-    audit(_ACTS[type(order)], facts, machine=name, reason=reason, before=was, after=view, changed=did)
+    audit(act, facts, machine=name, reason=reason, before=was, after=view, changed=did)
     return EnrolmentActed(**_answer(name, view), did=did, dry_run=False)
 
 

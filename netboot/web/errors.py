@@ -6,11 +6,11 @@ from typing import Annotated, NamedTuple
 
 from flask import Flask, Response, g, jsonify, request
 from pydantic import Field
-from werkzeug.exceptions import HTTPException
+from werkzeug.exceptions import HTTPException, InternalServerError
 
 from images.values.strict import Fault, Strict
-from netboot.failures import answer_to
-from netboot.lifecycle.errors import BadClaimError
+from netboot.failures import UNEXPECTED, answer_to
+from netboot.lifecycle.errors import BadClaimError, OutcomeUnknownError
 
 log = logging.getLogger(__name__)
 
@@ -93,6 +93,8 @@ def _of_faulty(error: FaultyError) -> Failure:
 
 
 def _of_http(exception: HTTPException, page: str, form: Form) -> Response:
+    if isinstance(exception, InternalServerError) and isinstance(exception.original_exception, Exception):
+        return _of_anything(exception.original_exception, form)  # a defect beside the views
     status = exception.code or 500
     name = exception.name or "error"
     remedy = f"see {page} for what there is" if status in (404, 405) else _REMEDIES.get(status, "correct the request")
@@ -113,6 +115,9 @@ def _of_anything(exception: Exception, form: Form) -> Response:
             log.error("%s", answer.message, exc_info=exception, extra={"fields": fields})
         else:
             log.log(answer.level, "%s", exception, extra={"fields": fields})
+    if "wrote" in g and answer is not UNEXPECTED:
+        exception = OutcomeUnknownError(f"it was written, and what it came to cannot be told: {answer.text(exception)}")
+        answer = answer_to(exception)
     field = exception.field if isinstance(exception, BadClaimError) and exception.field else None
     text = answer.text(exception)
     response = form(Failure(answer.status, answer.code, answer.message, text, answer.remedy, field))

@@ -5,18 +5,18 @@ that changes too seldom lets them overwrite what they never saw.
 """
 
 from netboot.web import channels, declared, drains, enrolments, freeze, intents, inventory, machines, remedies, rollouts
-from netboot.web.preconditions import Tag
+from netboot.web.preconditions import OF_CHANNEL, OF_MACHINE, Tag
 
 _BOOTS = ("current", "pending", "claims", "boots", "checked", "conditions")
 """Of a machine: they come by themselves, every few seconds while it boots."""
 _FAR = {"drains": ("state",)}
 """How far a drain is."""
 
-MACHINE = Tag("machine", machines.shown, without=(*_BOOTS, "alerts"), within=_FAR)
+MACHINE = Tag(OF_MACHINE, machines.shown, without=(*_BOOTS, "alerts"), within=_FAR)
 INTENTS = Tag("intents", intents.shown)
 DRAINS = Tag("drains", drains.shown, within=_FAR)
 ENROLMENT = Tag("enrolment", enrolments.shown)
-CHANNEL = Tag("channel", channels.shown, without=("in_force", "machines"))
+CHANNEL = Tag(OF_CHANNEL, channels.shown, without=("in_force", "machines"))
 """It is in force within a second, and how many machines boot it is no matter of the channel."""
 ROLLOUT = Tag(
     "rollout",
@@ -39,4 +39,5 @@ ON_FREEZE, ON_PAUSE, ON_INVENTORY, ON_DECLARED = (FREEZE,), (PAUSE,), (INVENTORY
 ON_INTENTS = (MACHINE, INTENTS)
 ON_DRAINS = (MACHINE, DRAINS)
 ON_ENROLMENT = (MACHINE, ENROLMENT)
-"""What acts take the tags of. The first says which acts are done one after the other."""
+"""What acts take the tags of. The first says which acts are done one after the other. Acts that name a thing in their
+body take no tag, and wait for the others themselves (`preconditions.alone`)."""

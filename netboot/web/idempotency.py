@@ -1,8 +1,8 @@
 """`Idempotency-Key`: an act that is asked for again is not done again, and is answered as the first time.
 
 By draft-ietf-httpapi-idempotency-key-header: again is by the same token, with the same key, for the same. Only what was
-done is kept: after a refusal, or where it could not be told, an act that is asked for again is looked at again. An
-answer that may hold a secret is never kept.
+done is kept: after a refusal, or where it could not be told, an act that is asked for again is looked at again, unless
+something of it was written before. An answer that may hold a secret is never kept.
 """
 
 import hashlib
@@ -20,6 +20,7 @@ from netboot.lifecycle.errors import (
     StillRunningError,
 )
 from netboot.stores.idempotency import Begun, SqliteIdempotency
+from netboot.web import inputs
 from netboot.web.dependencies import dependencies
 from netboot.web.operators import operator
 
@@ -48,19 +49,15 @@ def _begin() -> Response | None:
         return None
     if not _KEY.match(key):
         raise BadClaimError('must be 1 to 128 printable characters in quotes, as "5f2c-41d0"', field=HEADER)
-    who, deps = _who(), dependencies()
+    if inputs.dry_run():  # nothing is done, so it may be asked for as often as anybody likes
+        return None
+    who, deps = operator().identity, dependencies()
     asked = _fingerprint()
     before = deps.idempotency.begin(who, key, asked, deps.clock.now_ms())
     if before is not None:
         return _again(before, asked, deps.idempotency.owner)
     g.idempotency = (deps.idempotency, who, key)
     return None
-
-
-def _who() -> str:
-    """Whose keys: a token's, or a person's, who has another token every hour."""
-    who = operator()
-    return f"{who.issuer} {who.name}" if who.issuer else f"{who.fingerprint} {who.name}"
 
 
 def _fingerprint() -> bytes:
@@ -91,7 +88,7 @@ def _end(response: Response) -> Response:
         if response.status_code < 300:
             secret = response.cache_control.no_store
             store.keep(who, key, response.status_code, None if secret else response.get_data())
-        elif response.status_code == 500:
+        elif response.status_code == 500 or "wrote" in g:
             store.lose(who, key)
         else:
             store.forget(who, key)

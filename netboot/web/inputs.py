@@ -7,7 +7,9 @@ from flask import request
 from pydantic import BaseModel, GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationError
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
+from werkzeug.exceptions import HTTPException, UnsupportedMediaType
 
+from images.values import strict_json
 from images.values.faults import first_fault
 from netboot.lifecycle.errors import BadClaimError
 
@@ -34,18 +36,39 @@ class Whole:
 
 
 def parsed(model: type[M]) -> M:
-    """The body of this request.
+    """The body of this request, of just those types: no text for a number, no number for a boolean.
 
     Raises:
-        BadClaimError: not JSON of that shape; names the first fault. werkzeug's for what is not JSON at all.
+        BadClaimError: not JSON of that shape; names the first fault. UnsupportedMediaType: it is not said to be JSON.
     """
+    _json()
     try:
-        return model.model_validate(request.get_json())
+        return model.model_validate_json(request.get_data(), strict=True)
     except ValidationError as error:
         fault = first_fault(error)
         if not fault.key:
             raise BadClaimError(f"the body: {fault.message}") from None
         raise BadClaimError(fault.message, field=fault.key) from None
+
+
+def dry_run() -> bool:
+    """Whether the body asks only what would be; not, where it cannot be read."""
+    try:
+        said = _json()
+    except (BadClaimError, HTTPException):
+        return False
+    return isinstance(said, dict) and said.get("dry_run") is True
+
+
+def _json() -> Any:
+    if request.mimetype != "application/json":
+        raise UnsupportedMediaType("The body has to be JSON, with Content-Type: application/json")
+    if request.mimetype_params.get("charset", "utf-8").lower() != "utf-8":
+        raise BadClaimError("JSON is UTF-8 alone", field="Content-Type")
+    try:
+        return strict_json.read(request.get_data())
+    except ValueError as error:
+        raise BadClaimError(f"the body is {error}") from None
 
 
 def asked(model: type[M]) -> M:

@@ -28,7 +28,7 @@ from netboot.web import inputs
 from netboot.web.binding import Shown, plain
 from netboot.web.dependencies import dependencies
 from netboot.web.moments import Moment
-from netboot.web.operators import audit, operator
+from netboot.web.operators import audit, operator, written
 
 HISTORY_SHOWN = 20
 
@@ -182,12 +182,13 @@ def _do(name: str, act: str, order: Order, *, dry_run: bool) -> IntentActed:
     _known(name)
     now = deps.clock.now_ms()
     if dry_run:
-        change = decide(name, deps.intents.of(name, now), order, who, now)
+        standing = deps.intents.of(name, now)
+        change = decide(name, standing, order, who, now)
     else:
         was = _marks(deps.intents.of(name, now))
         change = deps.intents.order(name, order, who, now)
-    standing = deps.intents.of(name, now)
-    if not dry_run:
+        with written(act, machine=name, reason=order.reason, before=was):
+            standing = deps.intents.of(name, now)
         after, did = _marks(standing), bool(change.act)
         until = {"until_ms": order.until_ms if isinstance(order, PutOn) else None}
         audit(act, until, machine=name, reason=order.reason, before=was, after=after, changed=did)

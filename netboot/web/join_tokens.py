@@ -27,6 +27,7 @@ from netboot.web.binding import Shown
 from netboot.web.dependencies import dependencies
 from netboot.web.enrolments import Reason, WindowSeconds, new_window
 from netboot.web.operators import audit, operator
+from netboot.web.preconditions import OF_MACHINE, alone
 
 _ID = re.compile(r"[a-z0-9]{6}")
 
@@ -101,7 +102,8 @@ def created(body: NewToken) -> TokenCreated | WindowOpened:
     """A token for one machine and one key (201); without a key, a boot window for that machine (202)."""
     machine = machine_named(dependencies().live.view(), body.machine)
     act = Act(operator().who, body.reason)
-    return _window(machine, body, act) if body.spki is None else _token(machine, body, body.spki, act)
+    with alone([(OF_MACHINE, machine.name)]):
+        return _window(machine, body, act) if body.spki is None else _token(machine, body, body.spki, act)
 
 
 def _window(machine: Machine, body: NewToken, act: Act) -> WindowOpened:
@@ -125,7 +127,7 @@ def _token(machine: Machine, body: NewToken, spki: str, act: Act) -> TokenCreate
     except CordonedError as error:  # this process may hold a machine itself
         held = hold_of(error.cordon)
         deps.intents.order(machine.name, held, error.cordon.who, deps.clock.now_ms())
-        audit("hold", {"cordoned_by": error.cordon.who}, machine=machine.name, reason=held.reason)
+        audit("hold", {"cordoned_by": error.cordon.who}, machine=machine.name, reason=held.reason, whole=False)
         answer = issue_for_operator(_issuer(), deps.register, asked, new_window(), act, peer)
     token_id = answer.token.partition(".")[0]
     facts = {"issued": token_id, "cluster": machine.cluster, "seconds": body.lifetime_seconds}

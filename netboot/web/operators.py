@@ -1,7 +1,8 @@
 """Who asks, and what they did: operators, by the bearer token that everything but health and metrics wants."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from flask import Response, g, request
@@ -9,6 +10,7 @@ from pydantic import BaseModel
 
 from netboot.lifecycle.errors import CannotTellError
 from netboot.stores.audit import Record
+from netboot.web import inputs
 from netboot.web.dependencies import dependencies
 from netboot.web.tokens import Operator
 
@@ -31,6 +33,29 @@ def operator() -> Operator:
     return who
 
 
+def wrote() -> None:
+    """Of what this request asks for something is done, whatever fails from now on."""
+    g.wrote = True
+
+
+@contextmanager
+def written(
+    act: str,
+    facts: Mapping[str, object] | None = None,
+    *,
+    machine: str = "",
+    reason: str = "",
+    before: Stood = None,
+) -> Iterator[None]:
+    """Around what is read again once an act is written: where that cannot be told, the act is recorded all the same."""
+    wrote()
+    try:
+        yield
+    except CannotTellError:
+        audit(act, facts, machine=machine, reason=reason, before=before)
+        raise
+
+
 def audit(
     act: str,
     facts: Mapping[str, object] | None = None,
@@ -40,12 +65,16 @@ def audit(
     before: Stood = None,
     after: Stood = None,
     changed: bool = True,
+    whole: bool = True,
 ) -> None:
     """The record of an act, once it is done: a line of the log, and kept. No secret is in it.
 
     `before`, `after`: what the act concerns, as it was and as it is; None: there is nothing. `changed` False: it was so
-    already. `facts`: what else belongs to it.
+    already. `facts`: what else belongs to it. `whole` False: what was asked for is yet to be done, and may be asked for
+    again.
     """
+    if whole:
+        wrote()
     result = "done" if changed else "unchanged"
     _write(_record(act, machine, reason, result, facts or {}), before, after, refused=False)
 
@@ -56,13 +85,16 @@ def refused(response: Response) -> Response:
         return response
     if response.status_code in (400, 413, 415):  # nobody can tell what was meant: no act
         return response
-    body = request.get_json(silent=True) if request.is_json else None
-    tried = response.status_code != 403 and isinstance(body, dict) and body.get("dry_run") is True
-    if response.status_code >= 400 and request.url_rule is not None and not tried:
+    if response.status_code < 400 or request.url_rule is None:
+        return response
+    if response.status_code == 403 or not inputs.dry_run():  # who may not is written down, whatever was sent
         said = response.get_json(silent=True) or {}
         code = str(said.get("code") or response.status_code)
+        done = "wrote" in g
         machine = _shown((request.view_args or {}).get("name", "")) if "/machines/" in request.url_rule.rule else ""
-        _write(_record(f"{request.method} {request.url_rule.rule}", machine, "", code, {}), None, None, refused=True)
+        _write(
+            _record(f"{request.method} {request.url_rule.rule}", machine, "", code, {}), None, None, refused=not done
+        )
     return response
 
 

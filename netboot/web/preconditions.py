@@ -8,8 +8,8 @@ import hashlib
 import json
 import re
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Any, NamedTuple
 
 from flask import Response, request
@@ -27,6 +27,8 @@ _ONE = re.compile(r'(?:W/)?"[!#-~]*"')
 WAIT_SECONDS = 5
 _PLACES = tuple(threading.Lock() for _ in range(64))
 """Acts on one thing are done one after the other: what one saw, no other changes until it has acted."""
+OF_MACHINE, OF_CHANNEL = "machine", "channel"
+"""Kinds of things that acts name in their bodies, too."""
 
 
 class Tag(NamedTuple):
@@ -84,7 +86,9 @@ def acted_on(tags: Collection[Tag], needs: Collection[str] = ()) -> Around:
             raise BadClaimError("nothing that this acts on has a tag: send it without", field="If-Match")
         if needs and (new + (wanted is not None)) != 1:
             raise BadClaimError(f"send {' or '.join(map(_NEEDED.__getitem__, needs))}", field="If-Match")
-        with _alone(tags, path):
+        first = next(iter(tags), None)
+        things = [(first.kind, *path.values())] if first is not None else []
+        with alone(things), first.alone() if first is not None else nullcontext():
             if new:
                 _absent(tags, path)
             elif wanted is not None:
@@ -125,18 +129,19 @@ def _fit(wanted: Collection[str], tags: Collection[Tag], path: Mapping[str, Any]
 
 
 @contextmanager
-def _alone(tags: Collection[Tag], path: Mapping[str, Any]) -> Iterator[None]:
-    if not tags:
+def alone(things: Iterable[tuple[object, ...]]) -> Iterator[None]:
+    """While no other act does anything to these: each a kind, and what names it. Not within another `alone`, for all
+    that one act needs is taken in one order.
+
+    Raises:
+        OverloadedError: another act does, and goes on doing.
+    """
+    with ExitStack() as held:
+        for number in sorted({hash(thing) % len(_PLACES) for thing in things}):
+            if not _PLACES[number].acquire(timeout=WAIT_SECONDS):
+                raise OverloadedError("another act on it is under way")
+            held.callback(_PLACES[number].release)
         yield
-        return
-    place = _PLACES[hash((next(iter(tags)).kind, *path.values())) % len(_PLACES)]
-    if not place.acquire(timeout=WAIT_SECONDS):
-        raise OverloadedError("another act on it is under way")
-    try:
-        with next(iter(tags)).alone():
-            yield
-    finally:
-        place.release()
 
 
 def _tags(header: str) -> set[str] | None:

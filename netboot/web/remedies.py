@@ -131,7 +131,7 @@ def _ordered(act: str, body: Ordering, *, stands: bool) -> PauseActed:
     else:
         before = deps.remedies.books(now).pause
         did = deps.remedies.pause(asked)
-        found = deps.remedies.books(now).pause
+        found = asked if did else before
         audit(f"remedies-{act}", reason=body.reason, before=before, after=found, changed=did)
     return PauseActed(act=act, did=did, dry_run=body.dry_run, pause=found)
 

@@ -17,7 +17,7 @@ from gunicorn.workers import base
 
 from netboot.process import Heartbeat, end_with
 from netboot.web.tls import Certificate
-from netboot.web.worker import STALL_SECONDS, Worker
+from netboot.web.worker import STALL_SECONDS, Paced, Worker
 
 THREADS = 32
 """Four times as many as may watch: a watcher keeps one busy."""
@@ -85,7 +85,7 @@ class _InMemory:
 base.WorkerTmp = _InMemory
 
 
-class _Bounded(ssl.SSLSocket):
+class _Bounded(Paced, ssl.SSLSocket):
     """A connection in TLS that waits no longer than one without it: `ssl` asks again, without an end, where a blocking
     socket's own limit (`bound_to_stall`) has passed."""
 
@@ -135,6 +135,7 @@ class Server(BaseApplication):  # type: ignore[misc] # gunicorn brings no types
             "timeout": 0,  # who is frozen, the supervisor notices, arbiter and worker alike
             "graceful_timeout": GRACE_SECONDS,
             "limit_request_fields": 50,
+            "sendfile": False,  # waits for whoever does not read, without an end that anybody could set
             "umask": 0o022,
             "forwarded_allow_ips": "",  # nobody's word is taken for an address or a scheme
             "post_fork": self._forked,

@@ -43,6 +43,11 @@ class Operator:
         """How histories name the operator: by name, or by the fingerprint."""
         return self.name or f"token {self.fingerprint}"
 
+    @property
+    def identity(self) -> str:
+        """Whose a thing is: a token's, or a person's, who has another token every hour."""
+        return f"{self.issuer} {self.name}" if self.issuer else f"{self.fingerprint} {self.name}"
+
 
 _Hash = tuple[bytes, str]
 """SHA-256 of a token, and the name of its operator."""

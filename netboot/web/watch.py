@@ -11,17 +11,18 @@ from pydantic import BaseModel
 
 from images.values.strict import Strict
 from netboot.clock import rfc3339
-from netboot.lifecycle.errors import BadClaimError, CannotTellError, OverloadedError
+from netboot.lifecycle.errors import BadClaimError, CannotTellError, NotAllowedError, NotAuthenticatedError
 from netboot.lifecycle.views import machine_named
 from netboot.web.binding import plain
 from netboot.web.dependencies import Dependencies, dependencies
 from netboot.web.inputs import Whole
+from netboot.web.operators import operator
 
-MOST_WATCHERS = 8
-"""Each keeps a thread busy; the server has four times as many."""
 LOOK_SECONDS = 0.2
 HEARTBEAT_SECONDS = 5.0
-"""So that either side notices when the other has gone."""
+"""So that either side notices when the other has gone. As often it is asked whether who watches still may."""
+UNSURE_SECONDS = 60.0
+"""So long a watch goes on where that cannot be told."""
 PAGE = 500
 LINES, EVENTS = "application/x-ndjson", "text/event-stream"
 LAST_ID = "Last-Event-ID"
@@ -88,12 +89,12 @@ def stream(deps: Dependencies, source: Source) -> Response:
     """What a source has, line by line or event by event, for as long as the client listens.
 
     Raises:
-        OverloadedError: too many watch already.
+        OverloadedError: too many watch already, in all or by the same name.
     """
-    if not deps.watchers.acquire(blocking=False):
-        raise OverloadedError(f"{MOST_WATCHERS} watch already")
+    allowed = _Allowed(deps, request.headers.get("Authorization"))
+    release = deps.watchers.take(operator().identity)
     kind, form = (EVENTS, _event) if _as_events() else (LINES, _line)
-    lines = _Lines(deps, source, form, deps.watchers.release)
+    lines = _Lines(deps, source, form, allowed, release)
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}  # nginx hands on what there is at once
     return Response(lines, mimetype=kind, headers=headers)
 
@@ -115,11 +116,36 @@ class Feed:
         return of_it, len(entries) == PAGE
 
 
+class _Allowed:
+    """Whether who watches still may: their token was taken back, has expired or is blocked, and a watch ends."""
+
+    def __init__(self, deps: Dependencies, authorization: str | None) -> None:
+        self._tokens, self._authorization = deps.tokens, authorization
+        self._asked = self._told = time.monotonic()
+
+    def __call__(self) -> bool:
+        now = time.monotonic()
+        if now - self._asked < HEARTBEAT_SECONDS:
+            return True
+        self._asked = now
+        try:
+            self._tokens.operator(self._authorization)
+        except (NotAuthenticatedError, NotAllowedError):
+            return False
+        except CannotTellError:
+            return now - self._told < UNSURE_SECONDS
+        self._told = now
+        return True
+
+
 class _Lines:
     """The body. The place is given back when the server closes it, also where it never began."""
 
-    def __init__(self, deps: Dependencies, source: Source, form: Form, release: Callable[[], None]) -> None:
-        self._deps, self._source, self._form, self._release = deps, source, form, release
+    def __init__(
+        self, deps: Dependencies, source: Source, form: Form, allowed: Callable[[], bool], release: Callable[[], None]
+    ) -> None:
+        self._deps, self._source, self._form = deps, source, form
+        self._allowed, self._release = allowed, release
         self._lines = self._generate()
         self._open = True
         self._problem = ""
@@ -135,9 +161,11 @@ class _Lines:
 
     def _generate(self) -> Generator[bytes, None, None]:
         beat = float("-inf")
-        while not self._deps.stopping():
+        while not self._deps.stopping() and self._allowed():
             events, more = self._read()
             for left, event in zip(range(len(events) - 1, -1, -1), events, strict=True):
+                if not self._allowed():
+                    return
                 yield self._form({"event": plain(event)}, None if left else self._source.since)
             if time.monotonic() - beat >= HEARTBEAT_SECONDS:
                 beat = time.monotonic()

@@ -1,12 +1,13 @@
-"""Gunicorn's worker with threads, for clients of whom some send slowly or nothing: a thread is taken once a first byte
-has come, a request has an end, and where threads run short, who keeps one longest makes room."""
+"""Gunicorn's worker with threads, for clients of whom some send or read slowly, or not at all: a thread is taken once a
+first byte has come, a request has an end, and so has an answer, and where threads run short, who keeps one longest
+makes room."""
 
 import logging
 import selectors
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
@@ -17,11 +18,14 @@ STALL_SECONDS = 5
 """How long a client may keep us waiting for its next bytes, or for taking ours."""
 REQUEST_SECONDS = 15
 """For a whole request, from its first byte and with TLS's handshake: longer, and the connection ends where we wait for
-more of it."""
+more of it. And so long a client may have us wait, in all, while it takes one answer."""
 RATE = 128 * 1024
-"""Bytes of a request that earn it a second more: a list of EKs may have 64 MiB, over a slow line."""
+"""Bytes of either that earn a second more: a list of EKs may have 64 MiB, over a slow line."""
+PIECE = 16 * 1024
+"""Bytes of an answer that are sent at once; after each it is seen what was taken."""
 ROOM_SECONDS = 0.75
-"""So long a request may take in any case; where threads or connections run short, not longer."""
+"""So long either may take in any case; where threads or connections run short, not longer than that and what it earned.
+"""
 LOOK_SECONDS = 0.1
 """Between two looks while threads run short."""
 SAY_SECONDS = 60.0
@@ -29,8 +33,21 @@ SAY_SECONDS = 60.0
 log = logging.getLogger(__name__)
 
 
+class Paced(socket.socket):
+    """A socket that sends in pieces, so that it can be seen, and ended, how long its client takes for them."""
+
+    pace: Callable[[Callable[[], int]], int] = staticmethod(lambda send: send())
+    """Calls what sends a piece, and returns how much of it was sent."""
+
+    def sendall(self, data: Any, flags: int = 0) -> None:
+        left = memoryview(data).cast("B")
+        while left:
+            left = left[self.pace(partial(self.send, left[:PIECE], flags)) :]
+
+
 class Connection(TConn):  # type: ignore[misc] # gunicorn brings no types
-    """A client's. `since`: when it was made, or its request, or its end, began (monotonic); `received`: bytes since."""
+    """A client's. `since`: when it was made, or its request, or its end, began (monotonic), and of an answer when it
+    would have begun, if all the time were that of its client; `moved`: bytes since."""
 
     def __init__(self, worker: "Worker", *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -40,24 +57,38 @@ class Connection(TConn):  # type: ignore[misc] # gunicorn brings no types
 
     def begin(self) -> None:
         """Another wait for this client, with a time of its own."""
-        self.since, self.received = time.monotonic(), 0
+        self.since, self.moved = time.monotonic(), 0
+        self._waited: float | None = None
 
     def init(self) -> None:
         """TLS, and a parser whose every read can be ended by the worker."""
         if self.initialized:
             return
-        with self._worker.reading(self):
+        with self._worker.waiting(self):
             super().init()
+        self.sock.pace = self.sent
         unreader = self.parser.unreader
         receive = unreader.chunk
 
         def chunk(size_hint: int | None = None) -> bytes:
-            with self._worker.reading(self):
+            with self._worker.waiting(self):
                 received: bytes = receive(size_hint)
-            self.received += len(received)
+            self.moved += len(received)
             return received
 
         unreader.chunk = chunk
+
+    def sent(self, send: Callable[[], int]) -> int:
+        """A piece of an answer: of the time that this takes, what its client has us wait is all that counts, so that a
+        watch, which says something now and then, goes on for as long as it is listened to."""
+        if self._waited is None:
+            self._waited, self.moved = 0.0, 0
+        self.since = time.monotonic() - self._waited
+        with self._worker.waiting(self):
+            count = send()
+        self._waited = time.monotonic() - self.since
+        self.moved += count
+        return count
 
     def end(self) -> None:
         """Whoever waits for this client reads its end. (`SSLSocket.shutdown` would have others go on in plain text.)"""
@@ -75,13 +106,13 @@ class Connection(TConn):  # type: ignore[misc] # gunicorn brings no types
 
 
 class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn brings no types
-    """A connection that is answered is never ended here, whatever it takes: only one whose bytes are waited for."""
+    """An act is never ended here, whatever it takes: only where a client's bytes are waited for, or its taking ours."""
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
         super().__init__(*arguments, **keywords)
         self._lock = threading.Lock()
-        self._reading: set[Connection] = set()
-        """Those for whose next bytes a thread waits right now."""
+        self._waiting: set[Connection] = set()
+        """Those for whom a thread waits right now: for their next bytes, or until they take ours."""
         self._ended: set[Connection] = set()
         """By us; a thread is about to leave them."""
         self._submitted = 0
@@ -95,6 +126,7 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn brings no types
         except (BlockingIOError, ConnectionAbortedError):
             return
         self.nr_conns += 1
+        client = Paced(fileno=client.detach())
         connection = Connection(self, self.cfg, client, address, listener.getsockname())
         connection.timeout = connection.since + STALL_SECONDS
         self.pending_conns.append(connection)
@@ -114,7 +146,7 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn brings no types
             goes_on = super().handle(conn)
             if not goes_on:  # in gunicorn's loop all others would wait for this client
                 conn.begin()
-                with self.reading(conn):
+                with self.waiting(conn):
                     conn.close(graceful=True)
             return goes_on
         finally:
@@ -123,15 +155,15 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn brings no types
                 self._ended.discard(conn)
 
     @contextmanager
-    def reading(self, connection: Connection) -> Iterator[None]:
-        """A thread waits for its client; the sockets of those that are in `_reading` are open."""
+    def waiting(self, connection: Connection) -> Iterator[None]:
+        """A thread waits for its client; the sockets of those that are in `_waiting` are open."""
         with self._lock:
-            self._reading.add(connection)
+            self._waiting.add(connection)
         try:
             yield
         finally:
             with self._lock:
-                self._reading.discard(connection)
+                self._waiting.discard(connection)
 
     def wait_for_and_dispatch_events(self, timeout: float) -> None:
         """A turn of gunicorn's loop."""
@@ -151,13 +183,13 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn brings no types
 
     def _make_room(self) -> None:
         now = time.monotonic()
-        with self._lock:  # nobody closes a socket that is read meanwhile
-            for connection in sorted(self._reading - self._ended, key=lambda each: each.since):
-                limit = ROOM_SECONDS if self._short() > 0 else REQUEST_SECONDS + connection.received / RATE
-                if now - connection.since >= limit:
+        with self._lock:  # nobody closes a socket that is waited for meanwhile
+            for connection in sorted(self._waiting - self._ended, key=lambda each: each.since):
+                limit = ROOM_SECONDS if self._short() > 0 else REQUEST_SECONDS
+                if now - connection.since >= limit + connection.moved / RATE:
                     connection.end()
                     self._ended.add(connection)
                     self._unsaid += 1
         if self._unsaid and now - self._said >= SAY_SECONDS:
-            log.info("%d connections were let go that kept a thread waiting for their request", self._unsaid)
+            log.info("%d connections were let go that kept a thread waiting", self._unsaid)
             self._unsaid, self._said = 0, now

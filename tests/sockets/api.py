@@ -1,7 +1,6 @@
 """The management API in process: a real store and snapshot, the state in memory."""
 
 import secrets
-import threading
 import time
 from collections.abc import Callable
 from functools import partial
@@ -57,6 +56,7 @@ from netboot.web import create_app
 from netboot.web.dependencies import Dependencies
 from netboot.web.metrics import Now, exposition
 from netboot.web.tokens import Tokens
+from netboot.web.watchers import Watchers
 from tests.declared import DeclaredClient
 from tests.enrolments import MemoryEnrolments
 from tests.intents import MemoryIntents
@@ -152,7 +152,7 @@ class Api:
         self.stopping = False
         self.room: int | None = 2**40
         self.preflight: Callable[[], None] = lambda: None
-        self.watchers = threading.BoundedSemaphore(places)
+        self.watchers = Watchers(places)
         self.repository = StoreImageRepository(self.store, KeyRing(self.config.keys))
         self.publisher = SnapshotPublisher(self.config, self.repository, self.repository, self.states, Fixed())
         if publish:

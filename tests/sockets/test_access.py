@@ -3,6 +3,7 @@
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -143,6 +144,14 @@ def test_who_says_dry_run_is_refused_no_less(api: Api) -> None:
     said = api.client.post("/v1/machines/gpu-001/hold", json={"reason": "x", "dry_run": True}, headers=viewer)
     assert said.status_code == 403
     assert [one["result"] for one in api.get("/v1/audit").json["audit"]] == ["not-allowed"]
+
+
+def test_who_may_not_is_written_down_whatever_was_sent(api: Api) -> None:
+    viewer = {"Authorization": f"Bearer {given(api, 'carol', Role.VIEWER)}"}
+    for body in (b"[" * 60_000, b'{"dry_run":', b"\xff", b""):
+        said: Any = api.client.post("/v1/tokens", data=body, content_type="application/json", headers=viewer)
+        assert (said.status_code, said.json["code"], "X-Request-ID" in said.headers) == (403, "not-allowed", True)
+    assert [one["result"] for one in api.get("/v1/audit").json["audit"]] == ["not-allowed"] * 4
 
 
 def test_a_row_that_is_damaged_is_said(api: Api) -> None:

@@ -1,5 +1,6 @@
 """The management API: what it answers, to whom, and in which words it refuses."""
 
+import itertools
 import json
 import logging
 import re
@@ -16,19 +17,21 @@ from netboot.clock import rfc3339
 from netboot.lifecycle.conditions import Judged, MachineCondition
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.reasons import ConditionType, Reason
+from netboot.lifecycle.roles import Role
 from netboot.lifecycle.state import Batch
 from netboot.processes.management import compose
 from netboot.status import Condition
 from netboot.status.controllers import InventoryStatus
 from netboot.status.nodes import NodesStatus
+from netboot.stores import access_tokens
 from netboot.stores.journal_file import STANDING
-from netboot.web import ROUTES, readiness
+from netboot.web import ROUTES, readiness, watch
 from netboot.web.binding import signature
 from netboot.web.openapi import Route, document
 from tests.commands import Run
 from tests.records import boot_id, event, script, sighted
 from tests.sites import INVENTORY, TOKEN, add_image
-from tests.sockets.api import NOW, PROJECTION, PUBLISHER, SUPERVISOR, UP, UP_MS, Api
+from tests.sockets.api import NOW, PROJECTION, PUBLISHER, SUPERVISOR, UP, UP_MS, Api, given, of_alice
 
 PROTECTED = (
     "/v1/machines",
@@ -308,6 +311,46 @@ def test_bodies_are_json_and_small(api: Api) -> None:
     large = api.put("/v1/channels/stable", {"image": "a" * 70_000})
     assert error(large)[:2] == (413, "request-entity-too-large")
     assert error(api.put("/v1/channels/stable", {"image": "tiny", "forced": True}))[0] == 400
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "said"),
+    [
+        ('{"reason": "x", "dry_run": true, "dry_run": false}', "json", 'the body is an object with "dry_run" twice'),
+        ("[" * 60_000, "json", "the body is nested too deep"),
+        ('{"reason": "x", "until_ms": ' + "9" * 5_000 + "}", "json", "the body is a number of 5000 digits"),
+        (
+            '{"reason": "x", "until_ms": ' + "9" * 99 + "}",
+            "json",
+            "until_ms: the end must be in the future, and within",
+        ),
+        ('{"reason": "x", "dry_run": "true"}', "json", "dry_run: Input should be a valid boolean"),
+        ('{"reason": "x", "dry_run": 1}', "json", "dry_run: Input should be a valid boolean"),
+        ('{"reason": "x", "seconds": 90.0}', "json", "seconds: Input should be a valid integer"),
+        ('{"reason": "x", "seconds": "90"}', "json", "seconds: Input should be a valid integer"),
+        ('{"reason": "\\ud800"}', "json", "the body: Invalid JSON: "),
+        ('{"reason": "x"}', "json; charset=utf-16", "Content-Type: JSON is UTF-8 alone"),
+        ('{"reason": "x"}', "x+json", "The body has to be JSON, with Content-Type: application/json"),
+    ],
+)
+def test_a_body_that_two_could_read_in_two_ways_is_refused(api: Api, body: str, kind: str, said: str) -> None:
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+    answer: Any = api.client.post(
+        "/v1/machines/gpu-001/hold", data=body.encode(), content_type=f"application/{kind}", headers=headers
+    )
+    assert (answer.status_code, answer.json["detail"][: len(said)]) == (415 if kind == "x+json" else 400, said)
+    assert api.get("/v1/intents").json["intents"] == []
+
+
+def test_a_defect_beside_the_views_is_a_defect(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(**_: object) -> None:
+        raise RuntimeError("/etc/secret")
+
+    monkeypatch.setattr(api.client.application.extensions["netboot"].idempotency, "keep", broken)
+    headers = {"Authorization": f"Bearer {TOKEN}", "Idempotency-Key": '"k"'}
+    answer: Any = api.client.post("/v1/machines/gpu-001/hold", json={"reason": "x"}, headers=headers)
+    said = answer.json
+    assert (answer.status_code, said["code"], said["detail"]) == (500, "internal", "internal error")
 
 
 def test_what_there_is_not(api: Api) -> None:
@@ -616,15 +659,64 @@ def test_watching_as_server_sent_events_goes_on_where_it_was(api: Api) -> None:
 
 
 def test_watchers_are_bounded_and_give_their_places_back(api: Api) -> None:
-    watching = [api.get("/v1/boots/watch") for _ in range(2)]
-    assert error(api.get("/v1/boots/watch"))[:2] == (503, "overloaded")
+    bob, carol = (given(api, name, Role.VIEWER) for name in ("bob", "carol"))
+    watching = [api.get("/v1/boots/watch", token) for token in (TOKEN, bob)]
+    assert error(api.get("/v1/boots/watch", carol)) == (503, "overloaded", "2 watch already", "try again")
     assert error(api.get("/v1/boots/watch?machine=nobody"))[0] == 404
     for one in watching:
         one.close()
         one.close()
-    again = api.get("/v1/boots/watch")
+    again = api.get("/v1/boots/watch", carol)
     assert again.status_code == 200
     again.close()
+
+
+def test_nobody_has_more_than_half_of_the_places_for_watchers(tmp_path: Path) -> None:
+    api = of_alice(Api(tmp_path, places=5))
+    watching = [api.get("/v1/boots/watch") for _ in range(2)]
+    said = error(api.get("/v1/boots/watch"))[1:3]
+    assert said == ("overloaded", "you watch 2 times already, and more of 5 places nobody has")
+    bob = given(api, "bob", Role.VIEWER)
+    watching += [api.get("/v1/boots/watch", bob) for _ in range(2)]
+    assert [each.status_code for each in watching] == [200] * 4
+    watching[0].close()
+    assert api.get("/v1/boots/watch").status_code == 200
+
+
+def _lines_of(answer: Any, most: int = 50) -> int:
+    """How many it still has, `most` where it has no end."""
+    return sum(1 for _ in itertools.islice(answer.response, most))
+
+
+def test_a_watch_ends_with_its_token(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch, "HEARTBEAT_SECONDS", 0.0)
+    monkeypatch.setattr(watch, "LOOK_SECONDS", 0.0)
+    token = given(api, "mallory", Role.VIEWER)
+    watching, of_machine = api.get("/v1/boots/watch", token), api.get("/v1/machines/gpu-001/events/watch")
+    assert (_lines_of(watching), _lines_of(of_machine)) == (50, 50)
+    kept = api.config.management.tokens.read_bytes()
+    access_tokens.change(api.config.management.tokens, lambda there: there.model_copy(update={"tokens": ()}))
+    assert (_lines_of(watching), _lines_of(of_machine)) == (0, 50)
+    for answer in (watching, of_machine):
+        answer.close()
+    api.config.management.tokens.write_bytes(kept)
+    api.states.take(Batch("boot-0.db", 1, 3, [script("gpu-001", number) for number in (1, 2, 3)]))
+    watching = api.get("/v1/boots/watch?since=0", token)
+    assert _lines_of(watching, 1) == 1  # and there is more at once
+    access_tokens.change(api.config.management.tokens, lambda there: there.model_copy(update={"tokens": ()}))
+    assert _lines_of(watching) == 0
+
+
+def test_a_watch_goes_on_for_a_minute_where_nobody_can_tell_whose_a_token_is(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "HEARTBEAT_SECONDS", 0.0)
+    monkeypatch.setattr(watch, "LOOK_SECONDS", 0.0)
+    watching = api.get("/v1/boots/watch", given(api, "bob", Role.VIEWER))
+    api.config.management.tokens.write_text("{")
+    assert _lines_of(watching) == 50
+    monkeypatch.setattr(watch, "UNSURE_SECONDS", 0.0)
+    assert _lines_of(watching) == 0
 
 
 GUARDED = [route for route in ROUTES if route.guarded]

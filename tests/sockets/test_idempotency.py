@@ -18,7 +18,7 @@ from netboot.lifecycle.errors import StateUnavailableError
 from netboot.lifecycle.roles import Role
 from netboot.stores import idempotency
 from netboot.stores.idempotency import SqliteIdempotency
-from tests.sites import INVENTORY
+from tests.sites import INVENTORY, add_image
 from tests.sockets.api import NOW, Api, given
 from tests.sockets.served import runner, served
 
@@ -198,6 +198,26 @@ def test_what_is_kept_is_bounded_in_time_number_and_bytes(api: Api, monkeypatch:
     assert kept.begin("a", "1", b"1", now) is None
 
 
+def test_what_is_being_done_is_not_pushed_out(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(idempotency, "MOST_KEYS", 3)
+    kept, before = (SqliteIdempotency(api.config.data / "audit.db", owner) for owner in ("me", "who was here before"))
+    before.begin("a", "gone", b"1", NOW)
+    kept.begin("a", "running", b"1", NOW + 1)
+    for number in range(4):
+        kept.begin("b", str(number), b"1", NOW + 2 + number)
+        kept.keep("b", str(number), 200, b"{}")
+    assert kept.begin("a", "running", b"1", NOW + 9) == (b"1", "me", None, None)
+    assert kept.begin("a", "gone", b"1", NOW + 9) is None
+
+
+def test_a_dry_run_takes_no_key(api: Api) -> None:
+    for reason in ("one", "two"):
+        answer = act(api, HOLD, {"reason": reason, "dry_run": True})
+        assert (answer.status_code, answer.json["concerned"][0]["reason"]) == (200, reason)
+        assert "Idempotent-Replayed" not in answer.headers
+    assert act(api, HOLD, HELD).json["dry_run"] is False
+
+
 def whole(client: socket.socket) -> bytes:
     """A request, with its body."""
     read = b""
@@ -244,3 +264,69 @@ def test_the_command_line_asks_again_where_the_answer_was_lost(
     assert ran.status == status, ran.err
     assert "already" not in ran.out
     assert acts(api) == [("hold", "done")]
+
+
+WRITTEN = "it was written, and what it came to cannot be told: "
+AGAIN = (409, "outcome-unknown", "it was begun with this key, and nobody knows whether it was done")
+
+
+def fails_after(of: Any, write: str, read: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once `of` has written, `read` cannot be read."""
+    written = getattr(of, write)
+
+    def broken(*_: object, **__: object) -> None:
+        raise StateUnavailableError("a disk")
+
+    def then_broken(*arguments: Any, **more: Any) -> Any:
+        answer = written(*arguments, **more)
+        monkeypatch.setattr(read, name, broken)
+        return answer
+
+    monkeypatch.setattr(of, write, then_broken)
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "of", "write", "read", "name", "done"),
+    [
+        ("/v1/freeze", {"reason": "x"}, "freezes", "put", "live", "view", "freeze"),
+        ("/v1/machines/gpu-001/enroll", {}, "register", "apply", "register", "view", "enroll"),
+        (HOLD, HELD, "intents", "order", "intents", "of", "hold"),
+    ],
+)
+def test_what_was_written_is_never_called_not_done(
+    api: Api,
+    monkeypatch: pytest.MonkeyPatch,
+    path: str,
+    body: Any,
+    of: str,
+    write: str,
+    read: str,
+    name: str,
+    done: str,
+) -> None:
+    with monkeypatch.context() as patched:
+        fails_after(getattr(api, of), write, getattr(api, read), name, patched)
+        answer = act(api, path, body)
+    assert no(answer) == (409, "outcome-unknown", f"{WRITTEN}the state cannot be read right now")
+    assert acts(api) == [(done, "done")]
+    assert no(act(api, path, body)) == AGAIN
+    assert acts(api)[-1] == (done, "done")
+
+
+def test_what_is_not_written_yet_is_asked_for_again(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        fails_after(api.intents, "of", api.intents, "order", patched)
+        assert no(act(api, HOLD, HELD))[:2] == (503, "state-unavailable")
+    assert act(api, HOLD, HELD).json["did"] == "put-on"
+
+
+def test_a_channel_that_is_set_is_recorded_though_its_rollouts_cannot_be_ended(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    image = add_image(api.config)
+    with monkeypatch.context() as patched:
+        fails_after(api.rollouts, "under_way", api.rollouts, "release", patched)
+        answer = api.client.put("/v1/channels/stable", json={"image": image}, headers=api.authorised)
+    assert no(answer) == (409, "outcome-unknown", f"{WRITTEN}the state cannot be read right now")
+    assert acts(api) == [("channel-set", "done")]
+    assert api.get("/v1/channels/stable").json["image"] == image

@@ -1,4 +1,5 @@
-"""Clients that send slowly or nothing to the operators' listener, and come again at once: others are answered."""
+"""Clients that send slowly or nothing to the operators' listener, or read so, and come again at once: others are
+answered."""
 
 import json
 import socket
@@ -30,6 +31,8 @@ FORM = b"POST /page/login HTTP/1.1\r\nHost: a\r\nOrigin: http://a\r\n"
 FORM += b"Content-Type: application/x-www-form-urlencoded\r\n"
 BODY = FORM + b"Content-Length: 9000\r\n\r\ntoken="
 CHUNKS = FORM + b"Transfer-Encoding: chunked\r\n\r\n1000\r\ntoken="
+READ = b"GET /page/static/htmx.min.js HTTP/1.1\r\nHost: a\r\n\r\n" * 12
+"""600 kB, of which no buffer takes more than a part."""
 OTHERS_SECONDS = 15
 """They are answered within two or three; without the rule never."""
 
@@ -53,7 +56,18 @@ def service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 
 def raw(service: Service) -> socket.socket:
-    return socket.create_connection(service.config.management.listen, OTHERS_SECONDS)
+    listen = service.config.management.listen
+    return slow_reader((listen.host, listen.port))
+
+
+def slow_reader(address: tuple[str, int]) -> socket.socket:
+    """A connection that takes few bytes at once, for which the server's kernel keeps few, too."""
+    made = socket.socket()
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 536)
+    made.settimeout(OTHERS_SECONDS)
+    made.connect(address)
+    return made
 
 
 def connected(service: Service) -> socket.socket:
@@ -66,9 +80,11 @@ def connected(service: Service) -> socket.socket:
 
 
 class Crowd:
-    """Clients, each of which sends its text and then a byte each half second, and comes again once it is let go."""
+    """Clients, each of which sends its text and then a byte each half second, or takes so many, and comes again once
+    it is let go."""
 
-    def __init__(self, service: Service, texts: list[bytes]) -> None:
+    def __init__(self, service: Service, texts: list[bytes], taking: int = 0) -> None:
+        self._taking = taking
         self._service, self._gone, self._there = service, threading.Event(), threading.Semaphore(0)
         self._threads = [threading.Thread(target=self._come_again, args=(text,)) for text in texts]
 
@@ -85,11 +101,14 @@ class Crowd:
 
     def _come_again(self, text: bytes) -> None:
         while not self._gone.is_set():
-            with suppress(OSError), (raw if text == HELLO else connected)(self._service) as made:
+            with suppress(OSError, AssertionError), (raw if text == HELLO else connected)(self._service) as made:
                 made.sendall(text)
                 self._there.release()
                 while not self._gone.wait(0.5):
-                    made.sendall(b"a" if text else b"")
+                    if self._taking:
+                        assert made.recv(self._taking)
+                    else:
+                        made.sendall(b"a" if text else b"")
 
 
 def others_are_answered(service: Service) -> None:
@@ -104,6 +123,13 @@ def others_are_answered(service: Service) -> None:
 @pytest.mark.parametrize("text", [HEAD, BODY, CHUNKS, ANSWERED], ids=["head", "body", "chunks", "end"])
 def test_forty_slow_clients_make_room(service: Service, text: bytes) -> None:
     with Crowd(service, [text] * 40):
+        others_are_answered(service)
+    assert "Traceback" not in service.log
+
+
+@pytest.mark.parametrize("taking", [0, 2000])
+def test_forty_who_read_slowly_or_nothing_make_room(service: Service, taking: int) -> None:
+    with Crowd(service, [READ] * 40, taking):
         others_are_answered(service)
     assert "Traceback" not in service.log
 
@@ -142,14 +168,25 @@ def test_a_slow_request_is_answered_while_there_are_threads(service: Service) ->
 
 SERVER = """
 import socket
-from flask import Flask, request
+import threading
+from flask import Flask, Response, request
 import netboot.web.worker
 from netboot.web.server import Server
 netboot.web.worker.REQUEST_SECONDS = 1
 
+closed = threading.Event()
+
+def large():
+    try:
+        yield bytes(32 * 1024 * 1024)
+    finally:
+        closed.set()
+
 def make(stopping):
     app = Flask("test")
     app.add_url_rule("/", "read", lambda: str(len(request.get_data())), methods=["POST"])
+    app.add_url_rule("/large", "large", lambda: Response(large()))
+    app.add_url_rule("/closed", "closed", lambda: str(closed.wait(20)))
     return app
 
 listener = socket.create_server(("127.0.0.1", 0))
@@ -158,20 +195,42 @@ Server(listener, make, lambda: print(port, flush=True), (lambda: None, lambda: N
 """
 
 
-@pytest.mark.parametrize("text", [HEAD, b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9000\r\n\r\n"])
-def test_a_request_has_an_end(text: bytes) -> None:
+@pytest.fixture
+def small() -> Iterator[tuple[str, int]]:
+    """A server whose requests and answers have an end after a second."""
     command = [sys.executable, "-c", SERVER]
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment(), text=True) as server:
         try:
             assert server.stdout is not None
-            port = int(server.stdout.readline())
-            with socket.create_connection(("127.0.0.1", port), OTHERS_SECONDS) as made:
-                made.sendall(text)
-                made.settimeout(0.2)
-                assert any(ended(made) for _ in range(50))
+            yield "127.0.0.1", int(server.stdout.readline())
         finally:
             server.terminate()
             server.wait(60)
+
+
+@pytest.mark.parametrize("text", [HEAD, b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9000\r\n\r\n"])
+def test_a_request_has_an_end(small: tuple[str, int], text: bytes) -> None:
+    with socket.create_connection(small, OTHERS_SECONDS) as made:
+        made.sendall(text)
+        made.settimeout(0.2)
+        assert any(ended(made) for _ in range(50))
+
+
+def test_an_answer_that_is_read_slowly_has_an_end(small: tuple[str, int]) -> None:
+    url = f"http://{small[0]}:{small[1]}/closed"
+    with slow_reader(small) as made, ThreadPoolExecutor(1) as others:
+        made.sendall(b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n")
+        closed = others.submit(lambda: requests.get(url, timeout=60).text)
+        while not closed.done():
+            with suppress(OSError):
+                made.recv(2_000)
+            threading.Event().wait(0.1)
+        assert closed.result() == "True"
+
+
+def test_an_answer_that_is_taken_goes_on(small: tuple[str, int]) -> None:
+    url = f"http://{small[0]}:{small[1]}/large"
+    assert len(requests.get(url, timeout=OTHERS_SECONDS).content) == 32 * 1024 * 1024
 
 
 def ended(made: socket.socket) -> bool:

@@ -2,6 +2,7 @@
 more."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.rollout import Member
 from netboot.lifecycle.rollout_store import Note
 from netboot.lifecycle.state import Batch
-from netboot.web import ROUTES
+from netboot.web import ROUTES, preconditions
 from netboot.web.binding import signature
 from netboot.web.preconditions import Tag
 from tests.records import event, script
@@ -21,6 +22,7 @@ from tests.sites import add_image
 from tests.sockets.api import Api
 
 HOLD = {"reason": "a fan"}
+NEW_TOKEN = {"machine": "gpu-001"}
 MACHINE = "/v1/machines/gpu-001"
 
 
@@ -162,6 +164,56 @@ def test_of_two_who_act_at_once_by_what_both_saw_one_does(api: Api, monkeypatch:
     for each in threads:
         each.join()
     assert sorted(statuses) == [200, 412]
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [("/v1/enrolments", f"machine,ek_sha256\ngpu-002,{'cd' * 32}\ngpu-001,{'ab' * 32}\n"), ("/v1/tokens", NEW_TOKEN)],
+)
+def test_what_names_a_machine_in_its_body_does_not_come_between(
+    api: Api, monkeypatch: pytest.MonkeyPatch, path: str, body: Any
+) -> None:
+    seen, statuses = tag(api, f"{MACHINE}/enrolment"), list[int]()
+    apply, done = api.register.apply, threading.Event()
+
+    def other() -> None:
+        statuses.append(api.post(path, body).status_code)
+        done.set()
+
+    threads = [threading.Thread(target=other)]
+
+    def late(*arguments: Any) -> Any:
+        monkeypatch.setattr(api.register, "apply", apply)
+        threads[0].start()
+        assert not done.wait(0.3)  # it comes no further than to where this one goes first
+        return apply(*arguments)
+
+    monkeypatch.setattr(api.register, "apply", late)
+    retired = act(api, "POST", f"{MACHINE}/retire", {"reason": "by what I saw"}, If_Match=seen)
+    threads[0].join()
+    assert (retired.status_code, [each["act"] for each in retired.json["history"]]) == (200, ["retired"])
+    assert statuses != [503]
+
+
+def test_what_names_a_channel_in_its_body_waits_for_it(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preconditions, "WAIT_SECONDS", 0.1)
+    body = {"channel": "stable", "image": "tiny"}
+    with preconditions.alone([(preconditions.OF_CHANNEL, "stable")]):
+        assert act(api, "POST", "/v1/rollouts", body).json["detail"] == "another act on it is under way"
+    assert act(api, "POST", "/v1/rollouts", body).json["code"] == "no-such-image"
+
+
+def test_who_wants_many_and_who_wants_one_do_not_wait_for_each_other_for_ever() -> None:
+    things = [(preconditions.OF_MACHINE, f"gpu-{number:03}") for number in range(300)]
+    rounds = 200
+
+    def take(mine: list[tuple[str, str]]) -> None:
+        for _ in range(rounds):
+            with preconditions.alone(mine):
+                pass
+
+    with ThreadPoolExecutor(4) as threads:  # a place that is not given back is an OverloadedError
+        list(threads.map(take, [things, things[::-1], things[7:8], things[:2]]))
 
 
 def test_what_counts_is_named_as_the_answers_name_it(api: Api) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from netboot.cli.rollout_shown import say
+from netboot.cli.rollout_shown import started
 from netboot.lifecycle.drains import DrainsStatus
 from netboot.lifecycle.rollout import RolloutState
 from tests.commands import Run
@@ -99,7 +99,7 @@ def test_machines_of_a_domain_go_together_unless_it_may_be_split(api: Api, run: 
 def test_in_one_rack_a_domain_is_a_turn(tmp_path: Path) -> None:
     api = made(tmp_path, INVENTORY.replace("rack: r0", "rack: r1"))
     asked = {"channel": "stable", "image": "next", "strategy": {"max_unavailable": "100%"}, "dry_run": True}
-    said = list(say(api.post("/v1/rollouts", asked).json, dry_run=True))
+    said = list(started(api.post("/v1/rollouts", asked).json, dry_run=True))
     turn = "one machine, or domain, at a time, and the first failure stops it"
     assert said[1:3] == [
         f"its machines are in fewer than two racks, so nothing proves the image: {turn}",

@@ -326,8 +326,8 @@ def test_any_bytes_are_refused(data: bytes, tmp_path_factory: pytest.TempPathFac
 
 def test_an_older_backup_unblocks_nobody_and_says_which_tokens_are_back(site: Path, tmp_path: Path, run: Run) -> None:
     file, config = tmp_path / "b.tar.gz", ("--config", site / "netboot.yaml")
-    for each in (("token", "create", "alice", "--role", "viewer"), ("block", "oidc:then")):
-        assert run("access", *each, *config).status == 0
+    for made in (("token", "create", "alice", "--role", "viewer"), ("block", "oidc:then")):
+        assert run("access", *made, *config).status == 0
     assert run("backup", file, *config).status == 0
     for each in (("token", "revoke", "alice"), ("unblock", "oidc:then"), ("block", "oidc:since")):
         assert run("access", *each, *config).status == 0

@@ -81,8 +81,10 @@ def test_a_login_needs_tls_or_somebody_who_says_that_it_needs_none(home: Path, r
         refused = run("login")
         assert (refused.status, refused.err) == (
             4,
-            f"Error: a login by way of {server} would cross a network unencrypted\nRemedy: give the service TLS "
-            "(`management.tls`), or say --plain-http where that network is yours alone\n",
+            (
+                f"Error: a login by way of {server} would cross a network unencrypted\nRemedy: give the service TLS "
+                "(`management.tls`), or say --plain-http where that network is yours alone\n"
+            ),
         )
     for server, option in (
         ("http://127.0.0.1:1", ()),

@@ -349,7 +349,8 @@ def test_an_address_that_its_issuer_did_not_verify_is_nobody_s() -> None:
     claims = {**CLAIMS, "email": "a@x.example"}
     for said in ({}, {"email_verified": True}):
         assert person_of({**claims, **said}, by_mail).name == "oidc:a@x.example"
-    for other in (False, "false", "true", 0, 1, None, []):
+    others: tuple[object, ...] = (False, "false", "true", 0, 1, None, [])
+    for other in others:
         with pytest.raises(BadTokenError) as refused:
             person_of({**claims, "email_verified": other}, by_mail)
         assert str(refused.value) == "its issuer has not verified this e-mail address (email_verified)"

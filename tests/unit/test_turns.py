@@ -2,11 +2,16 @@
 
 import threading
 from contextlib import ExitStack
+from functools import partial
 
 import pytest
 
 from netboot.turns import NoTurnError, Turns
 from tests.processes import wait_for
+
+
+def _has(turns: Turns, number: int) -> bool:
+    return len(turns) == number
 
 
 def test_who_came_first_is_first_and_the_line_has_an_end() -> None:
@@ -21,7 +26,7 @@ def test_who_came_first_is_first_and_the_line_has_an_end() -> None:
         for number, name in enumerate(("second", "third"), 2):
             waiting.append(threading.Thread(target=ask, args=(name,)))
             waiting[-1].start()
-            wait_for(lambda number=number: len(turns._line) == number, 10)
+            wait_for(partial(_has, turns, number), 10)
         with pytest.raises(NoTurnError), turns.turn("fourth"):
             raise AssertionError
         assert done == []
