@@ -1,7 +1,7 @@
 """The one table of failures: what each exception becomes on the wire, in the log and in a machine's script.
 
-`netboot.failures_of_acts` has a part of it. The boot server, the management server and join read it. What is not in it
-(nor any of its bases) is a defect of ours: status 500, no detail. Errors of builds are not: no server builds.
+All servers read it; `netboot.failures_of_acts` is a part of it. What is not in it (nor any of its bases) is a defect of
+ours: status 500, no detail. Errors of builds are not: no server builds.
 """
 
 import logging
@@ -173,9 +173,6 @@ TABLE: dict[type[BaseException], Answer] = {
         retry_after=30,
     ),
     lifecycle.TooOftenError: Answer(429, "too-often", _DEBUG, "too much in a short time", _AGAIN, retry_after=15),
-    lifecycle.OverloadedError: Answer(
-        503, "overloaded", _WARNING, "too much at once", _AGAIN, says=True, retry_after=5
-    ),
     join.JoinError: UNEXPECTED,
     join.UnknownMachineError: Answer(
         404, "unknown-machine", _INFO, "no such machine", "declare or enrol the machine, then wait", says=True

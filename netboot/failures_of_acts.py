@@ -5,7 +5,7 @@ import logging
 from netboot.answer import Answer
 from netboot.lifecycle import errors as lifecycle
 
-_INFO = logging.INFO
+_INFO, _WARNING = logging.INFO, logging.WARNING
 
 ACTS: dict[type[BaseException], Answer] = {
     lifecycle.InventoryReadOnlyError: Answer(
@@ -64,5 +64,8 @@ ACTS: dict[type[BaseException], Answer] = {
         "cannot tell whether it was done",
         "look whether it was, then ask with a new key where it is still wanted",
         says=True,
+    ),
+    lifecycle.OverloadedError: Answer(
+        503, "overloaded", _WARNING, "too much at once", "try again", says=True, retry_after=5
     ),
 }

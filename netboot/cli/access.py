@@ -165,9 +165,9 @@ def _person(_context: click.Context, _option: click.Parameter, value: str) -> st
 @click.argument("name", callback=_person)
 @config_option
 def block(name: str, config: Path | None) -> None:
-    """Let NAME, whom an issuer or a cluster vouches for, do nothing here from now on, whatever token they have.
+    """Let NAME, who comes from an issuer or a cluster, do nothing here from now on, whatever token they have.
 
-    It is for the time until whoever vouches for them has taken it back; `unblock` ends it. Tokens of this site are
+    It is for the time until the issuer or the cluster has taken it back; `unblock` ends it. Tokens of this site are
     revoked: `netboot access token revoke`.
 
     \b
@@ -233,7 +233,7 @@ def _edit(management: Management, edit: Callable[[AccessTokens], AccessTokens]) 
 
 
 def _there(management: Management) -> AccessTokens:
-    """The file. Raises NoTokensError: it cannot be used, or is gone where others than this site vouch for people."""
+    """The file. Raises NoTokensError: it cannot be used, or is gone where an issuer or a cluster names people."""
     there = access_tokens.read(management.tokens)
     if there is access_tokens.ABSENT and management.others:
         raise access_tokens.absent(management.tokens)

@@ -45,7 +45,7 @@ class AccessToken(Strict):
 
 
 class Blocked(Strict):
-    """Somebody whom another than this site vouches for, and who may do nothing here all the same."""
+    """Somebody of an issuer or a cluster who may do nothing here all the same."""
 
     name: Annotated[str, StringConstraints(pattern=r"^(oidc|k8s):[^\x00-\x1f\x7f]{1,256}$")]
     at_ms: Annotated[int, Field(ge=0)]
@@ -111,7 +111,7 @@ def read(path: Path) -> AccessTokens:
 
 
 def absent(path: Path) -> NoTokensError:
-    """What people hear whom others than this site vouch for: without the file nobody can tell who is blocked."""
+    """What people of an issuer or a cluster hear: without the file nobody can tell who is blocked."""
     return NoTokensError(f"the file of tokens {path}, which says who is blocked, is not there; {_remedy(path)}")
 
 

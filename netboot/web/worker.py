@@ -40,6 +40,7 @@ class Paced(socket.socket):
     """Calls what sends a piece, and returns how much of it was sent."""
 
     def sendall(self, data: Any, flags: int = 0) -> None:
+        """Send all of it, in pieces, each at that pace. Raises OSError, and what `pace` raises."""
         left = memoryview(data).cast("B")
         while left:
             left = left[self.pace(partial(self.send, left[:PIECE], flags)) :]

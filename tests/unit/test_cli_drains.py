@@ -6,7 +6,9 @@ import pytest
 
 from netboot.cli.drains import facts
 from netboot.cli.times import moment
+from netboot.clock import rfc3339
 from netboot.lifecycle.drains import End
+from netboot.web.moments import on_wire
 from tests.drains import START, drain
 
 ENDS = {
@@ -25,6 +27,6 @@ def test_every_end_is_here() -> None:
 @pytest.mark.parametrize(("end", "word"), ENDS.items())
 def test_an_order_that_ended_says_how_in_whatever_way_it_did(end: str, word: str) -> None:
     ended = drain("gpu-001", "5f0c", "reboot", end=end, ended_ms=START + 60_000, words="so it was")
-    shown = {"drains": [ended.model_dump() | {"state": None}]}
-    since = f"ordered since {moment(START)} by alice: DIMM 4"
-    assert facts(shown) == [("reboot", f"{word} {moment(START + 60_000)}: so it was ({since})")]
+    shown = {"drains": [on_wire(ended.model_dump() | {"state": None})]}
+    since = f"ordered since {moment(rfc3339(START))} by alice: DIMM 4"
+    assert facts(shown) == [("reboot", f"{word} {moment(rfc3339(START + 60_000))}: so it was ({since})")]

@@ -25,7 +25,7 @@ VIOLATIONS = {
     "images and scripts know no credentials": ("images/registry/push.py", "tokens.wire"),
     "the boot server holds no credentials": ("netboot/boot/reports.py", "netboot.kube.leases"),
     "the service never builds": ("netboot/controllers/fetcher.py", "images.build.pipeline"),
-    "the client imports nothing of the service": ("netboot/client/room.py", "netboot.stores.lock"),
+    "the client imports nothing of the service": ("netboot/client/base.py", "netboot.stores.lock"),
     "commands ask by the client": ("netboot/cli/boot.py", "requests"),
     "Flask stays in web": ("netboot/lifecycle/views.py", "werkzeug.exceptions"),
     "aiohttp stays in the servers of machines": ("netboot/web/channels.py", "aiohttp"),
