@@ -1,7 +1,7 @@
 """How tests are dealt to workers: a plugin for `-n 3`, `-p tests.plugins.workers` (docs/decisions/019).
 
-What must not run at the same time, or shares something dear, is one group and stays with one worker, in its order. The
-dearest groups go first, so that the workers end together.
+What must not run at the same time, or shares something dear, is one group and stays with one worker, in its order.
+Groups that last long go first, so that the workers end together.
 """
 
 from collections.abc import Iterable
@@ -27,15 +27,15 @@ FIRST = (
     "tests/boot/test_pull_through.py",
     "tests/boot",
     "tests/tools/images/test_build_arm64.py",
-    "tests/tools/images/test_build_servers.py",
-    "tests/tools/images/test_build_node.py",
     "tests/cluster",
+    "tests/tools/images/test_build_servers.py",
+    "tests/sockets",
     "tests/boot/test_demo.py",
     "tests/tools",
-    "tests/sockets",
 )
-"""What begins, in this order; the rest follows. Machines boot the smallest image first: meanwhile the other workers
-build the large ones, which all find in the build cache afterwards."""
+"""What begins, in this order; the rest follows. Machines boot the smallest image first: meanwhile another worker builds
+the large ones, which all find in the build cache afterwards. The third has what waits for others most of its time, a
+cluster and sockets: three that fill the cores beside each other take longer than one after the other."""
 
 
 def group(nodeid: str) -> str:
