@@ -87,3 +87,6 @@ if [ "$(cat "$stamp" 2>/dev/null)" != "$want" ]; then
     say "it cannot be fetched now: tests of logins fail until ./setup.sh can; all else is there"
   fi
 fi
+
+# Bytecode of what runs as many processes: where PYTHONDONTWRITEBYTECODE is set, each of them would compile its modules again.
+.venv/bin/python -m compileall -q netboot images lab tests

@@ -16,6 +16,7 @@ import requests
 
 from lab.account import chown_tree, reachable, service_account
 from lab.errors import DeadlineError, LabError
+from lab.polling import pause_after
 from lab.processes import Child, finish, start
 from lab.site import COMMAND, Site
 from lab.work import ROOT
@@ -139,11 +140,12 @@ class Service:
 
     def wait_until(self, what: str, holds: Callable[[], bool], seconds: float) -> None:
         """Ask again and again for something of which no event tells."""
-        deadline, pause = monotonic() + seconds, threading.Event()
+        deadline, pause, asked = monotonic() + seconds, threading.Event(), monotonic()
         while not holds():
             if monotonic() >= deadline:
                 raise DeadlineError(f"not within {seconds:g} s: {what}; see {self.logs}")
-            pause.wait(0.2)
+            pause.wait(pause_after(monotonic() - asked, 0.2))
+            asked = monotonic()
 
     def _headers(self) -> dict[str, str]:
         return {"Authorization": f"Bearer {self._token}"}

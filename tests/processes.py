@@ -7,22 +7,23 @@ from pathlib import Path
 from typing import TypeVar
 
 from lab.errors import DeadlineError
+from lab.polling import pause_after
 
 T = TypeVar("T")
 
 
 def wait_for(what: Callable[[], T | None], seconds: float = 60.0, pause: float = 0.02) -> T:
     """The first answer that is true; fails after `seconds`. `what` may raise OSError while it cannot tell yet. `pause`
-    between two questions: more, where asking costs more."""
+    between two questions at least; more after one that took long (`lab.polling`)."""
     deadline, last = time.monotonic() + seconds, None
-    while time.monotonic() < deadline:
+    while (asked := time.monotonic()) < deadline:
         try:
             found = what()
             if found:
                 return found
         except OSError as error:
             last = error
-        time.sleep(pause)
+        time.sleep(pause_after(time.monotonic() - asked, pause))
     raise DeadlineError(f"did not happen within {seconds} s: {what} {last or ''}")
 
 

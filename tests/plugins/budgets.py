@@ -1,7 +1,7 @@
 """What the tests may cost and what they took, at the end of a run: a plugin, `-p tests.plugins.budgets`.
 
-A folder's time is that of its tests from the first fixture to the last, those of other workers beside it included: two
-workers spend two minutes of tests in one minute of the clock. The whole run's time is the clock's.
+A folder's time is that of its tests from the first fixture to the last, those of other workers beside it included:
+three workers spend three minutes of tests in one minute of the clock. The whole run's time is the clock's.
 """
 
 from collections import defaultdict

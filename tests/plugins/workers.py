@@ -1,19 +1,24 @@
 """How tests are dealt to workers: a plugin for `-n 3`, `-p tests.plugins.workers` (docs/decisions/019).
 
-What must not run at the same time, or shares something dear, is one group and stays with one worker, in its order. The
-dearest groups go first, so that the workers end together.
+What must not run at the same time, or shares something dear, is one group and stays with one worker, in its order.
+Groups that last long go first, so that the workers end together.
 """
+
+from collections.abc import Iterable
 
 import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-GROUPS = {"tests/boot": "machines", "tests/cluster": "cluster", "tests/tools/test_bench.py": "cluster"}
-"""Machines share images, and one at a time is enough for a core; the tests of a cluster share it; both tests of the
-bench count what benches leave behind. Every other file is a group by itself: it may have fixtures of its own."""
-ALONE = ("tests/boot/test_demo.py",)
-"""Groups by themselves all the same: what shares nothing with its neighbours and lasts a tenth of the run, so that no
-worker has all machines and the others nothing left to do."""
+GROUPS = {
+    "tests/boot": "machines",
+    "tests/boot/test_demo.py": "demo",
+    "tests/cluster": "cluster",
+    "tests/tools/test_bench.py": "cluster",
+}
+"""Machines share images, and one at a time is enough for a core; the demo shares nothing with them but the build cache,
+and lasts so long that the machines would end a run alone. The tests of a cluster share it; both tests of the bench
+count what benches leave behind. Every other file is a group by itself: it may have fixtures of its own."""
 FIRST = (
     "tests/boot/test_boots.py",
     "tests/boot/test_faults.py",
@@ -22,30 +27,32 @@ FIRST = (
     "tests/boot/test_pull_through.py",
     "tests/boot",
     "tests/tools/images/test_build_arm64.py",
-    "tests/tools/images/test_build_servers.py",
-    "tests/tools/images/test_build_node.py",
     "tests/cluster",
+    "tests/tools/images/test_build_servers.py",
+    "tests/sockets",
     "tests/boot/test_demo.py",
     "tests/tools",
-    "tests/sockets",
 )
-"""What begins, in this order; the rest follows; of two that fit, the longer one. Machines boot the smallest image
-first: meanwhile the others build the large ones, which all find in the build cache afterwards."""
+"""What begins, in this order; the rest follows. Machines boot the smallest image first: meanwhile another worker builds
+the large ones, which all find in the build cache afterwards. The third has what waits for others most of its time, a
+cluster and sockets: three that fill the cores beside each other take longer than one after the other."""
 
 
 def group(nodeid: str) -> str:
     path = nodeid.partition("::")[0]
-    return next((name for prefix, name in GROUPS.items() if _below(path, prefix) and path not in ALONE), path)
+    place = _place(path, GROUPS)
+    return path if place is None else GROUPS[place]
 
 
 def rank(nodeid: str) -> int:
-    path = nodeid.partition("::")[0]
-    fitting = [prefix for prefix in FIRST if _below(path, prefix)]
-    return FIRST.index(max(fitting, key=len)) if fitting else len(FIRST)
+    place = _place(nodeid.partition("::")[0], FIRST)
+    return len(FIRST) if place is None else FIRST.index(place)
 
 
-def _below(path: str, prefix: str) -> bool:
-    return path == prefix or path.startswith(f"{prefix}/")
+def _place(path: str, places: Iterable[str]) -> str | None:
+    """The file or folder that a test is in; of two that fit, the inner one."""
+    fitting = (place for place in places if path == place or path.startswith(f"{place}/"))
+    return max(fitting, key=len, default=None)
 
 
 class ByGroup(LoadScopeScheduling):  # type: ignore[misc]  # xdist brings no types

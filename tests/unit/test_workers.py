@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.plugins.workers import ALONE, FIRST, GROUPS, group, rank
+from tests.plugins.workers import FIRST, GROUPS, group, rank
 
 ROOT = Path(__file__).parents[2]
 
@@ -19,12 +19,12 @@ def test_machines_are_one_group_and_a_cluster_is_one() -> None:
 
 def test_every_other_file_is_a_group_and_so_is_the_demo() -> None:
     path = "tests/unit/test_workers.py"
-    assert group("tests/boot/test_demo.py::test_a") == "tests/boot/test_demo.py"
+    assert group("tests/boot/test_demo.py::test_a") == "demo"
     assert group(f"{path}::test_a") == group(f"{path}::Some::test_b[tests/boot/x]") == path
     assert group("tests/bootstrap/test_a.py::test_a") == "tests/bootstrap/test_a.py"
 
 
-def test_the_dearest_begin_and_large_images_are_built_beside_machines_of_the_small_one() -> None:
+def test_machines_begin_and_what_builds_alternates_with_what_waits() -> None:
     files = [
         "tests/unit/test_workers.py",
         "tests/tools/images/test_cpio.py",
@@ -34,12 +34,14 @@ def test_the_dearest_begin_and_large_images_are_built_beside_machines_of_the_sma
         "tests/boot/test_boots.py",
         "tests/contract/test_store.py",
         "tests/boot/test_demo.py",
+        "tests/sockets/test_api.py",
+        "tests/tools/images/test_build_arm64.py",
     ]
-    assert sorted(files, key=rank) == [files[place] for place in (5, 4, 2, 3, 7, 1, 0, 6)]
+    assert sorted(files, key=rank) == [files[place] for place in (5, 4, 9, 3, 2, 8, 7, 1, 0, 6)]
 
 
 def test_what_is_named_is_there() -> None:
-    assert [name for name in (*GROUPS, *ALONE, *FIRST) if not (ROOT / name).exists()] == []
+    assert [name for name in (*GROUPS, *FIRST) if not (ROOT / name).exists()] == []
 
 
 def test_two_workers_share_the_groups_of_a_run_between_them(tmp_path: Path) -> None:

@@ -55,6 +55,7 @@ def argv(inputs: Inputs, tree: Path, sources: Path, options: tuple[str, ...] = (
         '--aptopt=Acquire::Retries "3"',
         # else apt reads local folders as _apt, who may not enter all of them
         *(['--aptopt=APT::Sandbox::User "root"'] if any(m.url.startswith("file:") for m in inputs.mirrors) else []),
+        "--dpkgopt=force-unsafe-io",  # no fsync of each file: the cache syncs the whole product before it has its name
         *(f"--dpkgopt=path-exclude={pattern}" for pattern in EXCLUDED),
         *(f"--dpkgopt=path-include={pattern}" for pattern in KEPT),
         *(packages.arguments(inputs.archives) if inputs.archives else []),

@@ -59,6 +59,7 @@ def test_bootstraps_command() -> None:
         '--aptopt=APT::Install-Recommends "false"',
         '--aptopt=Acquire::Languages "none"',
         '--aptopt=Acquire::Retries "3"',
+        "--dpkgopt=force-unsafe-io",
         "--dpkgopt=path-exclude=/usr/share/doc/*",
         "--dpkgopt=path-exclude=/usr/share/man/*",
         "--dpkgopt=path-exclude=/usr/share/info/*",
