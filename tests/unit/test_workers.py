@@ -9,8 +9,9 @@ from tests.plugins.workers import FIRST, GROUPS, group, rank
 ROOT = Path(__file__).parents[2]
 
 
-def test_machines_are_one_group_and_a_cluster_is_one() -> None:
-    assert group("tests/boot/test_node.py::test_a") == group("tests/boot/test_boots.py::test_b") == "machines"
+def test_machines_are_two_groups_by_their_images_and_a_cluster_is_one() -> None:
+    assert group("tests/boot/test_hangs.py::test_a") == group("tests/boot/test_boots.py::test_b") == "machines"
+    assert {group(f"tests/boot/test_{name}.py::test_a") for name in ("node", "unit", "servers")} == {"servers"}
     assert (
         group("tests/cluster/test_join.py::test_a") == group("tests/cluster/threats/test_tpm.py::test_b") == "cluster"
     )
@@ -36,8 +37,9 @@ def test_machines_begin_and_what_builds_alternates_with_what_waits() -> None:
         "tests/boot/test_demo.py",
         "tests/sockets/test_api.py",
         "tests/tools/images/test_build_arm64.py",
+        "tests/boot/test_hangs.py",
     ]
-    assert sorted(files, key=rank) == [files[place] for place in (5, 4, 9, 3, 2, 8, 7, 1, 0, 6)]
+    assert sorted(files, key=rank) == [files[place] for place in (5, 10, 9, 3, 4, 2, 8, 7, 1, 0, 6)]
 
 
 def test_what_is_named_is_there() -> None:
