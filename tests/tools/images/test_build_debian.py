@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from images.artifact.manifest import Manifest
 from images.artifact.signing import verify
 from images.build.steps.configure import IDENTITY
 from images.store.store import Store
+from lab.work import CACHE
+from tests.image_keys import image_keys
 from tests.tools.images.image_build import BUILD_CACHE, blob, image_build
 from tests.tools.images.mounts import mounts
 
@@ -43,7 +46,7 @@ class Made:
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
     folder = tmp_path_factory.mktemp("debian")
-    KeyRing(folder / "keys").create()
+    shutil.copytree(image_keys(CACHE / "lab"), folder / "keys")
     before = mounts()
     result = image_build(folder, MINIMAL)
     assert mounts() == before

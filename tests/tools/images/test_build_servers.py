@@ -1,17 +1,18 @@
 """debian-12-cpu and debian-12-gpu, built through the command line as the boot tests build them, and what is in them."""
 
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from images.artifact.keyring import KeyRing
 from images.artifact.manifest import Manifest
 from images.formats import elf
 from images.store.store import Store
 from lab.kube.recipe import node_recipe
 from lab.work import CACHE
+from tests.image_keys import image_keys
 from tests.tools.images import containerd
 from tests.tools.images.image_build import blob, image_build, packages
 
@@ -24,7 +25,7 @@ class Image:
 
     def __init__(self, folder: Path, name: str, *options: str) -> None:
         self.folder, self.root = folder, folder / "root"
-        KeyRing(folder / "keys").create()
+        shutil.copytree(image_keys(CACHE / "lab"), folder / "keys")
         self.recipe = node_recipe(name, folder / "recipe", CACHE)
         with self.recipe.open("a") as text:
             text.write("budget_mib: 400\n")  # tests say what it must be; the boot tests build with the shipped one
