@@ -6,10 +6,12 @@ import shutil
 from pathlib import Path
 
 from images.artifact.keyring import KeyRing
+from lab.work import CACHE
 
 
-def image_keys(cache: Path) -> Path:
-    """`<cache>/image-keys`, made once; to be copied, for a site's keys are its own."""
+def image_keys() -> Path:
+    """Their folder, in the cache of all runs, made once; to be copied, for a site's keys are its own."""
+    cache = CACHE / "lab"
     folder = cache / "image-keys"
     cache.mkdir(parents=True, exist_ok=True)
     with (cache / "image-keys.lock").open("w") as lock:

@@ -88,7 +88,7 @@ def built_gpu(work: Path) -> BuiltImage:
 
 
 def build(folder: Path, recipe: str, *options: str) -> BuiltImage:
-    site = make_site(folder, "127.0.0.1", keys=image_keys(CACHE / "lab"))
+    site = make_site(folder, "127.0.0.1", keys=image_keys())
     argv = ("image", "build", recipe, "--cache", str(CACHE / "build"), "--output", "json", *options)
     made = json.loads(site.netboot(*argv))
     shown = json.loads(site.netboot("image", "show", made["image"], "--output", "json"))

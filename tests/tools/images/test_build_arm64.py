@@ -12,7 +12,6 @@ import pytest
 from images.artifact.manifest import Manifest
 from images.build import architecture
 from images.store.store import Store
-from lab.work import CACHE
 from tests.arm64 import recipe
 from tests.image_keys import image_keys
 from tests.plugins.unbuilt import Unbuilt
@@ -29,7 +28,7 @@ AARCH64, BPF = 183, 247
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Keys and recipes."""
     folder = tmp_path_factory.mktemp("arm64")
-    shutil.copytree(image_keys(CACHE / "lab"), folder / "keys")
+    shutil.copytree(image_keys(), folder / "keys")
     for base in ("debian-12-arm64", "ubuntu-24.04-dpu"):
         recipe(base, folder)
     return folder

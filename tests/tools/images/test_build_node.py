@@ -15,7 +15,7 @@ from images.build.steps import bootstrap
 from images.errors import CommandError
 from images.store.store import Store
 from lab.kube.repository import KEY, Repository, repository
-from lab.work import CACHE, ROOT
+from lab.work import ROOT
 from tests.image_keys import image_keys
 from tests.tools.images.image_build import blob, image_build, packages
 from tests.unit.images import archives
@@ -46,7 +46,7 @@ def recipe(tmp_path_factory: pytest.TempPathFactory, made_here: Repository) -> P
     archives.write(folder / "web.tar", archives.oci("localhost/web:1"))
     archives.write(folder / "pause.tar", archives.saved(["localhost/pause:1"]))
     (folder / "node.yaml").write_text(RECIPE.format(repository=made_here.folder))
-    shutil.copytree(image_keys(CACHE / "lab"), folder / "keys")
+    shutil.copytree(image_keys(), folder / "keys")
     return folder / "node.yaml"
 
 

@@ -56,7 +56,7 @@ Build = Callable[[str], Built | None]
 def built(tmp_path_factory: pytest.TempPathFactory, unbuilt: Unbuilt) -> Build:
     """Builds a recipe once; None: a mirror does not answer."""
     folder = tmp_path_factory.mktemp("ubuntu")
-    shutil.copytree(image_keys(CACHE / "lab"), folder / "keys")
+    shutil.copytree(image_keys(), folder / "keys")
     made: dict[str, Built | None] = {}
 
     def build(name: str) -> Built | None:
