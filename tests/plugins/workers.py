@@ -42,7 +42,7 @@ FIRST = (
 )
 """What begins, in this order; the rest follows. Machines boot the smallest image first: meanwhile another worker builds
 the large ones, which all find in the build cache afterwards. The third has what waits for others most of its time, a
-cluster and sockets: three that fill the cores beside each other take longer than one after the other."""
+cluster and sockets, so that these do not leave the cores idle at the end of a run."""
 
 
 def group(nodeid: str) -> str:
