@@ -14,6 +14,7 @@ from lab.site import make_site
 from lab.work import CACHE, work_folder
 from tests import arm64
 from tests.boot.data_centre import BuiltImage
+from tests.image_keys import image_keys
 
 RECIPE = "debian-12-minimal"
 NODE_RECIPE = "debian-12-node-demo"
@@ -87,7 +88,7 @@ def built_gpu(work: Path) -> BuiltImage:
 
 
 def build(folder: Path, recipe: str, *options: str) -> BuiltImage:
-    site = make_site(folder, "127.0.0.1")
+    site = make_site(folder, "127.0.0.1", keys=image_keys())
     argv = ("image", "build", recipe, "--cache", str(CACHE / "build"), "--output", "json", *options)
     made = json.loads(site.netboot(*argv))
     shown = json.loads(site.netboot("image", "show", made["image"], "--output", "json"))

@@ -1,7 +1,10 @@
 """The shipped unit, started by systemd as the first process of a machine, with somebody inside its processes."""
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,7 +25,7 @@ _OF_NODES = ("join.service", "images.service", "health.service", "health.timer",
 MASKED = ["containerd.service", "systemd-networkd.service", *(f"netboot-{name}" for name in _OF_NODES)]
 """Of the image, which is a node's; this machine is none."""
 CARRIED = ["tests/__init__.py", "tests/processes.py", "tests/walls", "tests/intruder", "tests/boot/__init__.py"]
-CARRIED += ["tests/boot/unit_inside.py", "lab/__init__.py", "lab/errors.py"]
+CARRIED += ["tests/boot/unit_inside.py", "lab/__init__.py", "lab/errors.py", "lab/polling.py"]
 INSIDE = Path("/srv/break-in")
 DROP_IN = f"""\
 [Service]
@@ -51,6 +54,7 @@ HIDDEN = {"environ neighbour": "ENOENT", "environ supervisor": "ENOENT"}
 def found(built_node: BuiltImage, work: Path) -> Iterator[dict[str, Any]]:
     """What was found inside, by name."""
     folder = work / "unit"
+    shutil.rmtree(folder, ignore_errors=True)  # of a first try that was too late
     tree = folder / "tree"
     ports = {name: free_port("127.0.0.1") for name in ("apiserver", "other")}
     config = walled_site(tree / "srv/netboot", ports["apiserver"])
@@ -61,6 +65,7 @@ def found(built_node: BuiltImage, work: Path) -> Iterator[dict[str, Any]]:
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy2
         (inside / name).parent.mkdir(parents=True, exist_ok=True)
         copy(ROOT / name, inside / name)
+    imports_there("tests.boot.unit_inside", inside)
     write(inside / "tests/boot/ports.json", json.dumps(ports | {"management": config.management.listen.port}))
     write(tree / "etc/systemd/system/netboot.service.d/break-in.conf", DROP_IN)
     write(tree / "etc/systemd/system/break-in.service", BREAK_IN)
@@ -70,6 +75,13 @@ def found(built_node: BuiltImage, work: Path) -> Iterator[dict[str, Any]]:
         lines = machine.output.text.splitlines()
     shutil.rmtree(tree)
     yield {name: what for line in lines if line.startswith("{") for name, what in json.loads(line).items()}
+
+
+def imports_there(module: str, folder: Path) -> None:
+    """Fails at once where `CARRIED` lacks what a module needs: in the machine that would be half an hour of silence."""
+    argv, env = [sys.executable, "-c", f"import {module}"], {**os.environ, "PYTHONPATH": str(folder)}
+    done = subprocess.run(argv, cwd=folder, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_whatever_runs_in_a_process_of_the_unit_can_do_what_it_needs_and_nothing_else(found: dict[str, Any]) -> None:

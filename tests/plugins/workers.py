@@ -12,13 +12,17 @@ from xdist.scheduler import LoadScopeScheduling
 
 GROUPS = {
     "tests/boot": "machines",
-    "tests/boot/test_demo.py": "demo",
+    "tests/boot/test_node.py": "servers",
+    "tests/boot/test_unit.py": "servers",
+    "tests/boot/test_servers.py": "servers",
+    "tests/boot/test_demo.py": "servers",
     "tests/cluster": "cluster",
     "tests/tools/test_bench.py": "cluster",
 }
-"""Machines share images, and one at a time is enough for a core; the demo shares nothing with them but the build cache,
-and lasts so long that the machines would end a run alone. The tests of a cluster share it; both tests of the bench
-count what benches leave behind. Every other file is a group by itself: it may have fixtures of its own."""
+"""Machines share images, and one at a time is enough for a core. Those of the images of servers share nothing with the
+others but the build cache, nor does the demo: in one group all of them would end a run alone. They are one, for two
+nodes that come up at once, with two processors each, make each other late. The tests of a cluster share it; both tests
+of the bench count what benches leave behind. Every other file is a group by itself: it may have fixtures of its own."""
 FIRST = (
     "tests/boot/test_boots.py",
     "tests/boot/test_faults.py",
@@ -28,14 +32,17 @@ FIRST = (
     "tests/boot",
     "tests/tools/images/test_build_arm64.py",
     "tests/cluster",
+    "tests/boot/test_node.py",
+    "tests/boot/test_unit.py",
+    "tests/boot/test_servers.py",
+    "tests/boot/test_demo.py",
     "tests/tools/images/test_build_servers.py",
     "tests/sockets",
-    "tests/boot/test_demo.py",
     "tests/tools",
 )
 """What begins, in this order; the rest follows. Machines boot the smallest image first: meanwhile another worker builds
 the large ones, which all find in the build cache afterwards. The third has what waits for others most of its time, a
-cluster and sockets: three that fill the cores beside each other take longer than one after the other."""
+cluster and sockets, so that these do not leave the cores idle at the end of a run."""
 
 
 def group(nodeid: str) -> str:

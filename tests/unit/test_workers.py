@@ -9,17 +9,17 @@ from tests.plugins.workers import FIRST, GROUPS, group, rank
 ROOT = Path(__file__).parents[2]
 
 
-def test_machines_are_one_group_and_a_cluster_is_one() -> None:
-    assert group("tests/boot/test_node.py::test_a") == group("tests/boot/test_boots.py::test_b") == "machines"
+def test_machines_are_two_groups_by_their_images_and_a_cluster_is_one() -> None:
+    assert group("tests/boot/test_hangs.py::test_a") == group("tests/boot/test_boots.py::test_b") == "machines"
+    assert {group(f"tests/boot/test_{name}.py::test_a") for name in ("node", "unit", "servers", "demo")} == {"servers"}
     assert (
         group("tests/cluster/test_join.py::test_a") == group("tests/cluster/threats/test_tpm.py::test_b") == "cluster"
     )
     assert group("tests/tools/test_bench.py::test_a[x::y]") == group("tests/cluster/test_bench.py::test_b")
 
 
-def test_every_other_file_is_a_group_and_so_is_the_demo() -> None:
+def test_every_other_file_is_a_group() -> None:
     path = "tests/unit/test_workers.py"
-    assert group("tests/boot/test_demo.py::test_a") == "demo"
     assert group(f"{path}::test_a") == group(f"{path}::Some::test_b[tests/boot/x]") == path
     assert group("tests/bootstrap/test_a.py::test_a") == "tests/bootstrap/test_a.py"
 
@@ -36,8 +36,9 @@ def test_machines_begin_and_what_builds_alternates_with_what_waits() -> None:
         "tests/boot/test_demo.py",
         "tests/sockets/test_api.py",
         "tests/tools/images/test_build_arm64.py",
+        "tests/boot/test_hangs.py",
     ]
-    assert sorted(files, key=rank) == [files[place] for place in (5, 4, 9, 3, 2, 8, 7, 1, 0, 6)]
+    assert sorted(files, key=rank) == [files[place] for place in (5, 10, 9, 3, 4, 7, 2, 8, 1, 0, 6)]
 
 
 def test_what_is_named_is_there() -> None:

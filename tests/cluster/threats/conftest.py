@@ -7,7 +7,7 @@ import pytest
 
 from lab.kube.cluster import Cluster
 from tests.cluster.threats.chassis import Chassis
-from tests.cluster.threats.live_site import LiveSite
+from tests.cluster.threats.live_site import BUDGETS, SETS, LiveSite
 from tests.cluster.threats.live_site import live_site as start
 from tests.soft_tpm import PCRS
 
@@ -40,3 +40,11 @@ def site(
     machines += [Chassis(f"late-{number}", number, declared={"class": "prompt"}) for number in (77, 78)]
     with start(tmp_path_factory.mktemp("threats") / "site", control_plane, accounts, *machines) as one:
         yield one
+
+
+@pytest.fixture
+def no_workload_left(site: LiveSite) -> Iterator[None]:
+    """Takes the ReplicaSet and the budget of a test away, however it ended: the next one has some of the same names."""
+    yield
+    for path in (f"{SETS}/s", f"{BUDGETS}/b"):
+        site.admin("DELETE", path)

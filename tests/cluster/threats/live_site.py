@@ -43,6 +43,8 @@ from tokens.sealed import Keyset
 CSRS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 SECRETS = "/api/v1/namespaces/kube-system/secrets"
 NODES = "/api/v1/nodes"
+SETS = "/apis/apps/v1/namespaces/default/replicasets"
+BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/netboot/leases"
 RECORDS = "/api/v1/namespaces/netboot/configmaps?labelSelector=app.kubernetes.io/managed-by=netboot"
 PROFILES = {"compute": "stable", "rolled": "rolled", "ring": "ring"}

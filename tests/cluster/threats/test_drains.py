@@ -19,13 +19,12 @@ from images.node.orders import reboot
 from netboot.join.node_drains import DO_NOT_DISRUPT, ORDER
 from netboot.join.ports import MARK
 from tests.cluster.threats.chassis import Chassis
-from tests.cluster.threats.live_site import NODES, LiveSite
+from tests.cluster.threats.live_site import BUDGETS, NODES, SETS, LiveSite
 from tests.processes import runs, wait_for
 
 pytestmark = pytest.mark.cluster
 REGISTERED = {"key": "netboot.dev/unchecked", "effect": "NoExecute"}
-PODS, SETS = "/api/v1/namespaces/default/pods", "/apis/apps/v1/namespaces/default/replicasets"
-BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+PODS = "/api/v1/namespaces/default/pods"
 LABELS = {"app": "drained"}
 FOR_OURS = "annotations under netboot.dev/ are for netboot's nodes account, or the group netboot:break-glass, to write"
 CONTAINERS = [{"name": "work", "image": "localhost/pause:1"}]
@@ -170,8 +169,9 @@ def words(site: LiveSite, name: str) -> str:
 
 
 def in_service(site: LiveSite, name: str) -> str:
+    """Its reason; empty: the machine was not judged yet."""
     conditions = site.service.api(f"/v1/machines/{name}")["conditions"]
-    return next(str(one["reason"]) for one in conditions if one["type"] == "InService")
+    return next((str(one["reason"]) for one in conditions if one["type"] == "InService"), "")
 
 
 def cordoned(machine: Kubelet) -> bool:
@@ -188,6 +188,7 @@ def killed(site: LiveSite) -> None:
     wait_for(lambda: not runs(before) and site.service.processes()["nodes-default"]["ready"], 60)
 
 
+@pytest.mark.usefixtures("no_workload_left")
 def test_a_machine_is_drained_within_budgets_told_to_reboot_and_let_go_in_its_next_boot(
     site: LiveSite, tmp_path: Path
 ) -> None:
@@ -225,7 +226,6 @@ def drained_and_told(site: LiveSite, machine: Kubelet) -> None:
     killed(site)
     assert machine.told() == told, "the same order, to the letter"
     assert [machine.reboot(), machine.reboot()] == [0, 1]
-    site.admin("DELETE", f"{SETS}/s")
 
 
 def chassis_boot(site: LiveSite, name: str) -> str:
@@ -252,6 +252,7 @@ def test_a_drain_is_taken_off_and_nobody_else_writes_an_order(site: LiveSite, tm
         assert machine.node()["spec"]["unschedulable"] is True, "what others put on stays"
 
 
+@pytest.mark.usefixtures("no_workload_left")
 def test_a_pod_s_veto_puts_a_drain_off_for_as_long_as_its_class_lets_it(site: LiveSite, tmp_path: Path) -> None:
     machine = Kubelet(site, site.fresh("veto"), tmp_path)
     with machine.running():
@@ -265,4 +266,3 @@ def test_a_pod_s_veto_puts_a_drain_off_for_as_long_as_its_class_lets_it(site: Li
         wait_for(lambda: "deletionTimestamp" in site.admin("GET", f"{PODS}/{pod}").json()["metadata"], 90)
         machine.ask("DELETE", f"{PODS}/{pod}", {"gracePeriodSeconds": 0}, 200)
         wait_for(lambda: machine.drained() == "Drained", 60)
-    site.admin("DELETE", f"{SETS}/s")

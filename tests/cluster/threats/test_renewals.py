@@ -55,6 +55,7 @@ def nodes_of(site: LiveSite) -> dict[str, Any]:
     return {one["metadata"]["name"]: one for one in items if one["metadata"]["name"] in site.machines}
 
 
+@pytest.mark.usefixtures("no_workload_left")
 def test_a_rollout_drains_a_machine_tells_it_to_reboot_and_counts_it_when_it_is_back(
     site: LiveSite, tmp_path: Path
 ) -> None:
@@ -85,4 +86,3 @@ def test_a_rollout_drains_a_machine_tells_it_to_reboot_and_counts_it_when_it_is_
     assert site.service.api(f"/v1/machines/{machine.name}/drains")["drains"][0]["end"] == "rebooted"
     served = site.service.api(f"/v1/boots/{chassis_boot(site, machine.name)}")["script"]["image"]
     assert served == new
-    site.admin("DELETE", "/apis/apps/v1/namespaces/default/replicasets/s")

@@ -1,6 +1,7 @@
 """Images of another architecture, really built: Debian's here, Ubuntu's where its mirror answers."""
 
 import json
+import shutil
 import struct
 import subprocess
 from collections.abc import Iterator
@@ -8,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from images.artifact.keyring import KeyRing
 from images.artifact.manifest import Manifest
 from images.build import architecture
 from images.store.store import Store
 from tests.arm64 import recipe
+from tests.image_keys import image_keys
 from tests.plugins.unbuilt import Unbuilt
 from tests.tools.images.image_build import blob, image_build, run_image_build
 from tests.tools.images.mounts import mounts
@@ -27,7 +28,7 @@ AARCH64, BPF = 183, 247
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Keys and recipes."""
     folder = tmp_path_factory.mktemp("arm64")
-    KeyRing(folder / "keys").create()
+    shutil.copytree(image_keys(), folder / "keys")
     for base in ("debian-12-arm64", "ubuntu-24.04-dpu"):
         recipe(base, folder)
     return folder

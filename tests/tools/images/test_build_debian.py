@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from images.artifact.manifest import Manifest
 from images.artifact.signing import verify
 from images.build.steps.configure import IDENTITY
 from images.store.store import Store
+from tests.image_keys import image_keys
 from tests.tools.images.image_build import BUILD_CACHE, blob, image_build
 from tests.tools.images.mounts import mounts
 
@@ -43,7 +45,7 @@ class Made:
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
     folder = tmp_path_factory.mktemp("debian")
-    KeyRing(folder / "keys").create()
+    shutil.copytree(image_keys(), folder / "keys")
     before = mounts()
     result = image_build(folder, MINIMAL)
     assert mounts() == before
@@ -211,22 +213,3 @@ def test_packages_are_kept_for_the_next_build(made: Made) -> None:
     packages = json.loads(made.blob("packages").read_bytes())
     kept = {path.name[65:].partition("_")[0] for path in (BUILD_CACHE / "packages").iterdir()}
     assert {name for name, _, _ in packages} <= kept
-
-
-def test_check_builds_again_in_unlike_surroundings_by_the_profile_that_ships_and_finds_the_same(made: Made) -> None:
-    """`image build --check` as it is called, of a recipe whose own profile is *release*, beside the image of the cache.
-    Of the smallest: zstd's level 19 of a server's root, and its packages behind disorderfs, take ten minutes."""
-    recipe = made.folder / "ships.yaml"
-    recipe.write_text(f"base: {MINIMAL}\nprofile: release\n")
-    first = image_build(made.folder, recipe)
-    before = sorted((made.folder / "store").rglob("*"))
-    result = image_build(made.folder, recipe, "--check")
-    assert (result["reproducible"], result["differences"]) == (True, [])
-    assert result["image"] == first["image"] != made.manifest.digest
-    assert result["not_varied"].keys() <= {"processors"}, "./setup.sh installs what the rest needs"
-    steps = [step["step"] for step in result["steps"] if not step["cached"]]
-    assert steps.count("bootstrap") == steps.count("root") == 1
-    cached = [step["step"] for step in result["steps"] if step["cached"]]
-    assert {"bootstrap", "configure", "kernel", "root", "initrd"} <= set(cached)
-    assert result["from_cache"] == len(cached)
-    assert sorted((made.folder / "store").rglob("*")) == before

@@ -1,5 +1,6 @@
 """A node's image from the shipped recipe, with a local signed repository in the place of the Kubernetes project's."""
 
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -8,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from images.artifact.keyring import KeyRing
 from images.artifact.manifest import Manifest
 from images.build.sources import Mirror
 from images.build.steps import bootstrap
@@ -16,6 +16,7 @@ from images.errors import CommandError
 from images.store.store import Store
 from lab.kube.repository import KEY, Repository, repository
 from lab.work import ROOT
+from tests.image_keys import image_keys
 from tests.tools.images.image_build import blob, image_build, packages
 from tests.unit.images import archives
 
@@ -45,7 +46,7 @@ def recipe(tmp_path_factory: pytest.TempPathFactory, made_here: Repository) -> P
     archives.write(folder / "web.tar", archives.oci("localhost/web:1"))
     archives.write(folder / "pause.tar", archives.saved(["localhost/pause:1"]))
     (folder / "node.yaml").write_text(RECIPE.format(repository=made_here.folder))
-    KeyRing(folder / "keys").create()
+    shutil.copytree(image_keys(), folder / "keys")
     return folder / "node.yaml"
 
 

@@ -1,17 +1,19 @@
 """debian-12-cpu and debian-12-gpu, built through the command line as the boot tests build them, and what is in them."""
 
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from images.artifact.keyring import KeyRing
 from images.artifact.manifest import Manifest
 from images.formats import elf
 from images.store.store import Store
 from lab.kube.recipe import node_recipe
 from lab.work import CACHE
+from netboot.cli.recipes import load_recipe
+from tests.image_keys import image_keys
 from tests.tools.images import containerd
 from tests.tools.images.image_build import blob, image_build, packages
 
@@ -24,7 +26,7 @@ class Image:
 
     def __init__(self, folder: Path, name: str, *options: str) -> None:
         self.folder, self.root = folder, folder / "root"
-        KeyRing(folder / "keys").create()
+        shutil.copytree(image_keys(), folder / "keys")
         self.recipe = node_recipe(name, folder / "recipe", CACHE)
         with self.recipe.open("a") as text:
             text.write("budget_mib: 400\n")  # tests say what it must be; the boot tests build with the shipped one
@@ -164,3 +166,20 @@ def test_debians_containerd_has_the_handler_nvidia_and_knows_no_cdi(cpu: Image) 
     version, settings = containerd.understood(cpu.root, containerd.of_toolkit("debian"))
     assert (version, containerd.handler(settings)) == (2, containerd.HANDLER)
     assert "enable_cdi" not in settings
+
+
+def test_check_builds_again_in_unlike_surroundings_as_it_ships_and_finds_the_same(cpu: Image) -> None:
+    """`image build --check` as it is called, by the profile that debian-12-cpu has, beside the image of the cache,
+    which was built from clean by the fixture."""
+    assert load_recipe(str(cpu.recipe), None).profile == "release"
+    before = sorted((cpu.folder / "store").rglob("*"))
+    result = image_build(cpu.folder, cpu.recipe, "--check")
+    assert (result["reproducible"], result["differences"]) == (True, [])
+    assert result["image"] == cpu.manifest.digest
+    assert result["not_varied"].keys() <= {"processors"}, "./setup.sh installs what the rest needs"
+    steps = [step["step"] for step in result["steps"] if not step["cached"]]
+    assert steps.count("bootstrap") == steps.count("root") == 1
+    cached = [step["step"] for step in result["steps"] if step["cached"]]
+    assert {"bootstrap", "configure", "kernel", "root", "initrd"} <= set(cached)
+    assert result["from_cache"] == len(cached)
+    assert sorted((cpu.folder / "store").rglob("*")) == before

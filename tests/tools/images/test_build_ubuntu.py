@@ -3,6 +3,7 @@
 Where one does not answer the end of this run says so in red: tests/plugins/unbuilt.py.
 """
 
+import shutil
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from images.artifact.keyring import KeyRing
 from images.artifact.manifest import Manifest
 from images.recipe import inherit
 from images.store.store import Store
 from lab.kube.recipe import node_recipe
 from lab.work import CACHE
+from tests.image_keys import image_keys
 from tests.plugins.unbuilt import Unbuilt
 from tests.tools.images import containerd
 from tests.tools.images.image_build import blob, packages, run_image_build
@@ -55,7 +56,7 @@ Build = Callable[[str], Built | None]
 def built(tmp_path_factory: pytest.TempPathFactory, unbuilt: Unbuilt) -> Build:
     """Builds a recipe once; None: a mirror does not answer."""
     folder = tmp_path_factory.mktemp("ubuntu")
-    KeyRing(folder / "keys").create()
+    shutil.copytree(image_keys(), folder / "keys")
     made: dict[str, Built | None] = {}
 
     def build(name: str) -> Built | None:
