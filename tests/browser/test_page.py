@@ -77,7 +77,7 @@ def test_a_page_whose_service_does_not_answer_says_so_until_it_does(browser: Bro
 
 
 def said_in_time(page: Page, place: str, text: str) -> None:
-    """A minute passes at each look, for a question that was asked before the service fell silent may be answered yet."""
+    """A minute passes at each look: what was asked before the service fell silent may be answered yet."""
 
     def said() -> bool:
         page.clock.fast_forward(60_000)
