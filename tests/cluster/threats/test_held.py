@@ -150,7 +150,7 @@ def test_a_machine_in_quarantine_gets_no_token_and_is_not_told_why(site: LiveSit
     assert words == f"{name} is in quarantine: `netboot machine readmit {name}` lets it join again"
     again = site.power_on(chassis)
     assert failed(site.attest(again, site.hello(again).body), 403, "refused") == words
-    assert site.tokens() == before
+    assert site.tokens() <= before  # older ones may expire meanwhile
     order(site, "readmit", name, "--reason", "a mistake")
     assert site.prove(again)["node_name"] == name
 
