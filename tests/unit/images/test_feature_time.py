@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from images.artifact.bundle import SiteBundle
-from tests.unit.images.test_feature_scripts import Host, host
+from tests.unit.images.test_feature_scripts import FEATURES, Host, host
 
 __all__ = ["host"]
 RELOADED = ["systemctl --no-block start chrony.service", "chronyc reload sources"]
@@ -128,6 +128,17 @@ def test_after_a_minute_the_unit_fails_and_says_who_was_asked(host: Host) -> Non
     assert said.startswith("netboot-clock: no time server has answered for a minute: ")
     tried = [call for name in (AT_ONCE, *["chronyc waitsync 20 1 0 1"] * 3) for call in (name, "chronyc burst 4/4")]
     assert calls == [*tried, "chronyc -n -c sources"]
+
+
+def start_limit(unit: str) -> int:
+    """Seconds."""
+    text = (FEATURES / "time/usr/lib/systemd/system" / unit).read_text()
+    return int(text.partition("\nTimeoutStartSec=")[2].partition("\n")[0])
+
+
+def test_who_waits_for_the_clock_hears_of_it_even_where_looking_for_servers_hangs() -> None:
+    """`clock.sh` may have to start the other unit first, and asks chronyd for 61 seconds then."""
+    assert start_limit("netboot-clock.service") > start_limit("netboot-time.service") + 61
 
 
 @pytest.mark.parametrize("server", ["", "a b", "192.0.2.1:123/x", "-x", "ntp\n", "x" * 254, "#", 'a"]'])
