@@ -19,6 +19,7 @@ M = TypeVar("M", bound=BaseModel)
 Location = tuple[int | str, ...]
 _LOGIN = re.compile(r"://[^/@]*@")
 """What is before a host in a URL may be a password: it is not repeated."""
+REQUIRED = "this key is required"
 MOST_VALUES = 2_000_000
 """Of one file, aliases counted as often as they are used; an inventory of 10,000 machines has about 100,000."""
 
@@ -173,7 +174,7 @@ def faults_of(
         if item["type"] == "extra_forbidden":
             message = _unknown(str(location[-1]), _fields(model, location[:-1]))
         elif item["type"] == "missing":
-            message = "this key is required"
+            message = REQUIRED
         else:
             message = bare(item["msg"])
             if given and not isinstance(item["input"], dict | list | BaseModel):
