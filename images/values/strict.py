@@ -13,13 +13,12 @@ from typing import Any, TypeVar, get_args
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from images.values.faults import bare
+from images.values.faults import REQUIRED, bare
 
 M = TypeVar("M", bound=BaseModel)
 Location = tuple[int | str, ...]
 _LOGIN = re.compile(r"://[^/@]*@")
 """What is before a host in a URL may be a password: it is not repeated."""
-REQUIRED = "this key is required"
 MOST_VALUES = 2_000_000
 """Of one file, aliases counted as often as they are used; an inventory of 10,000 machines has about 100,000."""
 

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from images.values.strict import REQUIRED, Document, Fault
+from images.values.faults import REQUIRED
+from images.values.strict import Document, Fault
 from netboot.machines.inventory import faults_among
 
 Path = tuple[str, ...]

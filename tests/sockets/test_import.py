@@ -127,6 +127,27 @@ def test_every_wrong_line_is_named_at_once_and_nothing_is_imported(api: Api, run
     assert (ran.status, ran.out, content(api)) == (4, "", before)
 
 
+def test_what_is_right_of_a_list_with_faults_is_not_imported_either(api: Api, run: Run) -> None:
+    before = content(api)
+    rack(row(1), f"{row(2)},surplus")
+    said = run("machine", "import", "--csv", "rack.csv", "--profile", "compute").err.splitlines()
+    assert said == [
+        "Error: rack.csv:3: more cells than columns: put what has a comma in it in double quotes",
+        "1 fault; nothing was imported",
+        "Remedy: correct the list, and import it whole",
+    ]
+    assert content(api) == before
+
+
+def test_an_edit_that_removes_much_is_let_in_first(api: Api) -> None:
+    machines = [{"declared": {"name": f"m-{n}", "match": {"serial": f"S{n}"}, "profile": "compute"}} for n in range(9)]
+    file = send(api, machines).json["file"]
+    api.publisher.step(now=True)
+    (api.config.inventory / file).unlink()
+    refused = send(api, [{"declared": {"name": "gpu-001", "match": {"serial": "G1"}, "profile": "compute"}}])
+    assert (refused.status_code, refused.json["code"]) == (409, "too-many-removed")
+
+
 def test_437_wrong_lines_are_437_faults(api: Api, run: Run) -> None:
     before = content(api)
     rack(*(row(number).replace("r1", "r9") for number in range(MACHINES)))
