@@ -66,7 +66,7 @@ def import_(
     """
     if sum(map(bool, (csv_, redfish, netbox))) != 1:
         raise click.UsageError("name one list: --csv, --redfish-json or --netbox")
-    from netboot.machines.imported import left_out, wrong
+    from netboot.machines.imported import MOST, left_out, wrong
 
     read = _read(csv_, redfish, netbox, name_from)
     said = {"profile": profile, "class": class_name, "rack": rack}
@@ -76,6 +76,8 @@ def import_(
             _refuse(read, others)
         click.echo(_yaml(read.items), nl=False)
         return
+    if len(read.items) > MOST:
+        raise ApiError(f"{len(read.items)} machines are more than {MOST}, which go at once", "divide the list", 1)
     answer = _declare(connection.open(), read, reason, dry_run=dry_run)
     so = "would be" if dry_run else "are"
     show(output, answer, (), (), f"{len(answer['machines'])} machines {so} declared in {answer['file']}")

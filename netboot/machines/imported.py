@@ -11,6 +11,8 @@ from netboot.machines.inventory import faults_among
 
 Path = tuple[str, ...]
 """Of a value in a machine's declaration: `("match", "uuid")`."""
+MOST = 2_000
+"""Machines that go at once: they stay in one file, which each act on one of them reads and writes."""
 NAME: Path = ("name",)
 _UNSAID = {
     NAME: "is not said: fill it in; by which property of Redfish machines are called says --name-from",

@@ -76,8 +76,7 @@ class InventoryFiles:
         if not ours or not _plain(path):
             return f"{item.name} is declared at {item.place('name')}, in a file that a person wrote: edit it there"
         machines = item.document.value["machines"]
-        as_written = text_of(*machines) if all(isinstance(each, dict) for each in machines) else ""
-        if path.read_text(encoding="utf-8") != as_written:
+        if not all(isinstance(each, dict) for each in machines) or path.read_text(encoding="utf-8") != _dump(machines):
             return f"{path} was edited by hand, and stays as it is: edit it there, at {item.place('name')}"
         return ""
 
@@ -163,14 +162,18 @@ def text_of(*values: dict[str, Any]) -> str:
     Raises:
         FaultsError: they cannot be written so that the inventory's reader reads the same.
     """
-    machines = [dict(sorted(value.items(), key=_place)) for value in values]
     try:
-        text = yaml.safe_dump({"machines": machines}, sort_keys=False, allow_unicode=True, width=10_000)
+        text = _dump(values)
     except RecursionError:
         raise FaultsError([strict.Fault("what was sent", 0, "", "is nested too deep")]) from None
-    if strict.parse(text, "what was sent").value != {"machines": machines}:
+    if strict.parse(text, "what was sent").value != {"machines": list(values)}:
         raise FaultsError([strict.Fault("what was sent", 0, "", "has values that YAML has no words for")])
     return text
+
+
+def _dump(values: Sequence[dict[str, Any]]) -> str:
+    machines = [dict(sorted(value.items(), key=_place)) for value in values]
+    return yaml.safe_dump({"machines": machines}, sort_keys=False, allow_unicode=True, width=10_000)
 
 
 def _place(item: tuple[str, Any]) -> int:

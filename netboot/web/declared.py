@@ -11,7 +11,7 @@ from images.values.types import Name
 from netboot.lifecycle.errors import BadClaimError, InventoryReadOnlyError, NoSuchMachineError
 from netboot.machines.declared import NO_EDIT, Declared
 from netboot.machines.found import declaration
-from netboot.machines.imported import of_sent, sent
+from netboot.machines.imported import MOST, of_sent, sent
 from netboot.machines.values import Machine
 from netboot.web.binding import Shown, plain
 from netboot.web.declaring import few_enough, seen
@@ -25,9 +25,8 @@ from netboot.web.shapes import Document
 
 Did = Literal["created", "replaced", "removed", ""]
 _NAME: TypeAdapter[str] = TypeAdapter(Name)
-LARGEST_LIST = 16 * 1024 * 1024
+LARGEST_LIST = 4 * 1024 * 1024
 """Bytes of a list of machines: `MOST` with all that can be said of them."""
-MOST = 10_000
 
 
 class InventoryDescribed(Shown):

@@ -9,6 +9,7 @@ import pytest
 
 from images.values import strict
 from netboot.lifecycle.roles import Role
+from netboot.machines.imported import MOST
 from netboot.stores.inventory import read_inventory
 from netboot.web.roles import needed
 from tests.commands import Run
@@ -244,6 +245,14 @@ def test_faults_of_the_list_are_said_where_the_service_cannot_be_asked(
     said = run("machine", "import", "--csv", "rack.csv").err.splitlines()
     assert said[0].startswith("Error: what else is wrong cannot be told: cannot reach the service")
     assert said[1] == "rack.csv:2: more cells than columns: put what has a comma in it in double quotes"
+
+
+def test_a_list_that_is_too_long_is_divided(api: Api, run: Run) -> None:
+    rack(*(f"m-{number},S-{number}" for number in range(MOST + 1)), head="name,serial")
+    ran = run("machine", "import", "--csv", "rack.csv", "--profile", "compute")
+    assert ran.err == "Error: 2001 machines are more than 2000, which go at once\nRemedy: divide the list\n"
+    machines = [{"declared": {"name": f"m-{number}"}} for number in range(MOST + 1)]
+    assert send(api, machines).json["code"] == "bad-request"
 
 
 def test_one_list_at_once(run: Run) -> None:
