@@ -22,8 +22,8 @@ def test_a_stranger_is_declared_and_boots(tmp_path: Path) -> None:
         assert service.api("/v1/inventory/machines/gpu-009")["declared"]["match"] == {"macs": [MAC]}
         rows = [f"r1-{number:03},5254.0001.{number:04x}" for number in range(437)]
         (tmp_path / "rack.csv").write_text("\n".join(["name,macs", *rows]))
-        order = ("machine", "import", "--csv", str(tmp_path / "rack.csv"), "--profile", "compute")
-        assert service.netboot(*order).returncode == 0
+        many = ("machine", "import", "--csv", str(tmp_path / "rack.csv"), "--profile", "compute")
+        assert service.netboot(*many).returncode == 0
         wait_for(lambda: service.outcome("52:54:00:01:01:b4") != "unknown")
         assert service.outcome("52:54:00:01:00:00") != "unknown"
         assert service.stop() == 0

@@ -169,7 +169,7 @@ def test_what_came_together_is_changed_and_taken_out_singly(api: Api, run: Run) 
     assert (shown.json["read_only"], Path(shown.json["file"]).name) == ("", file)
     other = shown.json["declared"] | {"enabled": False}
     headers = api.authorised | {"If-Match": shown.headers["ETag"]}
-    changed = api.client.put("/v1/inventory/machines/gpu-001", json={"declared": other}, headers=headers)
+    changed: Any = api.client.put("/v1/inventory/machines/gpu-001", json={"declared": other}, headers=headers)
     assert (changed.json["did"], changed.json["file"]) == ("replaced", file)
     assert {machine.name: machine.enabled for machine in read_inventory(api.config).machines} == {
         "gpu-001": False,
