@@ -99,7 +99,7 @@ def _read(csv_: BinaryIO | None, redfish: BinaryIO | None, netbox: Sequence[Bina
 
 def _name(file: BinaryIO) -> str:
     name = getattr(file, "name", None)  # a pipe need not have one
-    return "".join(c if c.isprintable() else "?" for c in name) if isinstance(name, str) else "stdin"
+    return "".join(c if c.isprintable() else "?" for c in name)[-200:] if isinstance(name, str) else "stdin"
 
 
 def _declare(client: Client, read: "Listed", reason: str, *, dry_run: bool) -> "DeclaredMany":
@@ -110,22 +110,27 @@ def _declare(client: Client, read: "Listed", reason: str, *, dry_run: bool) -> "
     try:
         answer = client.declared.import_({**body, "reason": reason, "dry_run": dry_run or bool(read.faults)})
     except ClientError as error:
-        found = error.problem.faults if error.problem is not None else ()
-        if found or read.faults:
-            _refuse(read, found or [f"what else is wrong cannot be told: {error.message}"])
+        if error.problem is not None and error.problem.faults:
+            whole = error.problem.detail.partition(" ")[0]  # "1234 faults; …", of which a problem has the first
+            _refuse(read, error.problem.faults, int(whole) if whole.isdecimal() else 0)
+        if read.faults:
+            _refuse(read, [f"what else is wrong cannot be told: {error.message}"])
         raise
     if read.faults:
         _refuse(read)
     return answer
 
 
-def _refuse(read: "Listed", others: Sequence[str] = ()) -> NoReturn:
-    """With the faults of the list itself and the others, in the order of the list."""
+def _refuse(read: "Listed", others: Sequence[str] = (), found: int = 0) -> NoReturn:
+    """With the faults of the list itself and the others, in the order of the list. `found`: how many others there are,
+    where that may be more."""
     from netboot.machines.imported import in_order
 
     faults = in_order(read, others)
-    words = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
-    raise ApiError(printable("\n".join([*faults, f"{words}; nothing was imported"])), REMEDY, NOT_ALLOWED)
+    count = len(faults) + max(0, found - len(others))
+    words = f"{count} fault{'s' if count != 1 else ''}; nothing was imported"
+    left = [f"and {count - len(faults)} more"] if count > len(faults) else []
+    raise ApiError(printable("\n".join([*faults, *left, words])), REMEDY, NOT_ALLOWED)
 
 
 def _yaml(items: "Sequence[Item]") -> str:

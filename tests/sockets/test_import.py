@@ -149,6 +149,14 @@ def test_an_edit_that_removes_much_is_let_in_first(api: Api) -> None:
     assert (refused.status_code, refused.json["code"]) == (409, "too-many-removed")
 
 
+def test_of_more_faults_than_an_answer_has_the_number_is_said(run: Run) -> None:
+    rack(*(f"M {number},r9" for number in range(400)), head="name,rack")
+    assert run("machine", "import", "--csv", "rack.csv").err.startswith("Error: rack.csv:1: the first line names")
+    rack(*(f"M {number},52:54,r9" for number in range(400)))
+    said = run("machine", "import", "--csv", "rack.csv").err.splitlines()
+    assert (len(said), said[-3:-1]) == (1_003, ["and 600 more", "1600 faults; nothing was imported"])
+
+
 def test_437_wrong_lines_are_437_faults(api: Api, run: Run) -> None:
     before = content(api)
     rack(*(row(number).replace("r1", "r9") for number in range(MACHINES)))
