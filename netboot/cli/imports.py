@@ -104,7 +104,7 @@ def _name(file: BinaryIO) -> str:
 
 def _declare(client: Client, read: "Listed", reason: str, *, dry_run: bool) -> "DeclaredMany":
     """A list with faults is sent, too, if only to be judged: all faults are to be named at once."""
-    body: DeclaringMany = {"machines": [{"at": item.at, "declared": item.declared} for item in read.items]}
+    body: DeclaringMany = {"machines": [{"place": item.at, "declared": item.declared} for item in read.items]}
     if not read.items:
         _refuse(read)
     try:

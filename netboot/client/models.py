@@ -1026,7 +1026,7 @@ class MachineSent(TypedDict):
     are to say it; empty: by its number."""
 
     declared: dict[str, Any]
-    at: NotRequired[str]
+    place: NotRequired[str]
 
 
 MachineShown = TypedDict(

@@ -102,7 +102,7 @@ class MachineSent(Strict):
     say it; empty: by its number."""
 
     declared: SkipValidation[Machine]
-    at: Annotated[str, StringConstraints(max_length=300), AfterValidator(one_line)] = ""
+    place: Annotated[str, StringConstraints(max_length=300), AfterValidator(one_line)] = ""
 
 
 class DeclaringMany(Strict):
@@ -178,7 +178,7 @@ def imported(body: DeclaringMany) -> DeclaredMany:
     """Declare many at once, in one file: all, or none and every fault."""
     store = dependencies().inventory_files
     given: list[Any] = [each.declared for each in body.machines]
-    places = [each.at or f"machines[{number}]" for number, each in enumerate(body.machines)]
+    places = [each.place or f"machines[{number}]" for number, each in enumerate(body.machines)]
     with writing():
         try:
             few_enough(store.declared(NO_EDIT, [sent(place, each) for place, each in zip(places, given, strict=True)]))

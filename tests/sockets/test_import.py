@@ -205,7 +205,7 @@ def test_once_for_one_key(api: Api) -> None:
     assert send(api, machines).json["faults"] == [words]
     odd = send(api, ["x", {"name": "y"}, 7])
     assert odd.status_code == 400
-    odd = send(api, [{"declared": "x"}, {"declared": {}, "at": "list, 2"}])
+    odd = send(api, [{"declared": "x"}, {"declared": {}, "place": "list, 2"}])
     assert [fault.partition(": ")[0] for fault in odd.json["faults"]] == ["machines[0]", *["list, 2"] * 3]
     assert send(api, machines, If_Match="*").status_code == 400
 
