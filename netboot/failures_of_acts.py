@@ -13,7 +13,8 @@ ACTS: dict[type[BaseException], Answer] = {
         "inventory-read-only",
         _INFO,
         "that is not the service's to write",
-        "edit the inventory where its files are kept; `netboot machine declare --print` writes the YAML of a machine",
+        "edit the inventory where its files are kept; `netboot machine declare --print` writes the YAML of a machine, "
+        "`netboot machine import --print` that of a list",
         says=True,
     ),
     lifecycle.TooManyRemovedError: Answer(

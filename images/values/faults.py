@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
+REQUIRED = "this key is required"
+
 
 @dataclass(frozen=True, slots=True)
 class FirstFault:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar, get_args
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from images.values.faults import bare
+from images.values.faults import REQUIRED, bare
 
 M = TypeVar("M", bound=BaseModel)
 Location = tuple[int | str, ...]
@@ -173,7 +173,7 @@ def faults_of(
         if item["type"] == "extra_forbidden":
             message = _unknown(str(location[-1]), _fields(model, location[:-1]))
         elif item["type"] == "missing":
-            message = "this key is required"
+            message = REQUIRED
         else:
             message = bare(item["msg"])
             if given and not isinstance(item["input"], dict | list | BaseModel):

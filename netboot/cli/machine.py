@@ -5,7 +5,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from netboot.cli import acts, conditions, declare, delete_node, drains, enrolment, events, hardware, health, identity
+from netboot.cli import (
+    acts,
+    conditions,
+    declare,
+    delete_node,
+    drains,
+    enrolment,
+    events,
+    hardware,
+    health,
+    identity,
+    imports,
+)
 from netboot.cli.client import Client, Connection, api_command
 from netboot.cli.output import say, show
 from netboot.cli.times import ago, boot_line, moment, state
@@ -44,6 +56,7 @@ for _command in (
     *drains.COMMANDS,
     declare.declare,
     declare.undeclare,
+    imports.import_,
     delete_node.delete_node,
     health.command,
     events.command,

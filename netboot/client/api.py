@@ -103,6 +103,13 @@ class DeclaredApi(Api):
         """All that `list` lists, page by page, `limit` in one; FailedError where what a page ended with has gone."""
         return pages(lambda after: self.list(limit=limit, continue_=after), "machines")
 
+    def import_(self, body: models.DeclaringMany, *, idempotency_key: str | None = None) -> models.DeclaredMany:
+        """Declare many at once, in one file: all, or none and every fault."""
+        answer: models.DeclaredMany = self._asker.ask(
+            "POST", "/v1/inventory/machines", headers={"Idempotency-Key": idempotency_key}, body=body
+        )
+        return answer
+
     def get(self, name: str) -> models.DeclaredShown:
         """One, as it is declared."""
         answer: models.DeclaredShown = self._asker.ask("GET", f"/v1/inventory/machines/{segment(name)}")

@@ -380,6 +380,14 @@ DeclaredMachines = TypedDict(
 """In the order of the files. `problems`: files that cannot be read, whose machines are not in there."""
 
 
+class DeclaredMany(TypedDict):
+    """`machines`: their names, in the order in which they were sent; `dry_run`: as it would be."""
+
+    dry_run: bool
+    file: str
+    machines: list[str]
+
+
 class DeclaredShown(TypedDict):
     """`read_only`: why the API does not write it, empty: it does."""
 
@@ -410,6 +418,14 @@ DeclaringFound = TypedDict(
     },
 )
 """The body of `declare`: what it is to be called and to boot. How it is recognised is what was seen of it."""
+
+
+class DeclaringMany(TypedDict):
+    """The body of `POST`: machines that nobody declares yet."""
+
+    machines: list[MachineSent]
+    reason: NotRequired[str]
+    dry_run: NotRequired[bool]
 
 
 class Deleted(TypedDict):
@@ -1003,6 +1019,15 @@ MachineListed = TypedDict(
 )
 """A machine with its boots. `conditions`: none where it was not judged yet, null where they cannot be
 told."""
+
+
+class MachineSent(TypedDict):
+    """One of a list: the machine as a file of the inventory has it, and where it stands in the list, as faults
+    are to say it; empty: by its number."""
+
+    declared: dict[str, Any]
+    place: NotRequired[str]
+
 
 MachineShown = TypedDict(
     "MachineShown",

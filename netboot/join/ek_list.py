@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
+from images.values import table
 from images.values.strict import Fault, FaultsError
 from images.values.types import Sha256
 from netboot.join.enrolment import Details, Import
@@ -19,9 +20,12 @@ from tokens.errors import TokenError
 from tokens.wire import read_public
 
 FORMS = ("ek_sha256", "ek_public", "ek_certificate")
-COLUMNS = ("machine", *FORMS, "state", "source", "generation")
+COLUMNS = table.Columns(
+    ("machine", *FORMS, "state", "source", "generation"),
+    f"machine and one of {', '.join(FORMS)}",
+    lambda names: "machine" in names and bool(names & set(FORMS)),
+)
 """The last three are of our own export; only rows whose `state` is approved, or empty, are taken."""
-MOST_ROWS = 100_000
 _SHA256: TypeAdapter[str] = TypeAdapter(Sha256)
 
 
@@ -43,7 +47,7 @@ def read_ek_list(text: str, machines: Collection[str], file: str = "list") -> li
     rows: dict[str, Row] = {}
     whose: dict[str, str] = {}
     try:
-        for line, cells in _cells(text, file):
+        for line, cells in table.rows(text, file, COLUMNS):
             faults += _take(line, cells, machines, file, rows, whose)
     except FaultsError as error:
         faults += error.faults
@@ -76,48 +80,6 @@ def write_ek_list(rows: Iterable[tuple[str, str, str, str, int]]) -> str:
     writer.writerow(("machine", "ek_sha256", "state", "source", "generation"))
     writer.writerows(rows)
     return out.getvalue()
-
-
-def _cells(text: str, file: str) -> Iterator[tuple[int, dict[str, str]]]:
-    reader = csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), strict=True)
-    begun = 1
-    try:
-        names = [name.strip() for name in next(reader, [])]
-        _check_names(names, file)
-        begun = reader.line_num + 1
-        for number, cells in enumerate(reader):
-            if number >= MOST_ROWS:
-                raise FaultsError([Fault(file, begun, "", f"more than {MOST_ROWS} rows: divide the list")])
-            if any(cell.strip() for cell in cells):
-                yield (
-                    begun,
-                    {name: cell.strip() for name, cell in zip(names, cells, strict=False)} | _more(cells, names),
-                )
-            begun = reader.line_num + 1
-    except csv.Error as error:
-        raise FaultsError([Fault(file, begun, "", f"not CSV: {error}")]) from None
-
-
-def _more(cells: list[str], names: list[str]) -> dict[str, str]:
-    return {"": "more cells than columns"} if len(cells) > len(names) else {}
-
-
-def _check_names(names: list[str], file: str) -> None:
-    columns = f"the first line names the columns: machine and one of {', '.join(FORMS)}"
-    if not names:
-        raise FaultsError([Fault(file, 1, "", f"is empty; {columns}")])
-    faults = []
-    for name in names:
-        if name not in COLUMNS:
-            near = difflib.get_close_matches(name, COLUMNS, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else columns
-            faults.append(Fault(file, 1, "", f"unknown column {name[:60]!r}; {hint}"))
-    if not faults and ("machine" not in names or not set(names) & set(FORMS)):
-        faults.append(Fault(file, 1, "", columns))
-    if len(set(names)) != len(names):
-        faults.append(Fault(file, 1, "", "a column is here twice"))
-    if faults:
-        raise FaultsError(faults)
 
 
 def _machine(name: str, machines: Collection[str]) -> str:

@@ -34,8 +34,9 @@ class Declared:
         return self.document.line((*self.location, *below))
 
     def place(self, *below: int | str) -> str:
-        """`file:line` of the same."""
-        return f"{self.document.file}:{self.line(*below)}"
+        """`file:line` of the same; without a line, where it stands in none."""
+        line = self.line(*below)
+        return f"{self.document.file}:{line}" if line else self.document.file
 
     def fault(self, message: str, *below: int | str) -> Fault:
         """What is wrong with it."""

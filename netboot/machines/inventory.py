@@ -1,12 +1,12 @@
 """The inventory folder: all its `*.yaml` together are what the operator declares; all faults of all files at once."""
 
 import difflib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from images.values import strict
-from images.values.strict import Fault, FaultsError
+from images.values.strict import Document, Fault, FaultsError
 from netboot.machines.arguments import misunderstood
 from netboot.machines.classes import Class
 from netboot.machines.declared import KINDS, NO_EDIT, Declared, Edit, documents_of, items_of
@@ -24,8 +24,11 @@ from netboot.machines.maintenance import unknown_zones
 from netboot.machines.values import Inventory, Machine, PcrPolicy
 
 
-def load_inventory(folder: Path, joining: Joining | None = None, edit: Edit = NO_EDIT) -> Inventory:
-    """Everything that the files of `folder` declare, merged in the order of their names; with `edit`, would declare.
+def load_inventory(
+    folder: Path, joining: Joining | None = None, edit: Edit = NO_EDIT, sent: Sequence[Document] = ()
+) -> Inventory:
+    """Everything that the files of `folder` declare, merged in the order of their names; with `edit`, and with what was
+    `sent` after them, would declare.
 
     `joining`: what is asked of machines that join clusters; None: those of this site only boot. A machine that says
     nothing of PCRs has its profile's policy; one that says no architecture has its class's.
@@ -36,22 +39,9 @@ def load_inventory(folder: Path, joining: Joining | None = None, edit: Edit = NO
     """
     documents, faults = documents_of(folder, edit)
     faults_of_files = bool(faults)
-    inventories: list[Inventory] = []
-    for document in documents:
-        try:
-            inventories.append(strict.check(document, Inventory))
-        except FaultsError as error:
-            faults += error.faults
-    items = [item for document in documents for item in items_of(document)]
-    faults += _names_declared_twice(items)
-    faults += _identifiers_of_two_machines(items)
-    faults += addresses_of_two_machines(items)
-    faults += weakened_taints(items)
-    faults += reserved_keys(items)
+    inventories, items, found = _read([*documents, *sent])
+    faults += found
     faults += addresses_of_others(items, joining)
-    faults += misunderstood(items)
-    faults += unknown_names(items)
-    faults += unknown_zones(items)
     if not faults_of_files:  # what an unreadable file declares is unknown, not undeclared
         faults += _unknown_references(items)
         faults += _other_architectures(items)
@@ -72,6 +62,32 @@ def load_inventory(folder: Path, joining: Joining | None = None, edit: Edit = NO
         racks=tuple(rack for inventory in inventories for rack in inventory.racks),
         maintenance=tuple(window for inventory in inventories for window in inventory.maintenance),
     )
+
+
+def faults_among(documents: Sequence[Document]) -> list[Fault]:
+    """What is wrong with these by themselves, whatever else is declared."""
+    return _read(documents)[2]
+
+
+def _read(documents: Sequence[Document]) -> tuple[list[Inventory], list[Declared], list[Fault]]:
+    """What documents declare, as far as they can be read; their raw items; and what is wrong with these."""
+    faults: list[Fault] = []
+    inventories: list[Inventory] = []
+    for document in documents:
+        try:
+            inventories.append(strict.check(document, Inventory))
+        except FaultsError as error:
+            faults += error.faults
+    items = [item for document in documents for item in items_of(document)]
+    faults += _names_declared_twice(items)
+    faults += _identifiers_of_two_machines(items)
+    faults += addresses_of_two_machines(items)
+    faults += weakened_taints(items)
+    faults += reserved_keys(items)
+    faults += misunderstood(items)
+    faults += unknown_names(items)
+    faults += unknown_zones(items)
+    return inventories, items, faults
 
 
 def _completed(machine: Machine, of_profile: PcrPolicy | None, classes: Mapping[str, Class]) -> Machine:

@@ -72,6 +72,10 @@ def make(path: Path) -> sqlite3.Connection:
     return shared_file.connect(path, MIGRATIONS)
 
 
+def _body(record: Record) -> str:
+    return json.dumps(record.model_dump(mode="json", exclude={"at_ms", "machine"}), sort_keys=True, default=str)
+
+
 def _read(number: int, at_ms: int, machine: str, body: str) -> Record:
     try:
         return Record.model_validate({**json.loads(body), "at_ms": at_ms, "machine": machine})
@@ -85,13 +89,12 @@ class SqliteAudit:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def write(self, record: Record, *, refused: bool = False) -> None:
-        """It is on the disk when this returns. Raises StateUnavailableError."""
-        body = json.dumps(record.model_dump(mode="json", exclude={"at_ms", "machine"}), sort_keys=True, default=str)
+    def write(self, *records: Record, refused: bool = False) -> None:
+        """They are on the disk when this returns, or none is. Raises StateUnavailableError."""
+        rows = [(each.at_ms, refused, each.machine, _body(each)) for each in records]
         with opened(self._path, "rw") as db:
             db.execute("BEGIN IMMEDIATE")
-            insert = "INSERT INTO audit (at_ms, refused, machine, body) VALUES (?, ?, ?, ?)"
-            db.execute(insert, (record.at_ms, refused, record.machine, body))
+            db.executemany("INSERT INTO audit (at_ms, refused, machine, body) VALUES (?, ?, ?, ?)", rows)
             db.execute(_FORGET, (refused, KEPT[refused]))
             db.execute("COMMIT")
 

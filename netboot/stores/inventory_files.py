@@ -1,12 +1,14 @@
-"""Files of the inventory that the API writes: one machine in each, as it writes them. What a person wrote stays theirs.
+"""Files of the inventory that the API writes: one machine in each, or those that came together, as it writes them. What
+a person wrote stays theirs.
 
 Nothing is written that would not be taken, and a crash at any moment leaves the old file or the new.
 """
 
+import hashlib
 import json
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ import yaml
 
 from images.values import files, strict
 from images.values.flock import exclusive
-from images.values.strict import FaultsError
+from images.values.strict import Document, FaultsError
 from netboot.config import Config
 from netboot.lifecycle.errors import InventoryReadOnlyError
 from netboot.machines.declared import Declared, Edit, documents_of, items_of
@@ -25,7 +27,7 @@ from netboot.stores.inventory import read_inventory
 LOCK_SECONDS = 5.0
 """For which a writer waits for another one, in whichever process."""
 _LOCK = ".lock"
-_PREFIX = "machine-"
+_PREFIX, _TOGETHER = "machine-", "import-"
 _MODE = 0o644
 _ORDER = {field.alias or name: place for place, (name, field) in enumerate(Machine.model_fields.items())}
 
@@ -70,9 +72,11 @@ class InventoryFiles:
         if item is None:
             there = os.path.lexists(path)
             return f"{path} is there already, and declares something else: edit it there" if there else ""
-        if path.name != f"{_PREFIX}{item.name}.yaml" or not _plain(path):
+        ours = path.name == f"{_PREFIX}{item.name}.yaml" or path.name.startswith(_TOGETHER)
+        if not ours or not _plain(path):
             return f"{item.name} is declared at {item.place('name')}, in a file that a person wrote: edit it there"
-        if path.read_text(encoding="utf-8") != text_of(item.value):
+        machines = item.document.value["machines"]
+        if not all(isinstance(each, dict) for each in machines) or path.read_text(encoding="utf-8") != _dump(machines):
             return f"{path} was edited by hand, and stays as it is: edit it there, at {item.place('name')}"
         return ""
 
@@ -93,13 +97,30 @@ class InventoryFiles:
                 raise files.refused(f"cannot write in {self.folder}", error) from error
             yield
 
-    def edit(self, name: str, value: dict[str, Any] | None) -> Edit:
-        """The edit that declares a machine, or takes it out."""
-        return {f"{_PREFIX}{name}.yaml": text_of(value) if value is not None else None}
+    def edit(self, name: str, value: dict[str, Any] | None, before: Declared | None) -> Edit:
+        """The edit that declares a machine, or takes it out. `before`: as it is declared."""
+        if before is None or not (file := Path(before.document.file).name).startswith(_TOGETHER):
+            return {f"{_PREFIX}{name}.yaml": text_of(value) if value is not None else None}
+        machines = before.document.value["machines"]
+        changed = [each if place != before.location[1] else value for place, each in enumerate(machines)]
+        left = [each for each in changed if each is not None]
+        return {file: text_of(*left) if left else None}
 
-    def declared(self, edit: Edit) -> Inventory:
-        """All that would be declared. Raises FaultsError, with every fault of every file."""
-        return read_inventory(self._config, edit)
+    def together(self, values: Sequence[dict[str, Any]]) -> Edit:
+        """The edit that declares machines which nobody declares yet, in one file: all of them are there, or none.
+
+        Raises:
+            FaultsError: they cannot be written. InventoryReadOnlyError: something is in the way.
+        """
+        text = text_of(*values)
+        name = f"{_TOGETHER}{hashlib.sha256(text.encode()).hexdigest()[:12]}.yaml"
+        if os.path.lexists(self.folder / name):
+            raise InventoryReadOnlyError(f"{self.folder / name} is there already: move it away")
+        return {name: text}
+
+    def declared(self, edit: Edit, sent: Sequence[Document] = ()) -> Inventory:
+        """All that would be declared. Raises FaultsError, with every fault of every file and of what was sent."""
+        return read_inventory(self._config, edit, sent)
 
     def write(self, edit: Edit) -> None:
         """Do it. One writes at a time: see `writing`.
@@ -108,9 +129,10 @@ class InventoryFiles:
             InventoryReadOnlyError: the file would change hands.
             images.errors.StoreError: the file system refuses; nothing was changed.
         """
-        for left in self.folder.glob(f".{_PREFIX}*.yaml.*"):  # of a process that was killed
-            with suppress(OSError):
-                left.unlink()
+        for prefix in (_PREFIX, _TOGETHER):
+            for left in self.folder.glob(f".{prefix}*.yaml.*"):  # of a process that was killed
+                with suppress(OSError):
+                    left.unlink()
         for name, text in edit.items():
             path = self.folder / name
             mode = self._mode(path)
@@ -134,20 +156,28 @@ class InventoryFiles:
         return stat.S_IMODE(found.st_mode)
 
 
-def text_of(value: dict[str, Any]) -> str:
-    """A file with that machine alone.
+def text_of(*values: dict[str, Any]) -> str:
+    """A file with those machines alone.
 
     Raises:
-        FaultsError: it cannot be written so that the inventory's reader reads the same.
+        FaultsError: they cannot be written so that the inventory's reader reads the same.
     """
-    value = dict(sorted(value.items(), key=lambda item: _ORDER.get(item[0], len(_ORDER))))
     try:
-        text = yaml.safe_dump({"machines": [value]}, sort_keys=False, allow_unicode=True, width=10_000)
+        text = _dump(values)
     except RecursionError:
         raise FaultsError([strict.Fault("what was sent", 0, "", "is nested too deep")]) from None
-    if strict.parse(text, "what was sent").value != {"machines": [value]}:
+    if strict.parse(text, "what was sent").value != {"machines": list(values)}:
         raise FaultsError([strict.Fault("what was sent", 0, "", "has values that YAML has no words for")])
     return text
+
+
+def _dump(values: Sequence[dict[str, Any]]) -> str:
+    machines = [dict(sorted(value.items(), key=_place)) for value in values]
+    return yaml.safe_dump({"machines": machines}, sort_keys=False, allow_unicode=True, width=10_000)
+
+
+def _place(item: tuple[str, Any]) -> int:
+    return _ORDER.get(item[0], len(_ORDER))
 
 
 def _is_json(value: dict[str, Any]) -> bool:

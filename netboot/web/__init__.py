@@ -102,6 +102,7 @@ ROUTES: tuple[Route, ...] = (
     Route("POST", "/v1/rollouts/<int:number>/undo", rollouts.undo, on=etags.ON_ROLLOUT),
     Route("GET", "/v1/inventory", declared.overview),
     Route("GET", "/v1/inventory/machines", declared.listed),
+    Route("POST", "/v1/inventory/machines", declared.imported, largest=declared.LARGEST_LIST),
     Route("GET", "/v1/inventory/machines/<name>", declared.shown, tag=etags.DECLARED),
     Route("PUT", "/v1/inventory/machines/<name>", declared.put, on=etags.ON_DECLARED, needs=EITHER),
     Route("DELETE", "/v1/inventory/machines/<name>", declared.removed, on=etags.ON_DECLARED, needs=EITHER[:1]),

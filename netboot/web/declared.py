@@ -2,38 +2,31 @@
 them, and where those are the service's to write, declaring them (docs/http-management.md)."""
 
 from contextlib import AbstractContextManager
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, SkipValidation, TypeAdapter, ValidationError
+from pydantic import AfterValidator, Field, SkipValidation, StringConstraints, TypeAdapter, ValidationError
 
 from images.values.strict import FaultsError, Strict
 from images.values.types import Name
-from netboot.lifecycle.errors import (
-    BadClaimError,
-    InventoryReadOnlyError,
-    InventoryUnreadError,
-    NoSuchMachineError,
-    TooManyRemovedError,
-)
-from netboot.lifecycle.sightings import Discovered
-from netboot.machines.declared import Declared
-from netboot.machines.difference import names, too_many_of
+from netboot.lifecycle.errors import BadClaimError, InventoryReadOnlyError, NoSuchMachineError
+from netboot.machines.declared import NO_EDIT, Declared
 from netboot.machines.found import declaration
-from netboot.machines.identity import parse_mac
-from netboot.machines.values import Inventory, Machine
-from netboot.status.controllers import PublisherStatus
+from netboot.machines.imported import MOST, of_sent, sent
+from netboot.machines.values import Machine
 from netboot.web.binding import Shown, plain
+from netboot.web.declaring import few_enough, seen
 from netboot.web.dependencies import dependencies
 from netboot.web.errors import FaultyError
+from netboot.web.inputs import one_line
 from netboot.web.intents import MayBeWhy
-from netboot.web.operators import audit
+from netboot.web.operators import audit, audit_each
 from netboot.web.pages import PageAsked, Paged, page
 from netboot.web.shapes import Document
 
 Did = Literal["created", "replaced", "removed", ""]
 _NAME: TypeAdapter[str] = TypeAdapter(Name)
-LOOKED_AT = 10_000
-"""Discovered machines, of which the latest with that MAC counts."""
+LARGEST_LIST = 4 * 1024 * 1024
+"""Bytes of a list of machines: `MOST` with all that can be said of them."""
 
 
 class InventoryDescribed(Shown):
@@ -104,6 +97,30 @@ class DeclaredActed(Shown):
     declared: Document | None
 
 
+class MachineSent(Strict):
+    """One of a list: the machine as a file of the inventory has it, and where it stands in the list, as faults are to
+    say it; empty: by its number."""
+
+    declared: SkipValidation[Machine]
+    place: Annotated[str, StringConstraints(max_length=300), AfterValidator(one_line)] = ""
+
+
+class DeclaringMany(Strict):
+    """The body of `POST`: machines that nobody declares yet."""
+
+    machines: Annotated[tuple[MachineSent, ...], Field(min_length=1, max_length=MOST)]
+    reason: MayBeWhy = ""
+    dry_run: bool = False
+
+
+class DeclaredMany(Shown):
+    """`machines`: their names, in the order in which they were sent; `dry_run`: as it would be."""
+
+    dry_run: bool
+    file: str
+    machines: tuple[str, ...]
+
+
 def overview() -> InventoryDescribed:
     """Whether the inventory is the API's to write, and what machines may refer to."""
     deps = dependencies()
@@ -148,13 +165,31 @@ def removed(name: str, query: Removing) -> DeclaredActed:
 
 def declare(mac: str, body: DeclaringFound) -> DeclaredActed:
     """Declare a machine that asked and may not boot, by the MAC and UUID with which it did."""
-    found = _seen(mac)
-    seen = found.mac or mac, found.uuid, found.architecture
-    value = declaration(body.name, body.profile, *seen, class_name=body.class_name, rack=body.rack)
+    found = seen(mac)
+    said = found.mac or mac, found.uuid, found.architecture
+    value = declaration(body.name, body.profile, *said, class_name=body.class_name, rack=body.rack)
     with writing():
         if _item(body.name) is not None:
             raise InventoryReadOnlyError(f"{body.name} is declared already: choose another name, or edit that machine")
         return _declare(body.name, value, body.reason, dry_run=body.dry_run)
+
+
+def imported(body: DeclaringMany) -> DeclaredMany:
+    """Declare many at once, in one file: all, or none and every fault."""
+    store = dependencies().inventory_files
+    given: list[Any] = [each.declared for each in body.machines]
+    places = [each.place or f"machines[{number}]" for number, each in enumerate(body.machines)]
+    with writing():
+        try:
+            few_enough(store.declared(NO_EDIT, [sent(place, each) for place, each in zip(places, given, strict=True)]))
+            edit = store.together(given)
+        except FaultsError as error:
+            raise FaultyError(of_sent(error.faults, places), "correct the list, and send it whole") from None
+        ((file, _),) = edit.items()
+        if not body.dry_run:
+            store.write(edit)
+            audit_each("declare", {each["name"]: each for each in given}, {"file": file}, body.reason)
+    return DeclaredMany(dry_run=body.dry_run, file=file, machines=tuple(each["name"] for each in given))
 
 
 def writing() -> AbstractContextManager[None]:
@@ -173,7 +208,7 @@ def _item(name: str) -> Declared | None:
 
 def _declare(name: str, value: dict[str, Any] | None, reason: str, *, dry_run: bool) -> DeclaredActed:
     """Write, in the end: what would not be taken is refused before."""
-    deps, store, before = dependencies(), dependencies().inventory_files, _item(name)
+    store, before = dependencies().inventory_files, _item(name)
     try:
         _NAME.validate_python(name)
     except ValidationError:
@@ -182,8 +217,8 @@ def _declare(name: str, value: dict[str, Any] | None, reason: str, *, dry_run: b
         raise InventoryReadOnlyError(why)
     was = before.value if before is not None else None
     try:
-        edit = store.edit(name, value)
-        _few_enough(deps.live.view().snapshot.inventory, store.declared(edit))
+        edit = store.edit(name, value, before)
+        few_enough(store.declared(edit))
     except FaultsError as error:
         raise FaultyError(error.faults, "correct what was sent, or the files; nothing was written") from None
     did: Did = "removed" if value is None else "created" if was is None else "replaced" if was != value else ""
@@ -201,38 +236,3 @@ def _declare(name: str, value: dict[str, Any] | None, reason: str, *, dry_run: b
             changed=bool(did),
         )
     return DeclaredActed(name=name, did=did, dry_run=dry_run, file=file, declared=value)
-
-
-def _few_enough(in_force: Inventory, then: Inventory) -> None:
-    """Refuse what the publisher would let nobody boot by before an operator accepts it.
-
-    Raises:
-        TooManyRemovedError: more would go than may at once, within an hour. InventoryUnreadError: nobody can tell.
-    """
-    deps = dependencies()
-    of, after = names(in_force), names(then)
-    if not of - after:
-        return
-    publisher = deps.status.read("publisher", PublisherStatus)
-    if publisher is None:
-        raise InventoryUnreadError("the publisher has not said yet how many machines went lately")
-    lately, limits = publisher.inventory.lately, deps.inventory_limits
-    gone = lately + len(of - after)
-    percent, minimum = limits.removals_percent, limits.removals_minimum
-    if too_many_of(gone, lately + len(of), percent, minimum, left=bool(after)):
-        raise TooManyRemovedError(
-            f"{gone} of {lately + len(of)} machines would be gone within an hour; {percent} % of them may go, and "
-            f"{minimum} at least, and never all"
-        )
-
-
-def _seen(mac: str) -> Discovered:
-    """What the machine with that MAC said when it asked last."""
-    try:
-        wanted = parse_mac(mac)
-    except ValueError as error:
-        raise BadClaimError(str(error), field="mac") from None
-    found = [each for each in dependencies().sightings.discovered(LOOKED_AT) if each.mac == wanted]
-    if not found:
-        raise NoSuchMachineError(f"no machine with the MAC {wanted} asked and may not boot")
-    return found[0]

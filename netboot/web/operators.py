@@ -1,7 +1,7 @@
 """Who asks, and what they did: operators, by the bearer token that everything but health and metrics wants."""
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -79,6 +79,17 @@ def audit(
     _write(_record(act, machine, reason, result, facts or {}), before, after, refused=False)
 
 
+def audit_each(act: str, after: Mapping[str, Stood], facts: Mapping[str, object], reason: str) -> None:
+    """The same of an act on many machines that came into being by it: one line of the log and one record with their
+    number, and a record of each; all of these are kept, or none. `after`: by machine, as it is."""
+    wrote()
+    whole = _record(act, "", reason, "done", {"machines": len(after), **facts})
+    each = [_record(act, machine, reason, "done", facts) for machine in after]
+    kept = [one.model_copy(update={"after": _plain(stands)}) for one, stands in zip(each, after.values(), strict=True)]
+    _log(whole, refused=False)
+    _keep([*kept, whole], refused=False)
+
+
 def refused(response: Response) -> Response:
     """The same of an act of somebody we know that came to nothing; for `after_request`."""
     if request.method in ("GET", "HEAD", "OPTIONS") or "operator" not in g or "audited" in g:
@@ -127,13 +138,20 @@ def _plain(value: Stood) -> dict[str, Any] | None:
 
 
 def _write(record: Record, before: Stood, after: Stood, *, refused: bool) -> None:
-    g.setdefault("audited", True)
-    kept = record.model_copy(update={"before": _plain(before), "after": _plain(after)})
+    _log(record, refused=refused)
+    _keep([record.model_copy(update={"before": _plain(before), "after": _plain(after)})], refused=refused)
+
+
+def _log(record: Record, *, refused: bool) -> None:
     who = {"act": record.act, "operator": record.who, "role": record.role, "token": record.token}
     about = {"peer": record.peer} | ({"machine": record.machine} if record.machine else {})
     came = record.facts | {"reason": record.reason, "result": record.result, "changed": record.result == "done"}
     (refusals if refused else log).info("audit", extra={"fields": who | about | came})
+
+
+def _keep(records: Sequence[Record], *, refused: bool) -> None:
+    g.setdefault("audited", True)
     try:
-        dependencies().audit.write(kept, refused=refused)
+        dependencies().audit.write(*records, refused=refused)
     except CannotTellError as error:  # it is done, and in the log
-        log.error("audit: %s is in this log alone: %s", record.act, error)  # noqa: TRY400 - the words are all there is
+        log.error("audit: %s is in this log alone: %s", records[-1].act, error)  # noqa: TRY400 - the words are all there is

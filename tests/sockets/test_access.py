@@ -15,6 +15,7 @@ from tests.sites import add_image
 from tests.sockets.api import NOW, Api, given
 
 ADMINS = {
+    ("POST", "/v1/inventory/machines"),
     ("PUT", "/v1/inventory/machines/<name>"),
     ("DELETE", "/v1/inventory/machines/<name>"),
     ("POST", "/v1/discovered/<mac>/declare"),

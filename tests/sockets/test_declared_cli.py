@@ -42,7 +42,7 @@ def test_declared_in_one_command(api: Api, run: Run) -> None:
     assert again.err == (
         "Error: gpu-009 is declared already: choose another name, or edit that machine\n"
         "Remedy: edit the inventory where its files are kept; `netboot machine declare --print` writes the YAML of a "
-        "machine\n"
+        "machine, `netboot machine import --print` that of a list\n"
     )
 
 

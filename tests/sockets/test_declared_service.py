@@ -1,4 +1,4 @@
-"""A machine that is declared by the API of `netboot serve`, whole, within its walls."""
+"""Machines that are declared by the API of `netboot serve`, whole, within its walls."""
 
 from pathlib import Path
 
@@ -20,5 +20,11 @@ def test_a_stranger_is_declared_and_boots(tmp_path: Path) -> None:
         wait_for(lambda: service.netboot(*order).returncode == 0)
         wait_for(lambda: service.outcome(MAC) != "unknown")
         assert service.api("/v1/inventory/machines/gpu-009")["declared"]["match"] == {"macs": [MAC]}
+        rows = [f"r1-{number:03},5254.0001.{number:04x}" for number in range(437)]
+        (tmp_path / "rack.csv").write_text("\n".join(["name,macs", *rows]))
+        many = ("machine", "import", "--csv", str(tmp_path / "rack.csv"), "--profile", "compute")
+        assert service.netboot(*many).returncode == 0
+        wait_for(lambda: service.outcome("52:54:00:01:01:b4") != "unknown")
+        assert service.outcome("52:54:00:01:00:00") != "unknown"
         assert service.stop() == 0
     assert (tmp_path / "site" / "inventory" / "machine-gpu-009.yaml").stat().st_mode & 0o777 == 0o644

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from images.values.strict import FaultsError
-from netboot.join.ek_list import MOST_ROWS, read_ek_list, write_ek_list
+from images.values.table import MOST_ROWS
+from netboot.join.ek_list import read_ek_list, write_ek_list
 from tests.unit.tokens.ek_certificates import der, ek_certificate, maker, pem
 from tests.unit.tokens.soft import EK_ATTRIBUTES, RSA_EK, public
 from tokens.credential import spki_sha256
@@ -101,7 +102,7 @@ def test_all_faults_at_once_each_with_the_line_where_its_row_begins() -> None:
             f"list:1: {COLUMNS}",
         ),
         ("machine,ek_sha265\n", "list:1: unknown column 'ek_sha265'; did you mean 'ek_sha256'?"),
-        ("machine,machine,ek_sha256\n", "list:1: a column is here twice"),
+        ("machine,machine,ek_sha256\n", "list:1: column 'machine' is here twice"),
         ("machine,ek_sha256\n", "list:1: the list has no machine in it"),
         (f'machine,ek_sha256\ngpu-001,{A}\n"gpu-002,{B}\n', "list:3: not CSV: unexpected end of data"),
     ],

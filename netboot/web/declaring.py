@@ -1,0 +1,51 @@
+"""What may be declared by the API: no more removed at once than an edit may, and of strangers what they said."""
+
+from netboot.lifecycle.errors import BadClaimError, InventoryUnreadError, NoSuchMachineError, TooManyRemovedError
+from netboot.lifecycle.sightings import Discovered
+from netboot.machines.difference import names, too_many_of
+from netboot.machines.identity import parse_mac
+from netboot.machines.values import Inventory
+from netboot.status.controllers import PublisherStatus
+from netboot.web.dependencies import dependencies
+
+LOOKED_AT = 10_000
+"""Discovered machines, of which the latest with that MAC counts."""
+
+
+def few_enough(then: Inventory) -> None:
+    """Of what would be declared, refuse what the publisher would let nobody boot by before an operator accepts it.
+
+    Raises:
+        TooManyRemovedError: more would go than may at once, within an hour. InventoryUnreadError: nobody can tell.
+    """
+    deps = dependencies()
+    of, after = names(deps.live.view().snapshot.inventory), names(then)
+    if not of - after:
+        return
+    publisher = deps.status.read("publisher", PublisherStatus)
+    if publisher is None:
+        raise InventoryUnreadError("the publisher has not said yet how many machines went lately")
+    lately, limits = publisher.inventory.lately, deps.inventory_limits
+    gone = lately + len(of - after)
+    percent, minimum = limits.removals_percent, limits.removals_minimum
+    if too_many_of(gone, lately + len(of), percent, minimum, left=bool(after)):
+        raise TooManyRemovedError(
+            f"{gone} of {lately + len(of)} machines would be gone within an hour; {percent} % of them may go, and "
+            f"{minimum} at least, and never all"
+        )
+
+
+def seen(mac: str) -> Discovered:
+    """What the machine with that MAC said when it asked last.
+
+    Raises:
+        BadClaimError: it is no MAC. NoSuchMachineError: none with that MAC asked and may not boot.
+    """
+    try:
+        wanted = parse_mac(mac)
+    except ValueError as error:
+        raise BadClaimError(str(error), field="mac") from None
+    found = [each for each in dependencies().sightings.discovered(LOOKED_AT) if each.mac == wanted]
+    if not found:
+        raise NoSuchMachineError(f"no machine with the MAC {wanted} asked and may not boot")
+    return found[0]
