@@ -10,6 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from images.values.durations import duration
 from netboot.cli.client import UNKNOWN, ApiError
+from netboot.cli.outcomes import cannot
 from netboot.cli.output import output_option, show
 from netboot.cli.paths import config_option, find_config
 from netboot.cli.times import moment
@@ -229,7 +230,7 @@ def _edit(management: Management, edit: Callable[[AccessTokens], AccessTokens]) 
     try:
         access_tokens.change(management.tokens, edit)
     except OSError as error:
-        raise click.ClickException(f"cannot write {management.tokens}: {error.strerror}") from None
+        raise cannot(f"cannot write {management.tokens}", error) from None
 
 
 def _there(management: Management) -> AccessTokens:

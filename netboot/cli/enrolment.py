@@ -69,7 +69,7 @@ def _enroll_list(client: Client, csv_: Any, reason: str, output: str) -> None:
     try:
         text = csv_.read()
     except UnicodeDecodeError:
-        raise click.ClickException(f"{file} is not UTF-8 text") from None
+        raise click.ClickException(f"{file} is not UTF-8 text: write it as that") from None
     answer = client.enrolments.import_(text, reason=reason or None, file=file)
     changed = len(answer["enrolled"])
     show(output, answer, (), (), f"enrolled {changed} machines; {answer['machines'] - changed} were already")
@@ -109,8 +109,11 @@ def approve(
         if seen["state"] in _QUESTIONS:
             click.confirm(_QUESTIONS[seen["state"]], abort=True, err=output == "json")
     elif not (seen["ek_sha256"] or "").startswith(ek.lower()):
+        if seen["ek_sha256"] is None:
+            remedy = f"`netboot machine enroll {machine}` opens a window; boot it in that, then approve"
+            raise ApiError(f"{machine} has shown no TPM", remedy, NOT_ALLOWED)
         raise ApiError(
-            f"the TPM that {machine} showed is {seen['ek_sha256'] or 'none'}, not {ek}",
+            f"the TPM that {machine} showed is {seen['ek_sha256']}, not {ek}",
             "look with `netboot machine show`; `netboot machine replace --part tpm` refuses a wrong one",
             NOT_ALLOWED,
         )
@@ -123,9 +126,9 @@ _QUESTIONS = {"pending": "Let it join?", "retired": "Bring it back as it was bef
 
 
 def _approved(enrolment: "EnrolmentView") -> str:
-    machine, ek = enrolment["machine"], enrolment["ek_sha256"] or "none"
+    machine, ek = enrolment["machine"], enrolment["ek_sha256"]
     if enrolment["state"] == "approved":
-        return f"{machine} may join with EK {ek}"
+        return f"{machine} may join {f'with EK {ek}' if ek else 'without a TPM: none is on record'}"
     waits = f"EK {ek} still waits for approval" if enrolment["state"] == "pending" else "no TPM is on record"
     return f"{machine} is in service again, as it was before: {waits}"
 

@@ -34,6 +34,7 @@ def command(config: Path | None, log_format: str | None, log_level: str | None) 
       netboot serve --config site/netboot.yaml
     """
     from netboot import logs
+    from netboot.cli.ends import failed
     from netboot.cli.paths import find_config
     from netboot.lifecycle.errors import StateUnavailableError
     from netboot.listeners import ListenError
@@ -51,7 +52,7 @@ def command(config: Path | None, log_format: str | None, log_level: str | None) 
     try:
         serve(settings, lambda line: click.echo(line))
     except (AlreadyRunningError, ListenError, StateUnavailableError) as error:
-        raise click.ClickException(str(error)) from None
+        raise failed(error) from None
     except OSError as error:
         raise click.ClickException(
             f"{error.filename or settings.data}: {error.strerror}; see `data` in netboot.yaml"
@@ -69,10 +70,11 @@ def logging_as(config: Config, form: str | None, level: str | None) -> Config:
 @click.argument("name")
 def process(name: str) -> None:  # noqa: ARG001 — it is there for `ps`
     """Be one of the service's processes, under a supervisor."""
+    from netboot.cli.ends import failed
     from netboot.process import OrphanedError, ProcessSpec
     from netboot.processes.start import start
 
     try:
         start(ProcessSpec.model_validate_json(sys.stdin.buffer.read()))
     except OrphanedError as error:
-        raise click.ClickException(str(error)) from None
+        raise failed(error) from None
