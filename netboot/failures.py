@@ -56,14 +56,6 @@ TABLE: dict[type[BaseException], Answer] = {
     lifecycle.RevokedImageError: Answer(
         422, "revoked-image", _INFO, "that image is revoked", "see `netboot image revocations`", says=True
     ),
-    lifecycle.ActRefusedError: Answer(
-        409,
-        "act-refused",
-        _INFO,
-        "that cannot be wanted of this machine",
-        "see how it stands, with `netboot machine show`, and ask again once that is done",
-        says=True,
-    ),
     lifecycle.NoSuchRolloutError: Answer(
         404, "no-such-rollout", _DEBUG, "no such rollout", "see `netboot rollout history`", says=True
     ),
