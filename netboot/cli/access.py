@@ -132,7 +132,8 @@ def list_(config: Path | None, output: str) -> None:
         for each in tokens
     ]
     empty = "no named token: `netboot access token create` makes one"
-    show(output, {"tokens": tokens}, ("name", "role", "id", "created", "expires"), rows, empty)
+    columns, names = ("name", "role", "id", "created", "expires"), [each["name"] for each in tokens]
+    show(output, {"tokens": tokens}, columns, rows, empty, names=names)
 
 
 @token.command()

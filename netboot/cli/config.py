@@ -5,7 +5,6 @@ All but `diff` and `accept` (`netboot.cli.pending`) work on local files.
 
 import contextlib
 import dataclasses
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from images.values.strict import FaultsError
 from netboot.cli import bundles, joining, pending
 from netboot.cli.check import check_site
 from netboot.cli.outcomes import NOT_ALLOWED, ApiError, cannot
-from netboot.cli.output import output_option, show
+from netboot.cli.output import output_option, program, show
 from netboot.cli.paths import Paths, config_file, config_option, find_config, keys_option
 from netboot.config import Config
 
@@ -52,7 +51,7 @@ def check(config: Path | None, output: str) -> None:
     for warning in findings.warnings:
         click.secho(f"warning: {warning}", fg="yellow", err=True)
     if output == "json":
-        click.echo(json.dumps([dataclasses.asdict(fault) for fault in findings.faults], indent=2))
+        program(output, [dataclasses.asdict(fault) for fault in findings.faults], sort_keys=False)
         raise click.exceptions.Exit(1 if findings.faults else 0)
     if findings.faults:
         raise FaultsError(findings.faults)

@@ -9,6 +9,7 @@ from netboot.cli.client import NOT_ALLOWED, ApiError, Client, Connection, api_co
 from netboot.cli.identity import row, shown
 from netboot.cli.ordering import machine_act, may_say_why_option
 from netboot.cli.output import say, show
+from netboot.cli.selection import Selection, selected, selection_options
 from netboot.cli.times import moment, window_option
 
 if TYPE_CHECKING:
@@ -192,10 +193,12 @@ def retire() -> None:
 @click.command()
 @click.option("--export", type=click.Choice(["csv"]), help="As `enroll --csv` reads it.")
 @click.option("--state", type=click.Choice(["pending", "approved", "retired"]), help="Only these.")
+@selection_options
 @api_command
 def enrolments(
     export: str | None,
     state: str | None,
+    selection: Selection,
     connection: Connection,
     output: str,
 ) -> None:
@@ -206,8 +209,13 @@ def enrolments(
       netboot machine enrolments --state pending
       netboot machine enrolments --state approved --export csv > eks.csv
     """
-    listed = connection.open().enrolments.list()
-    chosen = [enrolment for enrolment in listed["enrolments"] if state in (None, enrolment["state"])]
+    client = connection.open()
+    listed, fitting = client.enrolments.list(), selection.names(client)
+    chosen = [
+        enrolment
+        for enrolment in listed["enrolments"]
+        if state in (None, enrolment["state"]) and (fitting is None or enrolment["machine"] in fitting)
+    ]
     if export is not None:
         from netboot.join.ek_list import write_ek_list
 
@@ -219,7 +227,9 @@ def enrolments(
         sys.stdout.write(write_ek_list(rows))
         return
     columns = ("machine", "state", "since", "EK", "source", "window", "conflict")
-    show(output, {"enrolments": chosen}, columns, [row(enrolment) for enrolment in chosen], "none")
+    show(
+        output, {"enrolments": chosen}, columns, [row(output, each) for each in chosen], "none", names=selected(chosen)
+    )
 
 
 COMMANDS = (enroll, approve, release, replace, retire, enrolments)

@@ -1,13 +1,12 @@
 """`netboot machine events`: what happened to a machine, as one timeline. Asks the running service."""
 
-import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, cast
 
 import click
 
 from netboot.cli.client import Connection, api_command
-from netboot.cli.output import say, show
+from netboot.cli.output import program_line, say, show
 from netboot.cli.times import clock, moment
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ def _missing(problems: Iterable[str]) -> str:
 
 def _say(event: "Event", output: str) -> None:
     if output == "json":
-        click.echo(json.dumps(event, sort_keys=True))
+        program_line(output, event)
         return
     kind, what, said_by, detail = _facts(event)
     say(f"{clock(event['at'])}  {kind:<9} {what:<18} {said_by:<15} {detail}".rstrip())

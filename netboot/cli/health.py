@@ -1,13 +1,12 @@
 """`netboot machine health`, and what `machine show`, `boot show` and `explain` say of a machine's checks."""
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import click
 
 from netboot.cli.client import Connection, api_command
-from netboot.cli.output import say, show
+from netboot.cli.output import program, say, show
 from netboot.cli.times import ago
 
 
@@ -33,7 +32,7 @@ def command(machine: str, measured: bool, connection: Connection, output: str) -
     answer = connection.open().node_health.get(machine)
     checked = answer["checked"]
     if output == "json":
-        click.echo(json.dumps(answer, indent=2, sort_keys=True))
+        program(output, answer)
         return
     expected = ", ".join(f"{name} {_value(value)}" for name, value in sorted(answer["expected"].items()))
     say(f"machine {machine}   {overall(checked)}")

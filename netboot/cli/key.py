@@ -40,7 +40,8 @@ def list_(paths: Paths, output: str) -> None:
     infos = KeyRing(paths.keys).infos()
     rows = [(info.id, _state(info), moment(int(info.created * 1000))) for info in infos]
     empty = "no keys yet: `netboot key create` makes one"
-    show(output, [dataclasses.asdict(info) for info in infos], ("key", "state", "created"), rows, empty)
+    value, names = [dataclasses.asdict(info) for info in infos], [info.id for info in infos]
+    show(output, value, ("key", "state", "created"), rows, empty, names=names)
 
 
 @group.command()

@@ -81,7 +81,9 @@ def main(arguments: list[str] | None = None) -> Any:
     Which status means what: docs/command-line.md.
     """
     try:
-        status = cli.main(args=arguments, prog_name="netboot", standalone_mode=False)
+        # click knows terminals, and not https://no-color.org
+        color = False if os.environ.get("NO_COLOR") else None
+        status = cli.main(args=arguments, prog_name="netboot", standalone_mode=False, color=color)
         if status:  # click hands the status of its own Exit back in this mode; commands themselves return nothing
             sys.exit(status)
     except click.exceptions.Abort:

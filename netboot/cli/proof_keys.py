@@ -38,7 +38,14 @@ def list_(config: Path | None, output: str) -> None:
     signs = key.public.id if key is not None else None
     value = [{"id": each.id, "signs": each.id == signs} for each in known]
     rows = [(each["id"], "signs" if each["signs"] else "verifies") for each in value]
-    show(output, value, ("key", "does"), rows, "no keys yet: `netboot key proofs rotate` makes one")
+    show(
+        output,
+        value,
+        ("key", "does"),
+        rows,
+        "no keys yet: `netboot key proofs rotate` makes one",
+        names=[row[0] for row in rows],
+    )
 
 
 @proofs.command("rotate")

@@ -19,7 +19,7 @@ from netboot.cli.channel import preflight
 from netboot.cli.client import NOT_ALLOWED, ApiError, Connection, api_command
 from netboot.cli.moves import Move, count, current_tags, moved_to
 from netboot.cli.outcomes import shown
-from netboot.cli.output import output_option, show
+from netboot.cli.output import image_digest, output_option, show
 from netboot.cli.paths import config_option, find_config
 from netboot.cli.times import moment
 from netboot.client import ClientError
@@ -149,7 +149,7 @@ def list_(config: Path | None, output: str) -> None:
     ]
     rows = [
         (
-            str(each["image"])[:12],
+            image_digest(output, str(each["image"])),
             each["name"] or "not here",
             moment(said[digest].at * 1000) if (digest := str(each["image"])) in said else "not known",
             "in force" if each["in_force"] else "not signed: run `netboot config bundle`",
@@ -157,7 +157,14 @@ def list_(config: Path | None, output: str) -> None:
         )
         for each in value
     ]
-    show(output, value, ("image", "recipe", "since", "state", "why"), rows, "no image is revoked")
+    show(
+        output,
+        value,
+        ("image", "recipe", "since", "state", "why"),
+        rows,
+        "no image is revoked",
+        names=[each["image"] for each in value],
+    )
 
 
 def _room(settings: Config, digest: str) -> None:

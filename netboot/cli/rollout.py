@@ -112,7 +112,14 @@ def status(channel: str | None, watched: bool, connection: Connection, output: s
         if watched:
             raise click.UsageError("--follow wants a channel")
         under_way = [each for each in _all(client) if each["state"] in ("running", "paused")]
-        show(output, {"rollouts": under_way}, COLUMNS, map(row, under_way), "no rollout is under way")
+        show(
+            output,
+            {"rollouts": under_way},
+            COLUMNS,
+            map(row, under_way),
+            "no rollout is under way",
+            names=numbers(under_way),
+        )
         return
     before = _last(client, channel)
     number = before["number"]
@@ -190,7 +197,7 @@ def history(channel: str | None, limit: int, connection: Connection, output: str
     rollouts = client.rollouts.list(limit=200)["rollouts"]
     if channel is None:
         shown = rollouts[:limit]
-        show(output, {"rollouts": shown}, COLUMNS, map(row, shown), "there was no rollout yet")
+        show(output, {"rollouts": shown}, COLUMNS, map(row, shown), "there was no rollout yet", names=numbers(shown))
         return
     of_channel = [each for each in rollouts if each["channel"] == channel][:limit]
     full = [dict[str, Any](client.rollouts.get(each["number"])) for each in of_channel]
@@ -201,7 +208,19 @@ def history(channel: str | None, limit: int, connection: Connection, output: str
         for each in full
         for entry in each["history"]
     ]
-    show(output, {"rollouts": full}, ("rollout", "when", "who", "what", "why"), rows, "there was no rollout of it yet")
+    show(
+        output,
+        {"rollouts": full},
+        ("rollout", "when", "who", "what", "why"),
+        rows,
+        "there was no rollout of it yet",
+        names=numbers(full),
+    )
+
+
+def numbers(rollouts: Sequence[Mapping[str, Any]]) -> list[int]:
+    """What they are called."""
+    return [each["number"] for each in rollouts]
 
 
 def _all(client: Client) -> Sequence[Mapping[str, Any]]:

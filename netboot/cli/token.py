@@ -91,7 +91,7 @@ def list_(connection: Connection, output: str) -> None:
         for token in listed["tokens"]
     ]
     columns = ("token", "machine", "node", "cluster", "proven by", "issued", "expires")
-    show(output, listed, columns, rows, "no token is out")
+    show(output, listed, columns, rows, "no token is out", names=[token["id"] for token in listed["tokens"]])
 
 
 @group.command()
