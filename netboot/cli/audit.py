@@ -18,6 +18,7 @@ from images.errors import NotFoundError
 from images.store.lookup import resolve
 from images.store.store import Store
 from images.values.debian_versions import earlier
+from netboot.cli import complete
 from netboot.cli.outcomes import CANNOT_TELL, VERDICT
 from netboot.cli.output import output_option, progress, show
 from netboot.cli.paths import ExistingFile, Paths, paths_options
@@ -33,7 +34,7 @@ _SHOWN = frozenset({"affected", "unknown"})
 
 
 @click.command("audit")
-@click.argument("image")
+@click.argument("image", shell_complete=complete.images)
 @click.option(
     "--data",
     "data",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from netboot.cli import proof
+from netboot.cli import complete, proof
 from netboot.cli.client import Connection, api_command
 from netboot.cli.following import follow, watch_option
 from netboot.cli.health import overall
@@ -28,7 +28,7 @@ def group() -> None:
 
 
 @group.command("list")
-@click.option("--machine", help="Of this machine only.")
+@click.option("--machine", shell_complete=complete.machines, help="Of this machine only.")
 @click.option("--limit", type=click.IntRange(1, 1000), default=20, show_default=True, help="How many at most.")
 @selection_options
 @watch_option
@@ -75,7 +75,7 @@ def _row(output: str, trace: "TraceShown | Mapping[str, Any]") -> tuple[object, 
 
 
 @group.command("show")
-@click.argument("boot")
+@click.argument("boot", shell_complete=complete.boots)
 @click.option("--waterfall", "drawn", is_flag=True, help="Draw where its time went, a bar for each phase.")
 @api_command
 def show_(boot: str, drawn: bool, connection: Connection, output: str) -> None:
@@ -163,7 +163,7 @@ def _phases(trace: "BootShown") -> list[tuple[object, ...]]:
 
 
 @group.command("watch")
-@click.option("--machine", help="Of this machine only.")
+@click.option("--machine", shell_complete=complete.machines, help="Of this machine only.")
 @click.option("--since", type=click.IntRange(0), help="Begin after this entry, as an earlier watch showed it.")
 @click.option("--until", metavar="PHASE", help="End, with status 0, when a boot reaches this phase.")
 @api_command

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from netboot.cli import fit
+from netboot.cli import complete, fit
 from netboot.cli.client import CANNOT_TELL, NOT_ALLOWED, ApiError, Connection, api_command
 from netboot.cli.following import follow, watch_option
 from netboot.cli.ordering import dry_run_option, may_say_why_option
@@ -46,7 +46,7 @@ def list_(watched: bool, connection: Connection, output: str) -> None:
 
 
 @group.command("show")
-@click.argument("channel")
+@click.argument("channel", shell_complete=complete.channels)
 @api_command
 def show_(channel: str, connection: Connection, output: str) -> None:
     """Show where CHANNEL points.
@@ -59,8 +59,8 @@ def show_(channel: str, connection: Connection, output: str) -> None:
 
 
 @group.command("set")
-@click.argument("channel")
-@click.argument("image")
+@click.argument("channel", shell_complete=complete.channels)
+@click.argument("image", shell_complete=complete.images)
 @click.option(
     "--force",
     is_flag=True,

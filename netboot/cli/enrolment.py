@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from netboot.cli import complete
 from netboot.cli.client import NOT_ALLOWED, ApiError, Client, Connection, api_command
 from netboot.cli.identity import row, shown
 from netboot.cli.ordering import machine_act, may_say_why_option
@@ -20,7 +21,7 @@ SHORTEST_PREFIX = 8
 
 
 @click.command()
-@click.argument("machine", required=False)
+@click.argument("machine", required=False, shell_complete=complete.machines)
 @window_option
 @click.option(
     "--csv", "csv_", metavar="FILE", type=click.File("r", encoding="utf-8"), help="Enrol this list ('-': stdin)."
@@ -77,7 +78,7 @@ def _enroll_list(client: Client, csv_: Any, reason: str, output: str) -> None:
 
 
 @click.command()
-@click.argument("machine")
+@click.argument("machine", shell_complete=complete.machines)
 @click.option("--ek", metavar="PREFIX", help=f"Do not ask: it must begin so ({SHORTEST_PREFIX} digits or more).")
 @may_say_why_option
 @api_command

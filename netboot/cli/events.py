@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
+from netboot.cli import complete
 from netboot.cli.client import Connection, api_command
 from netboot.cli.output import program_line, say, show
 from netboot.cli.times import clock, moment
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @click.command("events")
-@click.argument("machine")
+@click.argument("machine", shell_complete=complete.machines)
 @click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True, help="How many at most.")
 @click.option("--follow", "-f", is_flag=True, help="Go on with what happens; Ctrl-C ends it.")
 @api_command

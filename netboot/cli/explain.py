@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from netboot.cli import hardware, health, past_boots, remedies
+from netboot.cli import complete, hardware, health, past_boots, remedies
 from netboot.cli.client import CANNOT_TELL, NOT_ALLOWED, UNKNOWN, Client, Connection, connection_options
 from netboot.cli.identity import facts
 from netboot.cli.output import output_option, program, say
@@ -21,7 +21,7 @@ _WORDS = {
 
 
 @click.command()
-@click.argument("machine", required=False)
+@click.argument("machine", required=False, shell_complete=complete.machines)
 @click.option("--mac", help="What a machine with this MAC address would get, in any spelling.")
 @click.option("--uuid", help="… with this SMBIOS UUID.")
 @click.option("--serial", help="… with this serial number.")

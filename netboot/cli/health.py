@@ -5,13 +5,14 @@ from typing import Any
 
 import click
 
+from netboot.cli import complete
 from netboot.cli.client import Connection, api_command
 from netboot.cli.output import program, say, show
 from netboot.cli.times import ago
 
 
 @click.command("health")
-@click.argument("machine")
+@click.argument("machine", shell_complete=complete.machines)
 @click.option("--facts", "measured", is_flag=True, help="What was measured, below each check.")
 @api_command
 def command(machine: str, measured: bool, connection: Connection, output: str) -> None:

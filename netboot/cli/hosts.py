@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from images.errors import NotFoundError
+from netboot.cli import complete
 from netboot.cli.outcomes import NOT_ALLOWED, UNKNOWN, ApiError
 from netboot.cli.paths import Paths, paths_options
 from netboot.machines.inventory import load_inventory
@@ -85,4 +86,6 @@ def hosts_options(function: Command) -> Command:
     help_ = "Which label of a node says its rack."
     command = click.option("--rack-label", default=RACK_LABEL, show_default=True, help=help_)(command)
     command = click.option("--rack", help="The machines of a rack, by the labels of their nodes.")(command)
-    return click.argument("machines", nargs=-1)(paths_options(store=False, keys=False)(command))
+    return click.argument("machines", nargs=-1, shell_complete=complete.machines)(
+        paths_options(store=False, keys=False)(command)
+    )

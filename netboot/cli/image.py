@@ -16,6 +16,7 @@ from images.store import check
 from images.store.gc import GRACE_SECONDS, collect, needed, remove
 from images.store.lookup import resolve
 from images.store.store import Image, Store
+from netboot.cli import complete
 from netboot.cli.output import image_digest, output_option, show
 from netboot.cli.paths import Paths, paths_options
 from netboot.cli.times import moment
@@ -118,7 +119,7 @@ def list_(paths: Paths, output: str) -> None:
 
 
 @group.command("show")
-@click.argument("image")
+@click.argument("image", shell_complete=complete.images)
 @paths_options()
 @output_option
 def show_(image: str, paths: Paths, output: str) -> None:
@@ -193,7 +194,7 @@ def gc(grace: int, dry_run: bool, paths: Paths, output: str) -> None:
 
 
 @group.command()
-@click.argument("image")
+@click.argument("image", shell_complete=complete.images)
 @paths_options(keys=False)
 @output_option
 def rm(image: str, paths: Paths, output: str) -> None:

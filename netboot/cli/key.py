@@ -5,7 +5,7 @@ import dataclasses
 import click
 
 from images.artifact.keyring import KeyInfo, KeyRing
-from netboot.cli import proof_keys, sealing
+from netboot.cli import complete, proof_keys, sealing
 from netboot.cli.output import output_option, show
 from netboot.cli.paths import Paths, paths_options
 from netboot.cli.times import moment
@@ -84,7 +84,7 @@ def rotate(paths: Paths, output: str) -> None:
 
 
 @group.command()
-@click.argument("key")
+@click.argument("key", shell_complete=complete.keys)
 @paths_options(store=False)
 @output_option
 def retire(key: str, paths: Paths, output: str) -> None:
@@ -98,7 +98,7 @@ def retire(key: str, paths: Paths, output: str) -> None:
 
 
 @group.command()
-@click.argument("key")
+@click.argument("key", shell_complete=complete.keys)
 @paths_options(store=False)
 @output_option
 def export(key: str, paths: Paths, output: str) -> None:

@@ -6,7 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from netboot.cli import acts, conditions, declare, delete_node, drains, enrolment, events, hardware, health, identity
+from netboot.cli import (
+    acts,
+    complete,
+    conditions,
+    declare,
+    delete_node,
+    drains,
+    enrolment,
+    events,
+    hardware,
+    health,
+    identity,
+)
 from netboot.cli.client import Client, Connection, api_command
 from netboot.cli.following import follow, watch_option
 from netboot.cli.output import image_digest, is_wide, program, say, show
@@ -85,7 +97,7 @@ def list_(others: bool, selection: Selection, watched: bool, connection: Connect
 
 
 @group.command("show")
-@click.argument("machine")
+@click.argument("machine", shell_complete=complete.machines)
 @api_command
 def show_(machine: str, connection: Connection, output: str) -> None:
     """Show all about MACHINE: how it is recognised, what it boots and why, its conditions, its latest boots.

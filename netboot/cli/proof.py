@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from netboot.cli import complete
 from netboot.cli.client import Connection, api_command
 from netboot.cli.outcomes import cannot
 from netboot.cli.output import show
@@ -17,7 +18,7 @@ if TYPE_CHECKING:  # what verifies is large: it is imported by who needs it
 
 
 @click.command("proof")
-@click.argument("boot", required=False)
+@click.argument("boot", required=False, shell_complete=complete.boots)
 @click.option("--file", type=click.Path(path_type=Path), help="From this file, in place of the service.")
 @click.option("--verify", "wanted", is_flag=True, help="Exit status 1 unless a trusted key has signed it.")
 @click.option("--keys", type=click.Path(path_type=Path), help="Folder of public keys.  [default: the site's]")

@@ -14,7 +14,7 @@ from images.store.lookup import resolve
 from images.store.revocations import LONGEST_REASON, Revocation
 from images.store.store import Store
 from images.values.types import SHA256
-from netboot.cli import bundles
+from netboot.cli import bundles, complete
 from netboot.cli.channel import preflight
 from netboot.cli.client import NOT_ALLOWED, ApiError, Connection, api_command
 from netboot.cli.moves import Move, count, current_tags, moved_to
@@ -30,7 +30,7 @@ NAMES_SHOWN = 20
 
 
 @click.command()
-@click.argument("image")
+@click.argument("image", shell_complete=complete.images)
 @click.option("--reason", required=True, help="Why: for people, no machine is told.")
 @click.option("--replace-with", metavar="IMAGE", help="What channels that point to it are to point to.")
 @click.option("--dry-run", is_flag=True, help="Say who boots it and who runs it, and change nothing.")
@@ -96,7 +96,7 @@ def revoke(
 
 
 @click.command()
-@click.argument("image")
+@click.argument("image", shell_complete=complete.images)
 @config_option
 @output_option
 def unrevoke(image: str, config: Path | None, output: str) -> None:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from netboot.cli import complete
 from netboot.cli.channel import preflight
 from netboot.cli.client import UNKNOWN, ApiError, Client, Connection, api_command
 from netboot.cli.ordering import dry_run_option
@@ -32,8 +33,8 @@ def group() -> None:
 
 
 @group.command()
-@click.argument("channel")
-@click.argument("image")
+@click.argument("channel", shell_complete=complete.channels)
+@click.argument("image", shell_complete=complete.images)
 @click.option("--canary", type=click.IntRange(2, 1000), help="How many machines try it first.")
 @click.option("--max-unavailable", metavar="N|N%", help="How many machines may be out of service at once.")
 @click.option("--per-rack", type=click.IntRange(1), help="How many of one rack.")
@@ -95,7 +96,7 @@ def start(
 
 
 @group.command()
-@click.argument("channel", required=False)
+@click.argument("channel", required=False, shell_complete=complete.channels)
 @click.option("--follow", "watched", is_flag=True, help="Until it has ended or is paused, with a bar on a terminal.")
 @api_command
 def status(channel: str | None, watched: bool, connection: Connection, output: str) -> None:
@@ -134,7 +135,7 @@ def status(channel: str | None, watched: bool, connection: Connection, output: s
 
 
 def _order(name: str, how: "Callable[[Client], Callable[[int, Order], RolloutActed]]", help_: str) -> click.Command:
-    @click.argument("channel")
+    @click.argument("channel", shell_complete=complete.channels)
     @click.option("--reason", default="", help="Why, for its history.")
     @dry_run_option
     @api_command
@@ -183,7 +184,7 @@ for _command in (
 
 
 @group.command()
-@click.argument("channel", required=False)
+@click.argument("channel", required=False, shell_complete=complete.channels)
 @click.option("--limit", type=click.IntRange(1, 200), default=HISTORY_SHOWN, show_default=True, help="How many.")
 @api_command
 def history(channel: str | None, limit: int, connection: Connection, output: str) -> None:
