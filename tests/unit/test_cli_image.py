@@ -330,6 +330,65 @@ def test_the_store_can_be_named_without_a_configuration(site: Path, run: Run) ->
     )
 
 
+INVENTORY = """\
+channels: [{name: stable}]
+profiles: [{name: compute, channel: stable}]
+machines:
+  - {name: gpu-001, match: {serial: S1}, profile: compute}
+  - {name: gpu-002, match: {serial: S2}, profile: compute, enabled: false}
+"""
+
+
+def test_a_key_whose_end_ends_boots_is_retired_by_force_alone(site: Path, run: Run) -> None:
+    store, ring = Store(site / "store"), KeyRing(site / "keys")
+    digest, other = add(store, site / "parts", "one"), add(store, site / "parts", "two")
+    store.set_channel("stable", digest)
+    store.set_references("boots", frozenset({other}))
+    (site / "inventory").mkdir()
+    (site / "inventory/site.yaml").write_text(INVENTORY)
+    ring.rotate()
+    old = KEY.public.id
+    lines = (
+        f"  image {digest[:12]} sample: channel stable points to it; boots of gpu-001 end\n"
+        f"  image {other[:12]} sample: boots refer to it\n"
+    )
+    for more in ((), ("--dry-run",)):
+        assert run("key", "retire", old, *more) == Ran(
+            4,
+            "",
+            f"Error: key {old} alone signed:\n{lines}Remedy: sign these by the new key first "
+            "(`netboot image sign IMAGE`, `netboot config bundle`), or say --force\n",
+        )
+    assert len(ring.trusted()) == 2
+    tried = run("key", "retire", old, "--force", "--dry-run", "-o", "json").json
+    assert (tried["retired"], tried["dry_run"], tried["ended"][0]["machines"]) == (old, True, ["gpu-001"])
+    assert len(ring.trusted()) == 2
+    done = run("key", "retire", old, "--force")
+    assert (done.status, done.err) == (0, "")
+    assert done.out == (
+        f"key {old} is not trusted any more; `netboot key restore {old}` takes that back. It alone signed:\n{lines}"
+    )
+    assert len(ring.trusted()) == 1
+    assert run("key", "restore", old) == Ran(0, f"key {old} is trusted again; the service takes it by itself\n", "")
+    assert len(ring.trusted()) == 2
+    assert run("key", "restore", old).err == f"error: no retired key {old} in keys (see `netboot key list`)\n".replace(
+        " keys ", f" {site}/keys "
+    )
+    run("image", "sign", "sample")
+    for image in (digest, other):
+        run("image", "sign", image)
+    assert run("key", "retire", old, "-o", "json").json == {"retired": old}
+
+
+def test_where_keys_alone_are_kept_it_is_said_that_nobody_can_tell(site: Path, run: Run) -> None:
+    ring = KeyRing(site / "keys")
+    ring.rotate()
+    (site / "netboot.yaml").unlink()
+    done = run("key", "retire", KEY.public.id, "--keys", "keys")
+    assert (done.status, done.out) == (0, f"key {KEY.public.id} is not trusted any more\n")
+    assert done.err.startswith("not judged whose boots that ends: no configuration at netboot.yaml: ")
+
+
 def test_keys_are_created_rotated_exported_and_retired(site: Path, run: Run) -> None:
     ring = KeyRing(site / "new")
     assert run("key", "list", "--keys", "new") == Ran(0, "no keys yet: `netboot key create` makes one\n", "")

@@ -103,7 +103,10 @@ def test_a_revocation_outlives_a_new_bundle_a_lost_file_and_a_damaged_bundle(con
     assert listed(run)[1] == f"{digest[:12]} tiny not known in force not written down"
 
     (old,) = KeyRing(config.keys).trusted()
-    assert (run("key", "rotate").status, run("key", "retire", old.id).status) == (0, 0)  # nobody trusts the bundle now
+    assert run("key", "rotate").status == 0
+    refused = run("key", "retire", old.id)
+    assert (refused.status, "\n  the site bundle, which every machine verifies\n" in refused.err) == (4, True)
+    assert run("key", "retire", old.id, "--force").status == 0  # nobody trusts the bundle now
     assert run("config", "bundle").status == 0
     assert bundle(config).images_revoked == (digest,)
 
