@@ -34,8 +34,7 @@ def command(config: Path | None, log_format: str | None, log_level: str | None) 
       netboot serve --config site/netboot.yaml
     """
     from netboot import logs
-    from netboot.cli.ends import failed
-    from netboot.cli.paths import find_config
+    from netboot.cli.paths import config_path, find_config
     from netboot.lifecycle.errors import StateUnavailableError
     from netboot.listeners import ListenError
     from netboot.processes.supervisor import serve
@@ -50,8 +49,10 @@ def command(config: Path | None, log_format: str | None, log_level: str | None) 
             err=True,
         )
     try:
-        serve(settings, lambda line: click.echo(line))
+        serve(settings, config_path(config).absolute(), lambda line: click.echo(line))
     except (AlreadyRunningError, ListenError, StateUnavailableError) as error:
+        from netboot.cli.ends import failed  # brings what no process needs
+
         raise failed(error) from None
     except OSError as error:
         raise click.ClickException(
@@ -70,11 +71,12 @@ def logging_as(config: Config, form: str | None, level: str | None) -> Config:
 @click.argument("name")
 def process(name: str) -> None:  # noqa: ARG001 — it is there for `ps`
     """Be one of the service's processes, under a supervisor."""
-    from netboot.cli.ends import failed
     from netboot.process import OrphanedError, ProcessSpec
     from netboot.processes.start import start
 
     try:
         start(ProcessSpec.model_validate_json(sys.stdin.buffer.read()))
     except OrphanedError as error:
+        from netboot.cli.ends import failed  # likewise
+
         raise failed(error) from None
