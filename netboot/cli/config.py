@@ -65,7 +65,8 @@ def check(config: Path | None, output: str) -> None:
 @config_option
 @output_option
 def show_(config: Path | None, output: str) -> None:
-    """Show the configuration in force: what was given and what was not, with absolute paths.
+    """Show what the configuration says: what was given and what was not, with absolute paths. A running service goes by
+    what it said when that was started: `netboot doctor` tells where it was changed since.
 
     \b
       netboot config show --output json

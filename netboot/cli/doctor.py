@@ -134,7 +134,9 @@ def _service(config: Config) -> Iterator[Diagnosis]:
     yield Diagnosis("service", "running", "ok", f"answers at {url}")
     for name, detail in readiness.details.items():
         # Which of them is vital the service knows; where it is not ready, any of those that are not in order may be.
-        wrong: Literal["warn", "refuse"] = "warn" if readiness.ready else "refuse"
+        # A machine that cannot boot is wrong in any case.
+        vital = not readiness.ready or name == "machines"
+        wrong: Literal["warn", "refuse"] = "refuse" if vital else "warn"
         yield Diagnosis("service", name, "ok" if detail.ok else wrong, detail.message, detail.remedy)
 
 

@@ -30,7 +30,8 @@ def elsewhere(folder: Path, *arguments: str) -> tuple[int, str]:
         text=True,
         check=False,
     )
-    return done.returncode, (done.stdout + done.stderr).strip()
+    said = (done.stdout + done.stderr).strip()
+    return done.returncode, said.removesuffix("\nRemedy: docs/proof.md#when-it-does-not says what each of these means")
 
 
 def prove(service: Service, folder: Path) -> str:

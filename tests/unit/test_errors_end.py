@@ -14,7 +14,7 @@ import images
 import netboot
 import tokens
 from netboot.cli.ends import BASES, HERE, SAYS_WHAT_TO_DO, end_of, ended
-from netboot.cli.outcomes import EXIT_CODE, VERDICT
+from netboot.cli.outcomes import CANNOT_TELL, EXIT_CODE, EXIT_CODES, NOT_ALLOWED, UNKNOWN, VERDICT
 from netboot.client.errors import ClientError
 
 ROOT = Path(netboot.__file__).parents[1]
@@ -118,3 +118,12 @@ def test_what_commands_and_the_client_raise_says_what_to_do() -> None:
 
 def test_the_outcomes_have_statuses_of_their_own() -> None:
     assert sorted(EXIT_CODE.values()) == [1, 3, 4, 5]
+
+
+def test_the_page_says_what_every_status_means() -> None:
+    page = (ROOT / "docs/command-line.md").read_text()
+    said = dict(re.findall(r"^\| (\d+)(?: and above)? \| (.*) \|$", page, re.MULTILINE))
+    assert list(map(int, said)) == [0, 1, 2, UNKNOWN, NOT_ALLOWED, CANNOT_TELL, VERDICT, 130]
+    for status, words in ((UNKNOWN, "unknown"), (NOT_ALLOWED, "not allowed"), (CANNOT_TELL, "cannot tell right now")):
+        assert said[str(status)].startswith(f"*{words}*")
+        assert re.search(rf"\b{status} {words}", EXIT_CODES)
