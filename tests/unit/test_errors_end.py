@@ -4,6 +4,8 @@ import ast
 import importlib
 import pkgutil
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -127,3 +129,17 @@ def test_the_page_says_what_every_status_means() -> None:
     for status, words in ((UNKNOWN, "unknown"), (NOT_ALLOWED, "not allowed"), (CANNOT_TELL, "cannot tell right now")):
         assert said[str(status)].startswith(f"*{words}*")
         assert re.search(rf"\b{status} {words}", EXIT_CODES)
+
+
+def test_a_process_of_the_service_brings_nothing_of_this() -> None:
+    """What commands end by knows stores, clusters and registries, which no boot server has to do with."""
+    program = (
+        "import io, sys, netboot.process, netboot.processes.start as start\n"
+        "from netboot.cli import serve\n"
+        "netboot.process.ProcessSpec.model_validate_json = staticmethod(lambda _: None)\n"
+        "start.start = lambda _: print('netboot.cli.ends' in sys.modules)\n"
+        "sys.stdin = io.TextIOWrapper(io.BytesIO())\n"
+        "serve.process.callback(name='boot-0')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
