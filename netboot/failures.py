@@ -25,7 +25,7 @@ TABLE: dict[type[BaseException], Answer] = {
         400, "bad-request", _DEBUG, "what was sent cannot be read", _CORRECT, says=True, script="refused"
     ),
     lifecycle.NoSuchBootError: Answer(
-        404, "no-such-boot", _DEBUG, "no such boot of this machine", "see `netboot boot list`", script="refused"
+        404, "no-such-boot", _DEBUG, "no such boot", "see `netboot boot list`", says=True, script="refused"
     ),
     lifecycle.NoSuchMachineError: Answer(
         404, "no-such-machine", _DEBUG, "no such machine", "see `netboot machine list`", says=True, script="refused"
@@ -54,15 +54,7 @@ TABLE: dict[type[BaseException], Answer] = {
         says=True,
     ),
     lifecycle.RevokedImageError: Answer(
-        422,
-        "revoked-image",
-        _INFO,
-        "that image is revoked",
-        "see `netboot image revocations`",
-        says=True,
-    ),
-    lifecycle.ActRefusedError: Answer(
-        409, "act-refused", _INFO, "that cannot be wanted of this machine", "do what the message says first", says=True
+        422, "revoked-image", _INFO, "that image is revoked", "see `netboot image revocations`", says=True
     ),
     lifecycle.NoSuchRolloutError: Answer(
         404, "no-such-rollout", _DEBUG, "no such rollout", "see `netboot rollout history`", says=True
@@ -179,7 +171,12 @@ TABLE: dict[type[BaseException], Answer] = {
     ),
     join.NoSuchTokenError: Answer(404, "no-such-token", _INFO, "no such token", "see `netboot token list`", says=True),
     join.RefusedError: Answer(
-        403, "refused", _INFO, "this machine may not join", "do what the message says, then wait", says=True
+        403,
+        "refused",
+        _INFO,
+        "this machine may not join",
+        "put that right, with `netboot machine show` of it beside; the machine asks again by itself",
+        says=True,
     ),
     join.PendingError: Answer(
         403, "pending", _INFO, "an operator has not approved it yet", "see `netboot machine list`", says=True

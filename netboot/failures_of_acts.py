@@ -8,6 +8,14 @@ from netboot.lifecycle import errors as lifecycle
 _INFO, _WARNING = logging.INFO, logging.WARNING
 
 ACTS: dict[type[BaseException], Answer] = {
+    lifecycle.ActRefusedError: Answer(
+        409,
+        "act-refused",
+        _INFO,
+        "that cannot be wanted of this machine",
+        "see how it stands, with `netboot machine show`, and ask again once that is done",
+        says=True,
+    ),
     lifecycle.InventoryReadOnlyError: Answer(
         409,
         "inventory-read-only",

@@ -153,16 +153,39 @@ class KeyRing:
         Raises:
             NotFoundError: no such key. InUseError: it is the active one. StoreError: the file system refuses.
         """
+        self.require_retirable(name)
         path = self.folder / f"{name}.pub"
-        if not _ID.fullmatch(name) or files.look(path) is None:
-            raise NotFoundError(f"no trusted key {name[:80]} in {self.folder} (see `netboot key list`)")
-        if name == self._active():
-            raise InUseError(f"key {name} signs; run `netboot key rotate` before you retire it")
         try:
             path.rename(path.with_suffix(".retired"))
             files.sync_folder(self.folder)
         except OSError as error:
             raise files.refused(f"cannot retire {path}", error) from error
+
+    def require_retirable(self, name: str) -> None:
+        """See that it can be retired.
+
+        Raises:
+            NotFoundError: no such key. InUseError: it is the active one.
+        """
+        if not _ID.fullmatch(name) or files.look(self.folder / f"{name}.pub") is None:
+            raise NotFoundError(f"no trusted key {name[:80]} in {self.folder} (see `netboot key list`)")
+        if name == self._active():
+            raise InUseError(f"key {name} signs; run `netboot key rotate` before you retire it")
+
+    def restore(self, name: str) -> None:
+        """Trust a retired key again.
+
+        Raises:
+            NotFoundError: no retired key of that name. StoreError: the file system refuses.
+        """
+        path = self.folder / f"{name}.retired"
+        if not _ID.fullmatch(name) or files.look(path) is None:
+            raise NotFoundError(f"no retired key {name[:80]} in {self.folder} (see `netboot key list`)")
+        try:
+            path.rename(path.with_suffix(".pub"))
+            files.sync_folder(self.folder)
+        except OSError as error:
+            raise files.refused(f"cannot restore {path}", error) from error
 
     def public_bytes(self, name: str) -> bytes:
         """signify's public key file of a key, retired ones too.

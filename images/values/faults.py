@@ -3,8 +3,11 @@
 import ssl
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import yaml
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 REQUIRED = "this key is required"
 
@@ -34,6 +37,42 @@ def first_fault(error: ValidationError) -> FirstFault:
 def bare(message: str) -> str:
     """A validator's own words, without the name of the exception that carried them."""
     return message.removeprefix("Value error, ")
+
+
+_MUST_BE = {
+    "tuple_type": "a list",
+    "list_type": "a list",
+    "dict_type": "keys with values",
+    "model_type": "keys with values",
+}
+_SHORT = "too_short"
+
+
+def told(errors: Sequence[ErrorDetails]) -> Iterator[tuple[ErrorDetails, str]]:
+    """Each error of a value that somebody wrote, in words about what was written: there is no tuple in YAML, and a list
+    is not too short for that its entries have faults of their own."""
+    for item in errors:
+        context: dict[str, Any] = item.get("ctx") or {}
+        least = context.get("min_length")
+        if item["type"] == _SHORT and isinstance(item["input"], list) and len(item["input"]) >= (least or 0):
+            continue
+        if item["type"] in _MUST_BE:
+            yield item, f"must be {_MUST_BE[item['type']]}"
+        elif item["type"] == _SHORT:
+            yield item, f"must have {least} entr{'y' if least == 1 else 'ies'} at least, and has {len(item['input'])}"
+        else:
+            yield item, bare(item["msg"])
+
+
+def stumbled(error: yaml.MarkedYAMLError, text: str) -> str:
+    """What YAML's parser says; of a character that it stumbles over, which one that is and what to do."""
+    mark = error.problem_mark
+    if mark is None or "cannot start any token" not in (error.problem or ""):
+        return str(error.problem)
+    line = text.split("\n")[mark.line]
+    if "\t" in line[: mark.column + 1]:
+        return "a tab stands here: YAML is indented by spaces, write some in its place"
+    return f"{line[mark.column : mark.column + 1]!r} begins no value: put the value into quotes"
 
 
 def root_cause(error: BaseException) -> str:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar, get_args
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from images.values.faults import REQUIRED, bare
+from images.values.faults import REQUIRED, stumbled, told
 
 M = TypeVar("M", bound=BaseModel)
 Location = tuple[int | str, ...]
@@ -114,7 +114,7 @@ def parse(text: str, file: str) -> Document:
             loader.dispose()
     except yaml.MarkedYAMLError as error:
         line = min(error.problem_mark.line + 1, len(text.splitlines())) if error.problem_mark else 1
-        raise FaultsError([Fault(file, line, "", f"not valid YAML: {error.problem}")]) from None
+        raise FaultsError([Fault(file, line, "", f"not valid YAML: {stumbled(error, text)}")]) from None
     except RecursionError:
         raise FaultsError([Fault(file, 1, "", "not valid YAML: nested too deep")]) from None
     except (yaml.YAMLError, ValueError, AttributeError) as error:
@@ -165,7 +165,7 @@ def faults_of(
 ) -> list[Fault]:
     """Pydantic's errors as faults of the file that the value came from."""
     faults = []
-    for item in error.errors(include_url=False):
+    for item, words in told(error.errors(include_url=False)):
         location = item["loc"]
         if location[-1:] == ("[key]",) and item["type"] != "extra_forbidden":
             location = location[:-1]  # pydantic's mark for a fault of a mapping's key itself
@@ -175,7 +175,7 @@ def faults_of(
         elif item["type"] == "missing":
             message = REQUIRED
         else:
-            message = bare(item["msg"])
+            message = words
             if given and not isinstance(item["input"], dict | list | BaseModel):
                 message += f" (given: {_LOGIN.sub('://…@', repr(item['input'])):.200})"
         faults.append(Fault(document.file, document.line(known), _dotted(known), message))

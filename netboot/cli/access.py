@@ -10,6 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from images.values.durations import duration
 from netboot.cli.client import UNKNOWN, ApiError
+from netboot.cli.outcomes import cannot
 from netboot.cli.output import output_option, show
 from netboot.cli.paths import config_option, find_config
 from netboot.cli.times import moment
@@ -131,7 +132,8 @@ def list_(config: Path | None, output: str) -> None:
         for each in tokens
     ]
     empty = "no named token: `netboot access token create` makes one"
-    show(output, {"tokens": tokens}, ("name", "role", "id", "created", "expires"), rows, empty)
+    columns, names = ("name", "role", "id", "created", "expires"), [each["name"] for each in tokens]
+    show(output, {"tokens": tokens}, columns, rows, empty, names=names)
 
 
 @token.command()
@@ -229,7 +231,7 @@ def _edit(management: Management, edit: Callable[[AccessTokens], AccessTokens]) 
     try:
         access_tokens.change(management.tokens, edit)
     except OSError as error:
-        raise click.ClickException(f"cannot write {management.tokens}: {error.strerror}") from None
+        raise cannot(f"cannot write {management.tokens}", error) from None
 
 
 def _there(management: Management) -> AccessTokens:

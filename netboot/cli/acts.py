@@ -9,6 +9,7 @@ import click
 from netboot.cli.client import Connection, api_command
 from netboot.cli.ordering import machine_act, may_say_why_option, standing
 from netboot.cli.output import show
+from netboot.cli.selection import Selection, selected, selection_options
 from netboot.cli.times import ago, ending_option, moment, until_option
 
 if TYPE_CHECKING:
@@ -103,14 +104,19 @@ def unaccept() -> None:
 
 
 @click.command()
+@selection_options
 @api_command
-def holds(connection: Connection, output: str) -> None:
+def holds(selection: Selection, connection: Connection, output: str) -> None:
     """List machines that are held, in quarantine or accepted: since when, until when, by whom and why.
 
     \b
       netboot machine holds --output json
+      netboot machine holds --field-selector rack=r1
     """
-    listed = connection.open().intents.list()
+    client = connection.open()
+    listed, chosen = client.intents.list(), selection.names(client)
+    if chosen is not None:
+        listed["intents"] = [each for each in listed["intents"] if each["machine"] in chosen]
     rows = [
         (
             each["machine"],
@@ -123,7 +129,14 @@ def holds(connection: Connection, output: str) -> None:
         for each in listed["intents"]
     ]
     columns = ("machine", "is", "since", "until", "by", "reason")
-    show(output, listed, columns, rows, "no machine is held, in quarantine or accepted")
+    show(
+        output,
+        listed,
+        columns,
+        rows,
+        "no machine is held, in quarantine or accepted",
+        names=selected(listed["intents"]),
+    )
 
 
 COMMANDS = (hold, unhold, quarantine, readmit, accept, unaccept, holds)

@@ -18,10 +18,12 @@ from images.errors import NotFoundError
 from images.store.lookup import resolve
 from images.store.store import Store
 from images.values.debian_versions import earlier
+from netboot.cli import complete
+from netboot.cli.outcomes import CANNOT_TELL, VERDICT
 from netboot.cli.output import output_option, progress, show
 from netboot.cli.paths import ExistingFile, Paths, paths_options
 
-FIXABLE, UNFIXED, CANNOT_TELL = 3, 4, 5
+FIXABLE, UNFIXED = VERDICT, VERDICT + 1
 _STATES: tuple[State, ...] = ("affected", "unknown", "fixed", "not-affected")
 _BY: dict[By, str] = {
     "newest record": ", its newest record",
@@ -32,7 +34,7 @@ _SHOWN = frozenset({"affected", "unknown"})
 
 
 @click.command("audit")
-@click.argument("image")
+@click.argument("image", shell_complete=complete.images)
 @click.option(
     "--data",
     "data",
@@ -58,8 +60,8 @@ def audit(image: str, data: tuple[Path, ...], whole: bool, paths: Paths, output:
 
     \b
     Exit status: 0 nothing is affected or unknown, 1 failed, 2 wrong usage,
-    3 affected, and a fix is published: build the image again, 4 affected, and no fix is published for any of it,
-    5 cannot tell: something is unknown and nothing affected, or packages are not the distribution's.
+    5 cannot tell: something is unknown and nothing affected, or packages are not the distribution's,
+    6 affected, and a fix is published: build the image again, 7 affected, and no fix is published for any of it.
 
     \b
     Example:

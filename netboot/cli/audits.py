@@ -6,13 +6,14 @@ from typing import Any
 
 import click
 
+from netboot.cli import complete
 from netboot.cli.client import Connection, api_command
 from netboot.cli.output import show
 from netboot.cli.times import moment
 
 
 @click.command()
-@click.option("--machine", help="Of this machine alone.")
+@click.option("--machine", shell_complete=complete.machines, help="Of this machine alone.")
 @click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="The newest so many.")
 @api_command
 def command(machine: str | None, limit: int, connection: Connection, output: str) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from images.values import files
+from netboot.cli.outcomes import cannot
 from netboot.cli.output import output_option, show
 from netboot.cli.paths import config_option, config_path, find_config
 from netboot.cli.times import moment
@@ -37,6 +38,7 @@ def backup(file: str, config: Path | None, output: str) -> None:
       netboot backup /var/backups/netboot-$(date +%F).tar.gz
       netboot backup - | age -r age1… > site.tar.gz.age
     """
+    from netboot.cli.ends import failed
     from netboot.stores.backup import BackupError
 
     site, settings = config_path(config).absolute(), find_config(config)
@@ -46,7 +48,7 @@ def backup(file: str, config: Path | None, output: str) -> None:
             return
         contents = _to_file(Path(file), settings, site)
     except BackupError as error:
-        raise click.ClickException(str(error)) from None
+        raise failed(error) from None
     path = Path(file)
     value = {"file": str(path), **contents.model_dump(mode="json")}
     summary = f"{path}: {len(contents.files)} files, {path.stat().st_size} bytes, mode 0600. It holds secrets."
@@ -74,7 +76,7 @@ def _to_file(path: Path, settings: "Config", site: Path) -> "Contents":
             out.flush()
         staged.rename(path)
     except OSError as error:
-        raise click.ClickException(f"cannot write {path}: {error.strerror}") from None
+        raise cannot(f"cannot write {path}", error) from None
     finally:
         staged.unlink(missing_ok=True)
     return contents
@@ -97,6 +99,7 @@ def restore(file: str, config: Path | None, force: bool, check: bool, output: st
       mkdir site && cd site && netboot restore /var/backups/netboot-2026-06-01.tar.gz
       netboot restore --check backup.tar.gz
     """
+    from netboot.cli.ends import failed
     from netboot.stores.backup import BackupError
     from netboot.stores.lock import AlreadyRunningError
     from netboot.stores.restore import read_backup
@@ -105,7 +108,9 @@ def restore(file: str, config: Path | None, force: bool, check: bool, output: st
 
     site = config_path(config).absolute()
     if files.look(site) is not None and not (force or check):
-        raise click.ClickException(f"there is a site already ({site}): --force replaces it, --config names another")
+        raise click.ClickException(
+            f"there is a site already ({site}): give --force to replace it, or name another with --config"
+        )
     try:
         site.parent.mkdir(parents=True, exist_ok=True)
         with (
@@ -120,9 +125,9 @@ def restore(file: str, config: Path | None, force: bool, check: bool, output: st
             access = keep_blocks(contents, Path(folder), site)
             written = put_in_place(contents, Path(folder), site)
     except (BackupError, AlreadyRunningError) as error:
-        raise click.ClickException(str(error)) from None
+        raise failed(error) from None
     except OSError as error:
-        raise click.ClickException(f"{error.filename}: {error.strerror}") from None
+        raise cannot(f"{error.filename} cannot be used", error) from None
     _warn(access, contents.created_ms)
     summary = (
         f"restored {len(written)} files of site {contents.site}; next: `netboot config check`, then `netboot serve`"

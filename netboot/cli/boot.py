@@ -1,22 +1,25 @@
 """`netboot boot`: boots and their traces. Asks the running service."""
 
-import json
 import shutil
 import sys
 from collections.abc import Mapping
+from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from netboot.cli import proof
+from netboot.cli import complete, proof
 from netboot.cli.client import Connection, api_command
+from netboot.cli.following import follow, watch_option
 from netboot.cli.health import overall
-from netboot.cli.output import say, show
+from netboot.cli.output import image_digest, program_line, say, show
+from netboot.cli.selection import Selection, selection_options
 from netboot.cli.times import clock, moment, ms, seconds, state
 from netboot.cli.waterfall import BLOCKS, PLAIN, Marks, waterfall
 
 if TYPE_CHECKING:
-    from netboot.client.models import BootShown, CrashShown
+    from netboot.client.models import BootShown, CrashShown, TraceShown
 
 
 @click.group()
@@ -25,35 +28,54 @@ def group() -> None:
 
 
 @group.command("list")
-@click.option("--machine", help="Of this machine only.")
+@click.option("--machine", shell_complete=complete.machines, help="Of this machine only.")
 @click.option("--limit", type=click.IntRange(1, 1000), default=20, show_default=True, help="How many at most.")
+@selection_options
+@watch_option
 @api_command
-def list_(machine: str | None, limit: int, connection: Connection, output: str) -> None:
+def list_(
+    machine: str | None, limit: int, selection: Selection, watched: bool, connection: Connection, output: str
+) -> None:
     """List boots and claims, the newest first.
 
     \b
       netboot boot list --machine gpu-001
+      netboot boot list -l gpu=h100 --watch
     """
-    listed = connection.open().boots.list(machine=machine, limit=limit)
-    rows = [
-        (
-            trace["boot"],
-            trace["machine"],
-            moment(trace["started_at"]),
-            state(trace),
-            trace["standing"],
-            seconds(ms(trace["last_at"]) - ms(trace["started_at"])),
-            trace["script"]["image"][:12] if trace["script"] else "",
-            trace["reason"] or ("it found a crash: `netboot boot show`" if trace["found_crashes"] else ""),
-        )
-        for trace in listed["boots"]
-    ]
-    columns = ("boot", "machine", "began", "state", "standing", "seconds", "image", "reason")
-    show(output, listed, columns, rows, "no boots yet")
+    client = connection.open()
+    chosen = selection.names(client)
+
+    def boots() -> "list[TraceShown]":
+        every = client.boots.each(machine=machine)
+        return list(islice((boot for boot in every if chosen is None or boot["machine"] in chosen), limit))
+
+    if watched:
+        follow(client, output, boots, partial(_row, output), _COLUMNS, "no boots yet", "boot")
+        return
+    listed = {"boots": boots()} if chosen is not None else client.boots.list(machine=machine, limit=limit)
+    rows = [_row(output, trace) for trace in listed["boots"]]
+    names = [trace["boot"] for trace in listed["boots"]]
+    show(output, listed, _COLUMNS, rows, "no boots yet", names=names)
+
+
+_COLUMNS = ("boot", "machine", "began", "state", "standing", "seconds", "image", "reason")
+
+
+def _row(output: str, trace: "TraceShown | Mapping[str, Any]") -> tuple[object, ...]:
+    return (
+        trace["boot"],
+        trace["machine"],
+        moment(trace["started_at"]),
+        state(trace),
+        trace["standing"],
+        seconds(ms(trace["last_at"]) - ms(trace["started_at"])),
+        image_digest(output, trace["script"]["image"]) if trace["script"] else "",
+        trace["reason"] or ("it found a crash: `netboot boot show`" if trace["found_crashes"] else ""),
+    )
 
 
 @group.command("show")
-@click.argument("boot")
+@click.argument("boot", shell_complete=complete.boots)
 @click.option("--waterfall", "drawn", is_flag=True, help="Draw where its time went, a bar for each phase.")
 @api_command
 def show_(boot: str, drawn: bool, connection: Connection, output: str) -> None:
@@ -92,6 +114,7 @@ def show_(boot: str, drawn: bool, connection: Connection, output: str) -> None:
         ("phase", "source", "time", "seconds", "uptime", "detail"),
         _phases(trace),
         "nothing is known of it",
+        names=[trace["boot"]],
     )
     if output == "table":
         for crash in trace["crashes"]:
@@ -140,7 +163,7 @@ def _phases(trace: "BootShown") -> list[tuple[object, ...]]:
 
 
 @group.command("watch")
-@click.option("--machine", help="Of this machine only.")
+@click.option("--machine", shell_complete=complete.machines, help="Of this machine only.")
 @click.option("--since", type=click.IntRange(0), help="Begin after this entry, as an earlier watch showed it.")
 @click.option("--until", metavar="PHASE", help="End, with status 0, when a boot reaches this phase.")
 @api_command
@@ -160,7 +183,10 @@ def watch(
         entry = line.get("event")
         if entry is None:
             continue
-        say(json.dumps(entry, sort_keys=True) if output == "json" else _line(entry))
+        if output == "json":
+            program_line(output, entry, entry["boot"])
+        else:
+            say(_line(entry))
         if entry["phase"] == until:
             return
 

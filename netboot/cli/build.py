@@ -29,7 +29,7 @@ from images.values import files
 from images.values.finding import BudgetError, GateError
 from netboot.cli.building import Building
 from netboot.cli.classes import classes_option, memory_of
-from netboot.cli.output import output_option
+from netboot.cli.output import output_option, program
 from netboot.cli.paths import Paths, paths_options
 from netboot.cli.rebuild import Request, rebuilt
 from netboot.cli.recipes import load_recipe
@@ -157,7 +157,7 @@ def _findings_as(output: str) -> Iterator[None]:
     except GateError as error:
         if output == "json":
             findings = [asdict(finding) for finding in error.findings]
-            click.echo(json.dumps({"findings": findings}, indent=2, sort_keys=True))
+            program(output, {"findings": findings})
         raise
 
 
@@ -230,7 +230,7 @@ def _facts(built: Built, digest: str) -> dict[str, Any]:
 
 def _show(result: dict[str, Any], output: str) -> None:
     if output == "json":
-        click.echo(json.dumps(result, indent=2, sort_keys=True))
+        program(output, result)
         return
     fetched = {name: size for name, size in result["bytes"].items() if name in ("kernel", "initrd", "root", "uki")}
     sizes = ", ".join(f"{name} {size / 2**20:.1f}" for name, size in fetched.items())

@@ -1,21 +1,24 @@
 """`netboot channel`: which image machines boot. Asks the running service."""
 
-import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from netboot.cli import fit
+from netboot.cli import complete, fit
 from netboot.cli.client import CANNOT_TELL, NOT_ALLOWED, ApiError, Connection, api_command
+from netboot.cli.following import follow, watch_option
 from netboot.cli.ordering import dry_run_option, may_say_why_option
-from netboot.cli.output import show
+from netboot.cli.output import image_digest, program, show
 
 if TYPE_CHECKING:
     from netboot.client.models import ChannelState, Move, Moved
 
     _Channels = Sequence[ChannelState | Moved]
 
+_COLUMNS = ("channel", "image", "recipe", "machines", "state", "description")
+_EMPTY = "no channel is declared"
 _SAID = {"refuse": ("does not fit", "red"), "warn": ("warning", "yellow")}
 
 
@@ -25,19 +28,25 @@ def group() -> None:
 
 
 @group.command("list")
+@watch_option
 @api_command
-def list_(connection: Connection, output: str) -> None:
+def list_(watched: bool, connection: Connection, output: str) -> None:
     """List the channels of the inventory and the image of each.
 
     \b
       netboot channel list
+      netboot channel list --watch
     """
-    listed = connection.open().channels.list()
+    client = connection.open()
+    if watched:
+        follow(client, output, lambda: client.channels.list()["channels"], partial(_row, output), _COLUMNS, _EMPTY)
+        return
+    listed = client.channels.list()
     _show(output, listed, listed["channels"])
 
 
 @group.command("show")
-@click.argument("channel")
+@click.argument("channel", shell_complete=complete.channels)
 @api_command
 def show_(channel: str, connection: Connection, output: str) -> None:
     """Show where CHANNEL points.
@@ -50,8 +59,8 @@ def show_(channel: str, connection: Connection, output: str) -> None:
 
 
 @group.command("set")
-@click.argument("channel")
-@click.argument("image")
+@click.argument("channel", shell_complete=complete.channels)
+@click.argument("image", shell_complete=complete.images)
 @click.option(
     "--force",
     is_flag=True,
@@ -111,7 +120,7 @@ def preflight(connection: Connection, channel: str, image: str, output: str, *, 
     if judged.refused and not force:
         if output == "json":
             said = [misfit._asdict() for misfit in judged.misfits]
-            click.echo(json.dumps({"misfits": said}, indent=2, sort_keys=True))
+            program(output, {"misfits": said})
         raise ApiError(f"channel {channel} stays as it is", "choose another image, or say --force", NOT_ALLOWED)
     return judged
 
@@ -121,28 +130,23 @@ def _would_be(state: "Moved") -> str:
     return f"channel {state['name']} would be image {image}; nothing was changed"
 
 
-def _show(output: str, value: Any, channels: "_Channels", empty: str = "no channel is declared") -> None:
-    rows = [
-        (
-            channel["name"],
-            (channel["image"] or "")[:12],
-            channel["image_name"],
-            channel["machines"],
-            _state(channel),
-            channel["description"],
-        )
-        for channel in channels
-    ]
-    show(
-        output,
-        value,
-        ("channel", "image", "recipe", "machines", "state", "description"),
-        rows,
-        empty,
+def _show(output: str, value: Any, channels: "_Channels", empty: str = _EMPTY) -> None:
+    names = [channel["name"] for channel in channels]
+    show(output, value, _COLUMNS, [_row(output, channel) for channel in channels], empty, names=names)
+
+
+def _row(output: str, channel: "ChannelState | Moved | Mapping[str, Any]") -> tuple[object, ...]:
+    return (
+        channel["name"],
+        image_digest(output, channel["image"]),
+        channel["image_name"],
+        channel["machines"],
+        _state(channel),
+        channel["description"],
     )
 
 
-def _state(channel: "ChannelState | Moved") -> str:
+def _state(channel: "ChannelState | Moved | Mapping[str, Any]") -> str:
     if channel["unusable"]:
         return f"cannot be used: {channel['unusable']}"
     if channel["image"] is None:

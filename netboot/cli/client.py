@@ -13,6 +13,7 @@ from netboot.cli.outcomes import CANNOT_TELL, NOT_ALLOWED, UNKNOWN, ApiError, sh
 from netboot.cli.output import output_option
 from netboot.cli.paths import config_option, config_path, find_config
 from netboot.client import Client, ClientError, Service, TokenFile
+from netboot.client.client import ANSWER_SECONDS
 from netboot.client.service import find
 
 __all__ = ["CANNOT_TELL", "NOT_ALLOWED", "UNKNOWN", "ApiError", "Client", "Connection", "api_command"]
@@ -45,8 +46,9 @@ class Connection:
     authority: Path | None = None
     context: str | None = None
 
-    def open(self) -> Client:
-        """The service that the options, the environment, the context in use or the configuration name.
+    def open(self, seconds: float = ANSWER_SECONDS) -> Client:
+        """The service that the options, the environment, the context in use or the configuration name. `seconds`: for
+        an answer.
 
         Raises:
             ClientError: there is no such context, or it has no token. NotFoundError, FaultsError: the configuration is
@@ -55,7 +57,7 @@ class Connection:
         named = bool(self.config or os.environ.get("NETBOOT_CONFIG"))
         where = self.server, self.token_file, self.authority, self.context
         try:
-            return Client(find(*where, site=_Site(self.config, named)))
+            return Client(find(*where, site=_Site(self.config, named)), seconds=seconds)
         except ValueError as error:
             raise click.UsageError(str(error)) from None
 

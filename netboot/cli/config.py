@@ -5,7 +5,6 @@ All but `diff` and `accept` (`netboot.cli.pending`) work on local files.
 
 import contextlib
 import dataclasses
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,7 +19,8 @@ from images.store.store import Store
 from images.values.strict import FaultsError
 from netboot.cli import bundles, joining, pending
 from netboot.cli.check import check_site
-from netboot.cli.output import output_option, show
+from netboot.cli.outcomes import NOT_ALLOWED, ApiError, cannot
+from netboot.cli.output import output_option, program, show
 from netboot.cli.paths import Paths, config_file, config_option, find_config, keys_option
 from netboot.config import Config
 
@@ -51,7 +51,7 @@ def check(config: Path | None, output: str) -> None:
     for warning in findings.warnings:
         click.secho(f"warning: {warning}", fg="yellow", err=True)
     if output == "json":
-        click.echo(json.dumps([dataclasses.asdict(fault) for fault in findings.faults], indent=2))
+        program(output, [dataclasses.asdict(fault) for fault in findings.faults], sort_keys=False)
         raise click.exceptions.Exit(1 if findings.faults else 0)
     if findings.faults:
         raise FaultsError(findings.faults)
@@ -65,7 +65,8 @@ def check(config: Path | None, output: str) -> None:
 @config_option
 @output_option
 def show_(config: Path | None, output: str) -> None:
-    """Show the configuration in force: what was given and what was not, with absolute paths.
+    """Show what the configuration says: what was given and what was not, with absolute paths. A running service goes by
+    what it said when that was started: `netboot doctor` tells where it was changed since.
 
     \b
       netboot config show --output json
@@ -134,14 +135,16 @@ def join_certificate(config: Path | None, authority_key: Path | None, names: tup
     """
     settings = find_config(config)
     if settings.join is None:
-        raise click.ClickException("netboot.yaml has no `join` section")
+        raise click.ClickException("netboot.yaml has no `join` section: add it first (docs/kubernetes.md)")
     key = authority_key or settings.join.authorities.with_suffix(".key")
     try:
         certified = joining.write_certificate(settings.join, key, names)
     except OSError as error:
-        raise click.ClickException(f"{error.filename} cannot be used: {error.strerror}") from None
+        raise cannot(f"{error.filename} cannot be used", error) from None
     except ValueError as error:
-        raise click.ClickException(f"{settings.join.authorities} and {key} cannot sign: {error}") from None
+        raise click.ClickException(
+            f"{settings.join.authorities} and {key} cannot sign: {error}; name its key with --authority-key"
+        ) from None
     click.echo(f"{settings.join.certificate}: for {', '.join(certified)}")
 
 
@@ -169,19 +172,21 @@ def management_certificate(config: Path | None, authority_key: Path | None, name
     try:
         certified = joining.write_management_certificate(management, management.tls, key, names)
     except OSError as error:
-        raise click.ClickException(f"{error.filename} cannot be used: {error.strerror}") from None
+        raise cannot(f"{error.filename} cannot be used", error) from None
     except ValueError as error:
-        raise click.ClickException(f"{key} cannot sign: {error}") from None
+        raise click.ClickException(f"{key} cannot sign: {error}; name the authority's with --authority-key") from None
     click.echo(f"{management.tls.certificate}: for {', '.join(certified)}")
 
 
 def _install_signed(config: Config, signature: Path) -> None:
     data, signed = _read(signature.with_suffix(".json")), _read(signature)
+    _require_bundle(signature.with_suffix(".json"), data)
     trusted = KeyRing(config.keys).trusted()
     bundle = check_bundle(data, signed, trusted)
     differences = bundles.differences(bundle, config)
     if differences:
-        raise click.ClickException("that bundle is not of this configuration: " + "; ".join(differences))
+        said = "that bundle is not of this configuration: " + "; ".join(differences)
+        raise ApiError(said, "write it anew: `netboot config bundle`", NOT_ALLOWED)
     store = Store(config.store)
     with contextlib.suppress(ImageError):  # none, or a damaged one: it is replaced
         before = read_bundle(store.bundle()[0]).issued
@@ -197,11 +202,11 @@ def _require_bundle(path: Path, data: bytes) -> None:
     try:
         read_bundle(data)
     except CorruptError as error:
-        raise click.ClickException(f"{path} is {error}") from None
+        raise click.ClickException(f"{path} is {error}: write it anew with `netboot config bundle`") from None
 
 
 def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise click.ClickException(f"{path} cannot be read: {error.strerror}") from None
+        raise cannot(f"{path} cannot be read", error) from None

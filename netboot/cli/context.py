@@ -126,7 +126,7 @@ def list_(output: str) -> None:
     ]
     columns = ("", "name", "server", "token or login", "authority")
     shown = {"current": there.current, "contexts": [_shown(each) for each in there.contexts]}
-    show(output, shown, columns, rows, "no context: `netboot context add` makes one")
+    show(output, shown, columns, rows, "no context: `netboot context add` makes one", names=[row[1] for row in rows])
 
 
 def _shown(context: Context) -> dict[str, Any]:

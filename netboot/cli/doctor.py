@@ -15,7 +15,7 @@ from images.store.store import Store
 from netboot.cli import archives, daemon_sets
 from netboot.cli.check import check_site
 from netboot.cli.diagnosis import Diagnosis, proofs, show, store, sum_up
-from netboot.cli.output import output_option
+from netboot.cli.output import output_option, program
 from netboot.cli.paths import config_file, config_option
 from netboot.cli.times import moment
 from netboot.cli.tls import endpoint_fault, pair_fault
@@ -67,7 +67,7 @@ def command(config: Path | None, output: str, quiet: bool, admin: tuple[str, ...
     diagnoses = diagnose(config_file(config), admin)
     shown = [each for each in diagnoses if each.outcome in ("unknown", "warn", "refuse")] if quiet else diagnoses
     if output == "json":
-        click.echo(json.dumps([diagnosis._asdict() for diagnosis in shown], indent=2))
+        program(output, [diagnosis._asdict() for diagnosis in shown], sort_keys=False)
     else:
         for each in shown:
             show(each)
@@ -134,7 +134,9 @@ def _service(config: Config) -> Iterator[Diagnosis]:
     yield Diagnosis("service", "running", "ok", f"answers at {url}")
     for name, detail in readiness.details.items():
         # Which of them is vital the service knows; where it is not ready, any of those that are not in order may be.
-        wrong: Literal["warn", "refuse"] = "warn" if readiness.ready else "refuse"
+        # A machine that cannot boot is wrong in any case.
+        vital = not readiness.ready or name == "machines"
+        wrong: Literal["warn", "refuse"] = "refuse" if vital else "warn"
         yield Diagnosis("service", name, "ok" if detail.ok else wrong, detail.message, detail.remedy)
 
 

@@ -17,6 +17,7 @@ from images.build.documents.listing import Entry
 from images.errors import CorruptError, NotFoundError
 from images.store.lookup import resolve
 from images.store.store import Store
+from netboot.cli import complete
 from netboot.cli.output import output_option, show
 from netboot.cli.paths import Paths, paths_options
 
@@ -28,7 +29,7 @@ Row = tuple[str, str, str]
 
 
 @click.command("cat")
-@click.argument("image")
+@click.argument("image", shell_complete=complete.images)
 @click.argument("document", type=click.Choice(DOCUMENTS))
 @paths_options(keys=False)
 def cat(image: str, document: str, paths: Paths) -> None:

@@ -8,6 +8,7 @@ import click
 from netboot.cli.client import Connection, api_command
 from netboot.cli.ordering import machine_act, may_say_why_option, standing
 from netboot.cli.output import show
+from netboot.cli.selection import Selection, selected, selection_options
 from netboot.cli.times import ago, duration_option, moment
 from netboot.lifecycle.budget import Out, named
 from netboot.lifecycle.drains import End
@@ -107,14 +108,19 @@ def undrain() -> None:
 
 
 @click.command()
+@selection_options
 @api_command
-def drains(connection: Connection, output: str) -> None:
+def drains(selection: Selection, connection: Connection, output: str) -> None:
     """List machines that are to be drained or rebooted, and how far each is.
 
     \b
       netboot machine drains --output json
+      netboot machine drains --field-selector rack=r1
     """
-    listed = connection.open().drains.list()
+    client = connection.open()
+    listed, chosen = client.drains.list(), selection.names(client)
+    if chosen is not None:
+        listed["drains"] = [each for each in listed["drains"] if each["machine"] in chosen]
     rows = [
         (
             each["machine"],
@@ -130,7 +136,7 @@ def drains(connection: Connection, output: str) -> None:
     columns = ("machine", "is to be", "state", "since", "deadline", "by", "how it stands")
     for problem in listed["problems"]:
         click.echo(problem, err=True)
-    show(output, listed, columns, rows, "no machine is to be drained or rebooted")
+    show(output, listed, columns, rows, "no machine is to be drained or rebooted", names=selected(listed["drains"]))
 
 
 COMMANDS = (drain, undrain, reboot, drains)

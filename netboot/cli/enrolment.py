@@ -5,10 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from netboot.cli import complete
 from netboot.cli.client import NOT_ALLOWED, ApiError, Client, Connection, api_command
 from netboot.cli.identity import row, shown
 from netboot.cli.ordering import machine_act, may_say_why_option
 from netboot.cli.output import say, show
+from netboot.cli.selection import Selection, selected, selection_options
 from netboot.cli.times import moment, window_option
 
 if TYPE_CHECKING:
@@ -19,7 +21,7 @@ SHORTEST_PREFIX = 8
 
 
 @click.command()
-@click.argument("machine", required=False)
+@click.argument("machine", required=False, shell_complete=complete.machines)
 @window_option
 @click.option(
     "--csv", "csv_", metavar="FILE", type=click.File("r", encoding="utf-8"), help="Enrol this list ('-': stdin)."
@@ -69,14 +71,14 @@ def _enroll_list(client: Client, csv_: Any, reason: str, output: str) -> None:
     try:
         text = csv_.read()
     except UnicodeDecodeError:
-        raise click.ClickException(f"{file} is not UTF-8 text") from None
+        raise click.ClickException(f"{file} is not UTF-8 text: write it as that") from None
     answer = client.enrolments.import_(text, reason=reason or None, file=file)
     changed = len(answer["enrolled"])
     show(output, answer, (), (), f"enrolled {changed} machines; {answer['machines'] - changed} were already")
 
 
 @click.command()
-@click.argument("machine")
+@click.argument("machine", shell_complete=complete.machines)
 @click.option("--ek", metavar="PREFIX", help=f"Do not ask: it must begin so ({SHORTEST_PREFIX} digits or more).")
 @may_say_why_option
 @api_command
@@ -109,8 +111,11 @@ def approve(
         if seen["state"] in _QUESTIONS:
             click.confirm(_QUESTIONS[seen["state"]], abort=True, err=output == "json")
     elif not (seen["ek_sha256"] or "").startswith(ek.lower()):
+        if seen["ek_sha256"] is None:
+            remedy = f"`netboot machine enroll {machine}` opens a window; boot it in that, then approve"
+            raise ApiError(f"{machine} has shown no TPM", remedy, NOT_ALLOWED)
         raise ApiError(
-            f"the TPM that {machine} showed is {seen['ek_sha256'] or 'none'}, not {ek}",
+            f"the TPM that {machine} showed is {seen['ek_sha256']}, not {ek}",
             "look with `netboot machine show`; `netboot machine replace --part tpm` refuses a wrong one",
             NOT_ALLOWED,
         )
@@ -123,9 +128,9 @@ _QUESTIONS = {"pending": "Let it join?", "retired": "Bring it back as it was bef
 
 
 def _approved(enrolment: "EnrolmentView") -> str:
-    machine, ek = enrolment["machine"], enrolment["ek_sha256"] or "none"
+    machine, ek = enrolment["machine"], enrolment["ek_sha256"]
     if enrolment["state"] == "approved":
-        return f"{machine} may join with EK {ek}"
+        return f"{machine} may join {f'with EK {ek}' if ek else 'without a TPM: none is on record'}"
     waits = f"EK {ek} still waits for approval" if enrolment["state"] == "pending" else "no TPM is on record"
     return f"{machine} is in service again, as it was before: {waits}"
 
@@ -189,10 +194,12 @@ def retire() -> None:
 @click.command()
 @click.option("--export", type=click.Choice(["csv"]), help="As `enroll --csv` reads it.")
 @click.option("--state", type=click.Choice(["pending", "approved", "retired"]), help="Only these.")
+@selection_options
 @api_command
 def enrolments(
     export: str | None,
     state: str | None,
+    selection: Selection,
     connection: Connection,
     output: str,
 ) -> None:
@@ -203,8 +210,13 @@ def enrolments(
       netboot machine enrolments --state pending
       netboot machine enrolments --state approved --export csv > eks.csv
     """
-    listed = connection.open().enrolments.list()
-    chosen = [enrolment for enrolment in listed["enrolments"] if state in (None, enrolment["state"])]
+    client = connection.open()
+    listed, fitting = client.enrolments.list(), selection.names(client)
+    chosen = [
+        enrolment
+        for enrolment in listed["enrolments"]
+        if state in (None, enrolment["state"]) and (fitting is None or enrolment["machine"] in fitting)
+    ]
     if export is not None:
         from netboot.join.ek_list import write_ek_list
 
@@ -216,7 +228,9 @@ def enrolments(
         sys.stdout.write(write_ek_list(rows))
         return
     columns = ("machine", "state", "since", "EK", "source", "window", "conflict")
-    show(output, {"enrolments": chosen}, columns, [row(enrolment) for enrolment in chosen], "none")
+    show(
+        output, {"enrolments": chosen}, columns, [row(output, each) for each in chosen], "none", names=selected(chosen)
+    )
 
 
 COMMANDS = (enroll, approve, release, replace, retire, enrolments)

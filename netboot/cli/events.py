@@ -1,13 +1,13 @@
 """`netboot machine events`: what happened to a machine, as one timeline. Asks the running service."""
 
-import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, cast
 
 import click
 
+from netboot.cli import complete
 from netboot.cli.client import Connection, api_command
-from netboot.cli.output import say, show
+from netboot.cli.output import program_line, say, show
 from netboot.cli.times import clock, moment
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @click.command("events")
-@click.argument("machine")
+@click.argument("machine", shell_complete=complete.machines)
 @click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True, help="How many at most.")
 @click.option("--follow", "-f", is_flag=True, help="Go on with what happens; Ctrl-C ends it.")
 @api_command
@@ -58,7 +58,7 @@ def _missing(problems: Iterable[str]) -> str:
 
 def _say(event: "Event", output: str) -> None:
     if output == "json":
-        click.echo(json.dumps(event, sort_keys=True))
+        program_line(output, event)
         return
     kind, what, said_by, detail = _facts(event)
     say(f"{clock(event['at'])}  {kind:<9} {what:<18} {said_by:<15} {detail}".rstrip())

@@ -1,15 +1,14 @@
 """`netboot explain`: why a machine gets the script that it gets. Asks the running service."""
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 import click
 
-from netboot.cli import hardware, health, past_boots, remedies
+from netboot.cli import complete, hardware, health, past_boots, remedies
 from netboot.cli.client import CANNOT_TELL, NOT_ALLOWED, UNKNOWN, Client, Connection, connection_options
 from netboot.cli.identity import facts
-from netboot.cli.output import output_option, say
+from netboot.cli.output import output_option, program, say
 from netboot.cli.times import boot_line
 
 _STATUS = {"boot": 0, "unknown": UNKNOWN, "refused": NOT_ALLOWED, "unavailable": CANNOT_TELL}
@@ -22,7 +21,7 @@ _WORDS = {
 
 
 @click.command()
-@click.argument("machine", required=False)
+@click.argument("machine", required=False, shell_complete=complete.machines)
 @click.option("--mac", help="What a machine with this MAC address would get, in any spelling.")
 @click.option("--uuid", help="… with this SMBIOS UUID.")
 @click.option("--serial", help="… with this serial number.")
@@ -67,7 +66,7 @@ def command(
         return
     explained = _explained(client, machine, claim)
     if output == "json":
-        click.echo(json.dumps(explained, indent=2, sort_keys=True))
+        program(output, explained)
     else:
         _print_decision(explained["decision"])
         for what in ("current", "pending"):
@@ -84,7 +83,7 @@ def _explained(client: Client, machine: str | None, claim: Mapping[str, str | No
 
 def _print_past(explained: Mapping[str, Any], output: str) -> None:
     if output == "json":
-        click.echo(json.dumps(explained, indent=2, sort_keys=True))
+        program(output, explained)
         return
     say(f"{explained['machine']} boot {explained['boot']}, {explained['standing']}")
     for name, text in past_boots.facts(explained):

@@ -7,8 +7,8 @@ from typing import Any
 import click
 import yaml
 
-from netboot.cli.client import CANNOT_TELL, UNKNOWN
 from netboot.cli.hosts import Choice, hosts_options
+from netboot.cli.outcomes import CANNOT_TELL, VERDICT
 from netboot.cli.output import output_option, progress, show
 from netboot.cli.pairs import Conductor, Transport
 from netboot.cli.paths import Paths
@@ -18,7 +18,7 @@ from netboot.fabric.tools import OVER, Over, Tool
 from netboot.fabric.verdict import Measurement, Verdict, judge
 
 VIA = f"kubectl exec --namespace {NAMESPACE} fabric-{{machine}} --"
-SLOW = UNKNOWN
+SLOW = VERDICT
 """Exit status: somebody is slow."""
 
 
@@ -81,8 +81,8 @@ def check(choice: Choice, paths: Paths, output: str, most: int | None, least: fl
     Ctrl-C ends it and tells what was measured so far.
 
     \b
-    Exit status: 0 nobody is slow, 1 failed, 2 wrong usage, 3 somebody is slow,
-    5 cannot tell (a pair could not be measured, or too few for a verdict), 130 interrupted.
+    Exit status: 0 nobody is slow, 1 failed, 2 wrong usage, 5 cannot tell (a pair could
+    not be measured, or too few for a verdict), 6 somebody is slow, 130 interrupted.
 
     \b
     Examples:

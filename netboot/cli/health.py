@@ -1,18 +1,18 @@
 """`netboot machine health`, and what `machine show`, `boot show` and `explain` say of a machine's checks."""
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import click
 
+from netboot.cli import complete
 from netboot.cli.client import Connection, api_command
-from netboot.cli.output import say, show
+from netboot.cli.output import program, say, show
 from netboot.cli.times import ago
 
 
 @click.command("health")
-@click.argument("machine")
+@click.argument("machine", shell_complete=complete.machines)
 @click.option("--facts", "measured", is_flag=True, help="What was measured, below each check.")
 @api_command
 def command(machine: str, measured: bool, connection: Connection, output: str) -> None:
@@ -33,7 +33,7 @@ def command(machine: str, measured: bool, connection: Connection, output: str) -
     answer = connection.open().node_health.get(machine)
     checked = answer["checked"]
     if output == "json":
-        click.echo(json.dumps(answer, indent=2, sort_keys=True))
+        program(output, answer)
         return
     expected = ", ".join(f"{name} {_value(value)}" for name, value in sorted(answer["expected"].items()))
     say(f"machine {machine}   {overall(checked)}")

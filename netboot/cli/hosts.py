@@ -9,6 +9,8 @@ from typing import Any
 import click
 
 from images.errors import NotFoundError
+from netboot.cli import complete
+from netboot.cli.outcomes import NOT_ALLOWED, UNKNOWN, ApiError
 from netboot.cli.paths import Paths, paths_options
 from netboot.machines.inventory import load_inventory
 from netboot.machines.values import Machine
@@ -31,8 +33,8 @@ class Choice:
         """Those that are enabled, in the inventory's order.
 
         Raises:
-            click.UsageError: nothing is chosen, or two ways at once. NotFoundError: no such machine, or none at all.
-            images.values.strict.FaultsError: the inventory has faults.
+            click.UsageError: nothing is chosen, fewer than two, or two ways at once. ApiError: no such machine, or one
+            that may not boot. NotFoundError: no site. images.values.strict.FaultsError: the inventory has faults.
         """
         ways = [bool(self.names), self.rack is not None, self.class_name is not None, self.all_]
         if sum(ways) != 1:
@@ -43,12 +45,13 @@ class Choice:
         known = {machine.name: machine for machine in declared}
         for name in self.names:
             if name not in known:
-                raise NotFoundError(f"no machine is named {name!r}{_hint(name, list(known))}")
+                said = f"no machine is named {name!r}{_hint(name, list(known))}"
+                raise ApiError(said, f"see the names in {paths.inventory}", UNKNOWN)
             if not known[name].enabled:
-                raise NotFoundError(f"{name} may not boot (`enabled: false` in the inventory): leave it out")
+                raise ApiError(f"{name} may not boot (`enabled: false` in the inventory)", "leave it out", NOT_ALLOWED)
         chosen = [machine for machine in declared if machine.enabled and self._is(machine)]
         if len(chosen) < 2:
-            raise NotFoundError(
+            raise click.UsageError(
                 f"{len(chosen)} of {len(declared)} machines are chosen: a pair needs two{self._remedy()}"
             )
         return chosen
@@ -83,4 +86,6 @@ def hosts_options(function: Command) -> Command:
     help_ = "Which label of a node says its rack."
     command = click.option("--rack-label", default=RACK_LABEL, show_default=True, help=help_)(command)
     command = click.option("--rack", help="The machines of a rack, by the labels of their nodes.")(command)
-    return click.argument("machines", nargs=-1)(paths_options(store=False, keys=False)(command))
+    return click.argument("machines", nargs=-1, shell_complete=complete.machines)(
+        paths_options(store=False, keys=False)(command)
+    )

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from netboot.cli.output import is_wide
 from netboot.cli.times import ago, moment
 
 
@@ -77,7 +78,7 @@ _STATES = {
 }
 
 
-def row(enrolment: Mapping[str, Any]) -> tuple[object, ...]:
+def row(output: str, enrolment: Mapping[str, Any]) -> tuple[object, ...]:
     """An enrolment as a row of `netboot machine enrolments`."""
     window = f"{enrolment['window']} until {moment(enrolment['window_until'])}" if enrolment["window"] else ""
     since = ago(enrolment["since"]) if enrolment["since"] else ""
@@ -85,7 +86,7 @@ def row(enrolment: Mapping[str, Any]) -> tuple[object, ...]:
         enrolment["machine"],
         enrolment["state"],
         since,
-        (enrolment["ek_sha256"] or "")[:16],
+        (enrolment["ek_sha256"] or "")[: None if is_wide(output) else 16],
         enrolment["source"],
         window,
         enrolment["conflict"],

@@ -16,7 +16,8 @@ from images.store import check
 from images.store.gc import GRACE_SECONDS, collect, needed, remove
 from images.store.lookup import resolve
 from images.store.store import Image, Store
-from netboot.cli.output import output_option, show
+from netboot.cli import complete
+from netboot.cli.output import image_digest, output_option, show
 from netboot.cli.paths import Paths, paths_options
 from netboot.cli.times import moment
 
@@ -93,7 +94,7 @@ def list_(paths: Paths, output: str) -> None:
     images, why, revoked = opened.images(), needed(opened), _revoked(opened)
     rows = [
         (
-            image.digest[:12],
+            image_digest(output, image.digest),
             image.manifest.name,
             image.manifest.kernel_version,
             _mib(image.size),
@@ -103,18 +104,22 @@ def list_(paths: Paths, output: str) -> None:
         for image in images
     ]
     damaged = sorted(set(opened.digests()) - {image.digest for image in images})
-    rows += [(digest[:12], "damaged", "", "", "", f"see `netboot image verify {digest[:12]}`") for digest in damaged]
+    rows += [
+        (image_digest(output, whole), "damaged", "", "", "", f"see `netboot image verify {whole[:12]}`")
+        for whole in damaged
+    ]
     columns = ("image", "recipe", "kernel", "size", "added", "in use")
     value = [
         _facts(image) | {"in_use": list(why.get(image.digest, ())), "revoked": image.digest in revoked}
         for image in images
     ]
-    value += [{"image": digest, "damaged": True} for digest in damaged]
-    show(output, value, columns, rows, "no images yet: `netboot image build debian-12-minimal` makes one")
+    value += [{"image": whole, "damaged": True} for whole in damaged]
+    empty = "no images yet: `netboot image build debian-12-minimal` makes one"
+    show(output, value, columns, rows, empty, names=[each["image"] for each in value])
 
 
 @group.command("show")
-@click.argument("image")
+@click.argument("image", shell_complete=complete.images)
 @paths_options()
 @output_option
 def show_(image: str, paths: Paths, output: str) -> None:
@@ -155,7 +160,13 @@ def show_(image: str, paths: Paths, output: str) -> None:
     channels = [name for name, state in opened.channels().items() if state.image == stored.digest]
     value = _facts(stored) | {"signer": signer, "verified": problem is None, "problem": problem}
     value |= {"signatures": [{"key": key, "verdict": verdict} for key, verdict in signatures]}
-    show(output, value | {"channels": channels, "in_use": list(why), "missing": missing}, ("", ""), rows)
+    show(
+        output,
+        value | {"channels": channels, "in_use": list(why), "missing": missing},
+        ("", ""),
+        rows,
+        names=[stored.digest],
+    )
 
 
 @group.command()
@@ -183,7 +194,7 @@ def gc(grace: int, dry_run: bool, paths: Paths, output: str) -> None:
 
 
 @group.command()
-@click.argument("image")
+@click.argument("image", shell_complete=complete.images)
 @paths_options(keys=False)
 @output_option
 def rm(image: str, paths: Paths, output: str) -> None:

@@ -17,6 +17,7 @@ from netboot.addresses import parse_machine_url, parse_tls_url
 from netboot.cli import bundles
 from netboot.cli.authority import new_authority
 from netboot.cli.joining import write_certificate
+from netboot.cli.outcomes import cannot
 from netboot.config import Config, Join, load_config
 from netboot.stores import proofkey
 from netboot.stores.sealing import NONCES, SEALING, new_key, write_keys
@@ -61,7 +62,7 @@ def command(folder: Path, url: str | None, join_url: str | None, site: str, forc
     try:
         _fill(folder, site, guessed, join_url)
     except OSError as error:
-        raise click.ClickException(f"cannot write {error.filename}: {error.strerror}") from None
+        raise cannot(f"cannot write {error.filename}", error) from None
     click.echo(_next_steps(folder, guessed if url is None else None))
 
 

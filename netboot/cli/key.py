@@ -5,15 +5,20 @@ import dataclasses
 import click
 
 from images.artifact.keyring import KeyInfo, KeyRing
-from netboot.cli import proof_keys, sealing
+from images.errors import NotFoundError, StoreError
+from images.values.strict import FaultsError
+from netboot.cli import complete, proof_keys, sealing
+from netboot.cli.ordering import dry_run_option
+from netboot.cli.outcomes import NOT_ALLOWED, ApiError
 from netboot.cli.output import output_option, show
 from netboot.cli.paths import Paths, paths_options
+from netboot.cli.retiring import Ends, ends_with
 from netboot.cli.times import moment
 
 
 @click.group()
 def group() -> None:
-    """List, create, rotate and retire signing keys.
+    """List, create, rotate, retire and restore signing keys.
 
     Images carry the public keys that were trusted when they were built, so a new key is trusted by machines only from
     the next image on: rotate, build, move the channels, and retire the old key last.
@@ -40,7 +45,8 @@ def list_(paths: Paths, output: str) -> None:
     infos = KeyRing(paths.keys).infos()
     rows = [(info.id, _state(info), moment(int(info.created * 1000))) for info in infos]
     empty = "no keys yet: `netboot key create` makes one"
-    show(output, [dataclasses.asdict(info) for info in infos], ("key", "state", "created"), rows, empty)
+    value, names = [dataclasses.asdict(info) for info in infos], [info.id for info in infos]
+    show(output, value, ("key", "state", "created"), rows, empty, names=names)
 
 
 @group.command()
@@ -83,21 +89,69 @@ def rotate(paths: Paths, output: str) -> None:
 
 
 @group.command()
-@click.argument("key")
-@paths_options(store=False)
+@click.argument("key", shell_complete=complete.keys)
+@click.option("--force", is_flag=True, help="Also where it ends boots, which the answer names.")
+@dry_run_option
+@paths_options()
 @output_option
-def retire(key: str, paths: Paths, output: str) -> None:
+def retire(key: str, force: bool, dry_run: bool, paths: Paths, output: str) -> None:
     """Trust KEY no longer: images that only it signed cannot be served any more.
 
+    Refused (exit status 4) where machines boot such an image, or the site bundle is signed by it alone: it says whose
+    boots that would end. `netboot key restore` takes it back.
+
     \b
-    Example:  netboot key retire 5f2c41d09be7a688
+    Example:
+      netboot key retire 5f2c41d09be7a688 --dry-run
+      netboot key retire 5f2c41d09be7a688
     """
-    KeyRing(paths.keys).retire(key)
-    show(output, {"retired": key}, (), (), f"key {key} is not trusted any more")
+    ring = KeyRing(paths.keys)
+    ring.require_retirable(key)
+    ends = _ends(key, ring, paths, force=force)
+    lines = "".join(f"\n  {line}" for line in ends.lines())
+    if ends.lines() and not force:
+        raise ApiError(
+            f"key {key} alone signed:{lines}",
+            "sign these by the new key first (`netboot image sign IMAGE`, `netboot config bundle`), or say --force",
+            NOT_ALLOWED,
+        )
+    if not dry_run:
+        ring.retire(key)
+    so = "would not be trusted any more" if dry_run else "is not trusted any more"
+    back = f"; `netboot key restore {key}` takes that back. It alone signed:{lines}" if lines else ""
+    ended = {"ended": [each._asdict() for each in ends.images], "bundle": ends.bundle} if lines else {}
+    value = {"retired": key} | ended | ({"dry_run": True} if dry_run else {})
+    show(output, value, (), (), f"key {key} {so}{back}")
+
+
+def _ends(key: str, ring: KeyRing, paths: Paths, *, force: bool) -> Ends:
+    try:
+        return ends_with(key, ring, paths)
+    except NotFoundError as error:
+        click.echo(f"not judged whose boots that ends: {error}", err=True)  # where keys alone are kept
+    except (StoreError, FaultsError) as error:
+        if not force:
+            raise
+        click.echo(f"not judged whose boots that ends: {error}", err=True)
+    return Ends()
 
 
 @group.command()
-@click.argument("key")
+@click.argument("key", shell_complete=complete.keys)
+@paths_options(store=False)
+@output_option
+def restore(key: str, paths: Paths, output: str) -> None:
+    """Trust KEY again, which was retired: what it signed can be served again.
+
+    \b
+    Example:  netboot key restore 5f2c41d09be7a688
+    """
+    KeyRing(paths.keys).restore(key)
+    show(output, {"restored": key}, (), (), f"key {key} is trusted again; the service takes it by itself")
+
+
+@group.command()
+@click.argument("key", shell_complete=complete.keys)
 @paths_options(store=False)
 @output_option
 def export(key: str, paths: Paths, output: str) -> None:

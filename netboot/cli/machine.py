@@ -1,12 +1,14 @@
 """`netboot machine`: the machines of the inventory and what is known of them. Asks the running service."""
 
-import json
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from netboot.cli import (
     acts,
+    complete,
     conditions,
     declare,
     delete_node,
@@ -19,7 +21,9 @@ from netboot.cli import (
     imports,
 )
 from netboot.cli.client import Client, Connection, api_command
-from netboot.cli.output import say, show
+from netboot.cli.following import follow, watch_option
+from netboot.cli.output import image_digest, is_wide, program, say, show
+from netboot.cli.selection import Selection, selection_options
 from netboot.cli.times import ago, boot_line, moment, state
 
 if TYPE_CHECKING:
@@ -66,10 +70,10 @@ for _command in (
 
 @group.command("list")
 @click.option("--discovered", "others", is_flag=True, help="Those that asked and may not boot, in place of these.")
-@click.option("-l", "--selector", help="Those whose Nodes' labels fit: gpu=h100,tier!=test,zone in (a,b),!spare.")
-@click.option("--field-selector", help="Those whose rack, class, profile and the like fit: rack=r1,class!=dgx.")
+@selection_options
+@watch_option
 @api_command
-def list_(others: bool, selector: str | None, field_selector: str | None, connection: Connection, output: str) -> None:
+def list_(others: bool, selection: Selection, watched: bool, connection: Connection, output: str) -> None:
     """List the machines of the inventory, each with its current boot.
 
     The current boot is the one that proved itself last, by its TPM or in the cluster; of a machine that never did, the
@@ -79,20 +83,23 @@ def list_(others: bool, selector: str | None, field_selector: str | None, connec
     \b
       netboot machine list --output json
       netboot machine list -l gpu=h100 --field-selector rack=r1
+      netboot machine list --watch
     """
     client = connection.open()
+    nobody = "no machine is selected" if selection else "the inventory has no machine yet"
     if others:
         _discovered(client, output, DISCOVERED_SHOWN)
-        return
-    listed = client.machines.list(selector=selector, field_selector=field_selector)
-    rows = [_row(machine) for machine in listed["machines"]]
-    nobody = "no machine is selected" if selector or field_selector else "the inventory has no machine yet"
-    columns = ("machine", "cluster", "profile", "state", "since", "condition", "health", "image")
-    show(output, listed, (*columns, "scripts served", "last asked"), rows, nobody)
+    elif watched:
+        follow(client, output, lambda: selection.machines(client), partial(_row, output), _columns(output), nobody)
+    else:
+        listed = client.machines.list(selector=selection.selector, field_selector=selection.field_selector)
+        rows = [_row(output, machine) for machine in listed["machines"]]
+        names = [machine["name"] for machine in listed["machines"]]
+        show(output, listed, _columns(output), rows, nobody, names=names)
 
 
 @group.command("show")
-@click.argument("machine")
+@click.argument("machine", shell_complete=complete.machines)
 @api_command
 def show_(machine: str, connection: Connection, output: str) -> None:
     """Show all about MACHINE: how it is recognised, what it boots and why, its conditions, its latest boots.
@@ -102,7 +109,7 @@ def show_(machine: str, connection: Connection, output: str) -> None:
     """
     detail = connection.open().machines.get(machine)
     if output == "json":
-        click.echo(json.dumps(detail, indent=2, sort_keys=True))
+        program(output, detail, names=[detail["name"]])
         return
     match = detail["match"]
     facts = [
@@ -163,12 +170,21 @@ def _discovered(client: Client, output: str, limit: int) -> None:
         for asker in listed["discovered"]
     ]
     columns = ("MAC", "UUID", "serial", "arch", "address", "last seen", "times", "why it may not boot")
-    show(output, listed, columns, rows, "nobody that may not boot has asked")
+    names = [asker["mac"] for asker in listed["discovered"]]
+    show(output, listed, columns, rows, "nobody that may not boot has asked", names=names)
 
 
-def _row(machine: "MachineListed") -> tuple[object, ...]:
+_COLUMNS = ("machine", "cluster", "profile", "state", "since", "condition", "health", "image")
+_MORE = ("class", "rack", "architecture", "recognised by", "boot")
+
+
+def _columns(output: str) -> tuple[str, ...]:
+    return (*_COLUMNS, "scripts served", "last asked", *(_MORE if is_wide(output) else ()))
+
+
+def _row(output: str, machine: "MachineListed | Mapping[str, Any]") -> tuple[object, ...]:
     current = machine["current"]
-    image = current["script"]["image"][:12] if current and current["script"] else ""
+    image = image_digest(output, current["script"]["image"]) if current and current["script"] else ""
     boot = state(current) if current else "never reported"
     if machine["pending"]:
         boot += f", and an unproven {state(machine['pending'])}"
@@ -178,7 +194,13 @@ def _row(machine: "MachineListed") -> tuple[object, ...]:
     health = f"{checked['status']} (stale)" if checked and checked["stale"] else checked["status"] if checked else ""
     asked = claims["served"], ago(claims["last_at"])
     condition = conditions.brief(machine["conditions"])
-    return machine["name"], machine["cluster"], machine["profile"], boot, since, condition, health, image, *asked
+    row = machine["name"], machine["cluster"], machine["profile"], boot, since, condition, health, image, *asked
+    if not is_wide(output):
+        return row
+    match = machine["match"]
+    by = ", ".join([*match["macs"], *filter(None, (match["uuid"], match["serial"]))])
+    stands = (machine.get(key) for key in ("class", "rack", "architecture"))
+    return *row, *stands, by, current["boot"] if current else ""
 
 
 def _unjudged(detail: "MachineShown") -> str:

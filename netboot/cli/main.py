@@ -78,39 +78,50 @@ def cli() -> None:
 def main(arguments: list[str] | None = None) -> Any:
     """Entry point of the `netboot` command: errors become one message on stderr and an exit status.
 
-    Exit status: 0 done, 1 refused or failed (the message says why), 2 wrong usage, 130 interrupted.
+    Which status means what: docs/command-line.md.
     """
-    from images.errors import ImageError
-    from images.values.strict import FaultsError
-    from netboot.cli.outcomes import shown
-    from netboot.client.errors import ClientError
-    from netboot.lifecycle.errors import LifecycleError
-
     try:
-        status = cli.main(args=arguments, prog_name="netboot", standalone_mode=False)
+        # click knows terminals, and not https://no-color.org
+        color = False if os.environ.get("NO_COLOR") else None
+        status = cli.main(args=arguments, prog_name="netboot", standalone_mode=False, color=color)
         if status:  # click hands the status of its own Exit back in this mode; commands themselves return nothing
             sys.exit(status)
     except click.exceptions.Abort:
         click.echo("interrupted", err=True)
         sys.exit(130)
+    except click.NoSuchCommand as error:
+        from netboot.cli.suggestions import no_such_command
+
+        no_such_command(error).show()
+        sys.exit(error.exit_code)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
-    except ClientError as error:
-        said = shown(error)
-        said.show()
-        sys.exit(said.exit_code)
     except click.exceptions.Exit as error:
         sys.exit(error.exit_code)
-    except FaultsError as error:
-        click.echo(str(error), err=True)
-        sys.exit(1)
-    except (ImageError, LifecycleError) as error:
-        click.echo(f"error: {error}", err=True)
-        sys.exit(1)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    except Exception as error:  # noqa: BLE001 - any other is raised again
+        sys.exit(_end_by(error))
+
+
+def _end_by(error: Exception) -> int:
+    """Say what to do about an error of ours, and give the exit status. Any other is a defect, and raised again."""
+    from images.values.strict import FaultsError
+    from netboot.cli.ends import BASES, ended  # only here: --help and completion need none of it
+    from netboot.cli.outcomes import shown
+    from netboot.client.errors import ClientError
+
+    if isinstance(error, ClientError):
+        said = shown(error)
+        said.show()
+        return said.exit_code
+    if not isinstance(error, BASES):
+        raise error
+    words, status = ended(error)
+    click.echo(words if isinstance(error, FaultsError) else f"error: {words}", err=True)  # faults begin with a file
+    return status
 
 
 if __name__ == "__main__":

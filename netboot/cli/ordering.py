@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 import click
 
+from netboot.cli import complete
 from netboot.cli.client import Client, Connection, api_command
 from netboot.cli.output import show
 from netboot.cli.times import moment
@@ -36,7 +37,12 @@ def machine_act(
 
         act.__doc__ = function.__doc__
         command: Callable[..., None] = api_command(act)
-        outwards: tuple[Option, ...] = (dry_run_option, *reversed(options), why, click.argument("machine"))
+        outwards: tuple[Option, ...] = (
+            dry_run_option,
+            *reversed(options),
+            why,
+            click.argument("machine", shell_complete=complete.machines),
+        )
         for option in outwards:
             command = option(command)
         return click.command(name)(command)

@@ -6,11 +6,19 @@ from typing import Any, TypeVar
 import click
 
 from netboot.cli.times import SAID_BY
-from netboot.client.errors import CannotTellError, ClientError, NotAllowedError, UnknownError
+from netboot.client.errors import CannotTellError, ClientError, FailedError, NotAllowedError, UnknownError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 UNKNOWN, NOT_ALLOWED, CANNOT_TELL = 3, 4, 5
+VERDICT = 6
+"""The first of those that mean something in one command alone: docs/command-line.md."""
+EXIT_CODE: dict[type[ClientError], int] = {
+    UnknownError: UNKNOWN,
+    NotAllowedError: NOT_ALLOWED,
+    CannotTellError: CANNOT_TELL,
+    FailedError: 1,
+}
 EXIT_CODES = """\b
     Exit status: 0 done, 1 failed, 2 wrong usage, 3 unknown (no such machine, boot, channel or image),
     4 not allowed, 5 cannot tell right now (try again), 130 interrupted."""
@@ -41,10 +49,15 @@ def shown(error: ClientError) -> click.ClickException:
     return ApiError(message, printable(error.remedy), exit_code(error))
 
 
+def cannot(what: str, error: OSError) -> ApiError:
+    """What the file system refuses a command, with what to do. `what`: like `cannot write FILE`."""
+    remedy = "see that it is there, and that this user may read and write it and its folder"
+    return ApiError(f"{what}: {error.strerror or error}", remedy, 1)
+
+
 def exit_code(error: ClientError) -> int:
     """Of its outcome."""
-    codes = {UnknownError: UNKNOWN, NotAllowedError: NOT_ALLOWED, CannotTellError: CANNOT_TELL}
-    return next((code for kind, code in codes.items() if isinstance(error, kind)), 1)
+    return next((code for kind, code in EXIT_CODE.items() if isinstance(error, kind)), 1)
 
 
 def _option_of(field: str) -> click.Parameter | None:

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from images.errors import ImageError
+from netboot.cli import complete
 from netboot.cli.client import Connection, api_command
+from netboot.cli.outcomes import cannot
 from netboot.cli.output import show
 from netboot.cli.paths import find_config
 from netboot.cli.times import moment
@@ -17,7 +18,7 @@ if TYPE_CHECKING:  # what verifies is large: it is imported by who needs it
 
 
 @click.command("proof")
-@click.argument("boot", required=False)
+@click.argument("boot", required=False, shell_complete=complete.boots)
 @click.option("--file", type=click.Path(path_type=Path), help="From this file, in place of the service.")
 @click.option("--verify", "wanted", is_flag=True, help="Exit status 1 unless a trusted key has signed it.")
 @click.option("--keys", type=click.Path(path_type=Path), help="Folder of public keys.  [default: the site's]")
@@ -58,17 +59,14 @@ def _from_file(path: Path) -> "SignedProof":
     try:
         return read(path.read_bytes())
     except OSError as error:
-        raise click.ClickException(f"{path} cannot be read: {error.strerror}") from None
+        raise cannot(f"{path} cannot be read", error) from None
 
 
 def _keys(folder: Path | None, config: Path | None) -> "tuple[PublicKey, ...]":
     from netboot.stores import proofkey
 
     folder = folder or proofkey.folder_of(find_config(config))
-    try:
-        keys = proofkey.public_keys(folder)
-    except ImageError as error:
-        raise click.ClickException(str(error)) from None
+    keys = proofkey.public_keys(folder)
     if not keys:
         raise click.ClickException(f"there is no public key (*.pub) in {folder}: name their folder with --keys")
     return keys

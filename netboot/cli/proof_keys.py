@@ -4,10 +4,9 @@ from pathlib import Path
 
 import click
 
-from images.errors import ImageError
+from netboot.cli.outcomes import cannot
 from netboot.cli.output import output_option, show
 from netboot.cli.paths import config_option, find_config
-from netboot.lifecycle.errors import StateUnavailableError
 from netboot.stores import proofkey
 
 
@@ -34,15 +33,19 @@ def list_(config: Path | None, output: str) -> None:
       netboot key proofs list
     """
     settings = find_config(config)
-    try:
-        key = proofkey.read_key(settings.proof_key)
-        known = proofkey.public_keys(proofkey.folder_of(settings))
-    except (ImageError, StateUnavailableError) as error:
-        raise click.ClickException(str(error)) from None
+    key = proofkey.read_key(settings.proof_key)
+    known = proofkey.public_keys(proofkey.folder_of(settings))
     signs = key.public.id if key is not None else None
     value = [{"id": each.id, "signs": each.id == signs} for each in known]
     rows = [(each["id"], "signs" if each["signs"] else "verifies") for each in value]
-    show(output, value, ("key", "does"), rows, "no keys yet: `netboot key proofs rotate` makes one")
+    show(
+        output,
+        value,
+        ("key", "does"),
+        rows,
+        "no keys yet: `netboot key proofs rotate` makes one",
+        names=[row[0] for row in rows],
+    )
 
 
 @proofs.command("rotate")
@@ -58,5 +61,5 @@ def rotate(config: Path | None, output: str) -> None:
     try:
         key = proofkey.rotate(settings.proof_key, proofkey.folder_of(settings))
     except OSError as error:
-        raise click.ClickException(f"cannot write {error.filename}: {error.strerror}") from None
+        raise cannot(f"cannot write {error.filename}", error) from None
     show(output, {"id": key.id}, (), (), f"key {key.id} signs proofs of boots from now on")

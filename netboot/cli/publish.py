@@ -12,6 +12,7 @@ from images.registry.sources import FolderSource, OriginSource, RegistrySource, 
 from images.store.lookup import resolve
 from images.store.pointers import is_digest
 from images.store.store import Store
+from netboot.cli import complete
 from netboot.cli.output import output_option, progress, show
 from netboot.cli.paths import Paths, paths_options
 from netboot.cli.places import Access, access_options, check_authority, open_registries, retry
@@ -21,7 +22,7 @@ _WAIT_SECONDS = 60.0
 
 
 @click.command()
-@click.argument("image")
+@click.argument("image", shell_complete=complete.images)
 @click.argument("place", metavar="REGISTRY/REPOSITORY[:TAG]")
 @access_options
 @paths_options()
@@ -93,7 +94,7 @@ def pull(place: str, paths: Paths, access: Access, output: str) -> None:
 
 
 @click.command()
-@click.argument("image", metavar="FROM")
+@click.argument("image", metavar="FROM", shell_complete=complete.images)
 @click.argument("place", metavar="REGISTRY/REPOSITORY:TAG")
 @access_options
 @paths_options()
@@ -125,7 +126,7 @@ def promote(image: str, place: str, paths: Paths, access: Access, output: str) -
 
 
 @click.command("export")
-@click.argument("image")
+@click.argument("image", shell_complete=complete.images)
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
 @paths_options()
 @output_option

@@ -1,6 +1,5 @@
 """`netboot remedies`: what is done by itself about machines that are not well. Asks the running service."""
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -9,7 +8,7 @@ import click
 from images.values.durations import in_words
 from netboot.cli.client import Connection, api_command
 from netboot.cli.ordering import dry_run_option, standing, why_option
-from netboot.cli.output import printable, say, show
+from netboot.cli.output import printable, program, say, show
 from netboot.cli.times import moment
 
 _ENDS = {
@@ -47,7 +46,7 @@ def status(connection: Connection, output: str) -> None:
     """
     said = connection.open().remedies.list()
     if output == "json":
-        click.echo(json.dumps(said, indent=2, sort_keys=True))
+        program(output, said, names=[each["id"] for each in said["remedies"]])
         return
     if said["problem"]:
         click.echo(said["problem"], err=True)
@@ -71,7 +70,7 @@ def show_one(number: int, connection: Connection, output: str) -> None:
     """
     found = connection.open().remedies.get(number)
     if output == "json":
-        click.echo(json.dumps(found, indent=2, sort_keys=True))
+        program(output, found, names=[found["id"]])
         return
     say(line(found))
     evidence = found["evidence"] or {}

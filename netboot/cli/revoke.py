@@ -14,12 +14,12 @@ from images.store.lookup import resolve
 from images.store.revocations import LONGEST_REASON, Revocation
 from images.store.store import Store
 from images.values.types import SHA256
-from netboot.cli import bundles
+from netboot.cli import bundles, complete
 from netboot.cli.channel import preflight
 from netboot.cli.client import NOT_ALLOWED, ApiError, Connection, api_command
 from netboot.cli.moves import Move, count, current_tags, moved_to
 from netboot.cli.outcomes import shown
-from netboot.cli.output import output_option, show
+from netboot.cli.output import image_digest, output_option, show
 from netboot.cli.paths import config_option, find_config
 from netboot.cli.times import moment
 from netboot.client import ClientError
@@ -30,7 +30,7 @@ NAMES_SHOWN = 20
 
 
 @click.command()
-@click.argument("image")
+@click.argument("image", shell_complete=complete.images)
 @click.option("--reason", required=True, help="Why: for people, no machine is told.")
 @click.option("--replace-with", metavar="IMAGE", help="What channels that point to it are to point to.")
 @click.option("--dry-run", is_flag=True, help="Say who boots it and who runs it, and change nothing.")
@@ -96,7 +96,7 @@ def revoke(
 
 
 @click.command()
-@click.argument("image")
+@click.argument("image", shell_complete=complete.images)
 @config_option
 @output_option
 def unrevoke(image: str, config: Path | None, output: str) -> None:
@@ -149,7 +149,7 @@ def list_(config: Path | None, output: str) -> None:
     ]
     rows = [
         (
-            str(each["image"])[:12],
+            image_digest(output, str(each["image"])),
             each["name"] or "not here",
             moment(said[digest].at * 1000) if (digest := str(each["image"])) in said else "not known",
             "in force" if each["in_force"] else "not signed: run `netboot config bundle`",
@@ -157,7 +157,14 @@ def list_(config: Path | None, output: str) -> None:
         )
         for each in value
     ]
-    show(output, value, ("image", "recipe", "since", "state", "why"), rows, "no image is revoked")
+    show(
+        output,
+        value,
+        ("image", "recipe", "since", "state", "why"),
+        rows,
+        "no image is revoked",
+        names=[each["image"] for each in value],
+    )
 
 
 def _room(settings: Config, digest: str) -> None:

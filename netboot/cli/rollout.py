@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from netboot.cli import complete
 from netboot.cli.channel import preflight
 from netboot.cli.client import UNKNOWN, ApiError, Client, Connection, api_command
 from netboot.cli.ordering import dry_run_option
@@ -32,8 +33,8 @@ def group() -> None:
 
 
 @group.command()
-@click.argument("channel")
-@click.argument("image")
+@click.argument("channel", shell_complete=complete.channels)
+@click.argument("image", shell_complete=complete.images)
 @click.option("--canary", type=click.IntRange(2, 1000), help="How many machines try it first.")
 @click.option("--max-unavailable", metavar="N|N%", help="How many machines may be out of service at once.")
 @click.option("--per-rack", type=click.IntRange(1), help="How many of one rack.")
@@ -95,7 +96,7 @@ def start(
 
 
 @group.command()
-@click.argument("channel", required=False)
+@click.argument("channel", required=False, shell_complete=complete.channels)
 @click.option("--follow", "watched", is_flag=True, help="Until it has ended or is paused, with a bar on a terminal.")
 @api_command
 def status(channel: str | None, watched: bool, connection: Connection, output: str) -> None:
@@ -112,7 +113,14 @@ def status(channel: str | None, watched: bool, connection: Connection, output: s
         if watched:
             raise click.UsageError("--follow wants a channel")
         under_way = [each for each in _all(client) if each["state"] in ("running", "paused")]
-        show(output, {"rollouts": under_way}, COLUMNS, map(row, under_way), "no rollout is under way")
+        show(
+            output,
+            {"rollouts": under_way},
+            COLUMNS,
+            map(row, under_way),
+            "no rollout is under way",
+            names=numbers(under_way),
+        )
         return
     before = _last(client, channel)
     number = before["number"]
@@ -127,7 +135,7 @@ def status(channel: str | None, watched: bool, connection: Connection, output: s
 
 
 def _order(name: str, how: "Callable[[Client], Callable[[int, Order], RolloutActed]]", help_: str) -> click.Command:
-    @click.argument("channel")
+    @click.argument("channel", shell_complete=complete.channels)
     @click.option("--reason", default="", help="Why, for its history.")
     @dry_run_option
     @api_command
@@ -176,7 +184,7 @@ for _command in (
 
 
 @group.command()
-@click.argument("channel", required=False)
+@click.argument("channel", required=False, shell_complete=complete.channels)
 @click.option("--limit", type=click.IntRange(1, 200), default=HISTORY_SHOWN, show_default=True, help="How many.")
 @api_command
 def history(channel: str | None, limit: int, connection: Connection, output: str) -> None:
@@ -190,7 +198,7 @@ def history(channel: str | None, limit: int, connection: Connection, output: str
     rollouts = client.rollouts.list(limit=200)["rollouts"]
     if channel is None:
         shown = rollouts[:limit]
-        show(output, {"rollouts": shown}, COLUMNS, map(row, shown), "there was no rollout yet")
+        show(output, {"rollouts": shown}, COLUMNS, map(row, shown), "there was no rollout yet", names=numbers(shown))
         return
     of_channel = [each for each in rollouts if each["channel"] == channel][:limit]
     full = [dict[str, Any](client.rollouts.get(each["number"])) for each in of_channel]
@@ -201,7 +209,19 @@ def history(channel: str | None, limit: int, connection: Connection, output: str
         for each in full
         for entry in each["history"]
     ]
-    show(output, {"rollouts": full}, ("rollout", "when", "who", "what", "why"), rows, "there was no rollout of it yet")
+    show(
+        output,
+        {"rollouts": full},
+        ("rollout", "when", "who", "what", "why"),
+        rows,
+        "there was no rollout of it yet",
+        names=numbers(full),
+    )
+
+
+def numbers(rollouts: Sequence[Mapping[str, Any]]) -> list[int]:
+    """What they are called."""
+    return [each["number"] for each in rollouts]
 
 
 def _all(client: Client) -> Sequence[Mapping[str, Any]]:

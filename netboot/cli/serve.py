@@ -34,7 +34,7 @@ def command(config: Path | None, log_format: str | None, log_level: str | None) 
       netboot serve --config site/netboot.yaml
     """
     from netboot import logs
-    from netboot.cli.paths import find_config
+    from netboot.cli.paths import config_path, find_config
     from netboot.lifecycle.errors import StateUnavailableError
     from netboot.listeners import ListenError
     from netboot.processes.supervisor import serve
@@ -49,9 +49,11 @@ def command(config: Path | None, log_format: str | None, log_level: str | None) 
             err=True,
         )
     try:
-        serve(settings, lambda line: click.echo(line))
+        serve(settings, config_path(config).absolute(), lambda line: click.echo(line))
     except (AlreadyRunningError, ListenError, StateUnavailableError) as error:
-        raise click.ClickException(str(error)) from None
+        from netboot.cli.ends import failed  # brings what no process needs
+
+        raise failed(error) from None
     except OSError as error:
         raise click.ClickException(
             f"{error.filename or settings.data}: {error.strerror}; see `data` in netboot.yaml"
@@ -75,4 +77,6 @@ def process(name: str) -> None:  # noqa: ARG001 — it is there for `ps`
     try:
         start(ProcessSpec.model_validate_json(sys.stdin.buffer.read()))
     except OrphanedError as error:
-        raise click.ClickException(str(error)) from None
+        from netboot.cli.ends import failed  # likewise
+
+        raise failed(error) from None

@@ -10,6 +10,7 @@ from images.errors import ImageError
 from images.store import check
 from images.store.lookup import resolve
 from images.store.store import Store
+from netboot.cli import complete
 from netboot.cli.output import output_option, progress, show
 from netboot.cli.paths import Paths, paths_options
 
@@ -17,7 +18,7 @@ _WAIT_SECONDS = 10.0
 
 
 @click.command()
-@click.argument("image")
+@click.argument("image", shell_complete=complete.images)
 @paths_options()
 @output_option
 def sign(image: str, paths: Paths, output: str) -> None:
@@ -41,7 +42,7 @@ def sign(image: str, paths: Paths, output: str) -> None:
 
 
 @click.command()
-@click.argument("image")
+@click.argument("image", shell_complete=complete.images)
 @paths_options()
 @output_option
 def verify(image: str, paths: Paths, output: str) -> None:

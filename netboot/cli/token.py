@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from netboot.cli import complete
 from netboot.cli.client import Connection, api_command
 from netboot.cli.output import show
 from netboot.cli.times import duration_option, moment, window_option
@@ -30,7 +31,12 @@ def group() -> None:
 
 
 @group.command()
-@click.option("--machine", required=True, help="Name in the inventory; its `identity` there must be nonce or address.")
+@click.option(
+    "--machine",
+    shell_complete=complete.machines,
+    required=True,
+    help="Name in the inventory; its `identity` there must be nonce or address.",
+)
 @click.option("--spki-file", type=click.File("rb"), help="The machine's public key, PEM or DER ('-': stdin).")
 @duration_option("--lifetime", "5m", "1m", "15m", "Of the token, at most 15m.", field="lifetime_seconds")
 @window_option
@@ -91,11 +97,11 @@ def list_(connection: Connection, output: str) -> None:
         for token in listed["tokens"]
     ]
     columns = ("token", "machine", "node", "cluster", "proven by", "issued", "expires")
-    show(output, listed, columns, rows, "no token is out")
+    show(output, listed, columns, rows, "no token is out", names=[token["id"] for token in listed["tokens"]])
 
 
 @group.command()
-@click.argument("token")
+@click.argument("token", shell_complete=complete.tokens)
 @api_command
 def revoke(token: str, connection: Connection, output: str) -> None:
     """Revoke TOKEN (the six characters before the dot).

@@ -101,7 +101,7 @@ class Client(Apis):
         if acts:
             sent.setdefault("Idempotency-Key", f'"{uuid.uuid4()}"')
         data = {"data": body.encode(), "headers": sent | _CSV} if isinstance(body, str) else {"json": body}
-        how: Any = {"headers": sent, "timeout": (CONNECT_SECONDS, self._seconds), **data}
+        how: Any = {"headers": sent, "timeout": (min(CONNECT_SECONDS, self._seconds), self._seconds), **data}
         try:
             with ExitStack() as held:
                 session = held.enter_context(transport.session(to.authority, to.proxy))

@@ -75,6 +75,9 @@ class Contexts(Strict):
         return next((each for each in self.contexts if each.name == name), None)
 
 
+_YOURS = "see that the file and its folder are yours, and that there is room"
+
+
 class ContextsError(FailedError):
     """The file cannot be used; the words say why, and what to do."""
 
@@ -100,7 +103,7 @@ def read() -> Contexts:
     except FileNotFoundError:
         return Contexts()
     except OSError as error:
-        raise ContextsError(f"{path} cannot be read: {error.strerror}") from None
+        raise ContextsError(f"{path} cannot be read: {error.strerror}", _YOURS) from None
     except ValidationError as error:
         fault = first_fault(error)
         where = f"{fault.key}: " if fault.key else ""
@@ -152,7 +155,7 @@ def _write(path: Path, data: bytes) -> None:
     try:
         files.write(path, data, mode=MODE)
     except StoreError as error:
-        raise ContextsError(str(error)) from None
+        raise ContextsError(str(error), _YOURS) from None
 
 
 @contextmanager
@@ -162,7 +165,7 @@ def _alone(folder: Path) -> Iterator[None]:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
-        raise ContextsError(f"cannot write {file()}: {error.strerror}") from None
+        raise ContextsError(f"cannot write {file()}: {error.strerror}", _YOURS) from None
     try:
         _lock(descriptor, folder)
         yield

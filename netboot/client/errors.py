@@ -10,8 +10,8 @@ _CANNOT_TELL = frozenset({502, 503, 504})
 
 _NOT_TOLD = frozenset({"still-running", "outcome-unknown"})
 """Of an act that was asked for before with the same key."""
-_DONE = frozenset({"answer-not-kept"})
-"""Likewise: it was done, which is none of the three."""
+_FAILED = frozenset({"answer-not-kept", "corrupt"})
+"""None of the three: likewise, and it was done; what is stored is damaged, and stays so however often one asks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +71,14 @@ def of_problem(said: Mapping[str, Any]) -> ClientError:
         faults=tuple(map(str, said.get("faults") or ())),
     )
     message = "\n".join([*problem.faults, problem.detail])
-    return _kind(problem.status, problem.code)(message, problem.remedy, problem)
+    return kind_of(problem.status, problem.code)(message, problem.remedy, problem)
 
 
-def _kind(status: int, code: str) -> type[ClientError]:
+def kind_of(status: int, code: str) -> type[ClientError]:
+    """Which of the outcomes an answer with this status and code is."""
     if code in _NOT_TOLD:
         return CannotTellError
-    if code in _DONE:
+    if code in _FAILED:
         return FailedError
     if status in _UNKNOWN:
         return UnknownError

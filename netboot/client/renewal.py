@@ -48,7 +48,8 @@ def token(context: str, login: Login) -> str:
     except contexts.ContextsError as error:
         if not _fresh(renewed):
             raise
-        log.warning("the login of context %s is renewed and not kept: %s", context, error)  # this once it opens things
+        # this once it opens things
+        log.warning("the login of context %s is renewed and not kept: %s", context, error.message)
     return renewed.token
 
 

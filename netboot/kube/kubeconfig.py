@@ -57,8 +57,9 @@ def read_kubeconfig(path: Path) -> Kubeconfig:
         unknown = sorted(set(part) - known - _HARMLESS)
         if unknown:
             raise KubeconfigError(
-                f"{path} uses {', '.join(unknown)}, which this service does not do: make a kubeconfig "
-                "with `netboot cluster kubeconfigs`"
+                f"{path} uses {', '.join(unknown)}, which this service does not do: it takes a token, or a "
+                "client certificate with its key; where a program logs you in, put a token of `kubectl create token` "
+                "in its place"
             )
     server = str(cluster.get("server", ""))
     if urlsplit(server).scheme != "https" or not urlsplit(server).hostname:

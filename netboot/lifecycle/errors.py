@@ -56,6 +56,11 @@ class NoSuchBootError(LifecycleError):
     """No such boot, or it is another machine's."""
 
 
+def unheard_of(boot: str) -> NoSuchBootError:
+    """Of a boot that nobody knows, to whoever named it."""
+    return NoSuchBootError(f"no such boot: {boot[:80]} was never heard of, or is longer ago than is kept")
+
+
 class NoSuchMachineError(LifecycleError):
     """The inventory has no machine of that name."""
 

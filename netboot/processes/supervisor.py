@@ -25,6 +25,7 @@ from netboot.stores.bootkey import key_of
 from netboot.stores.lock import sole_instance
 from netboot.stores.status import wipe
 from netboot.supervise.broker import Broker
+from netboot.supervise.changed import ChangedConfig
 from netboot.supervise.notify import Manager
 from netboot.supervise.process import Definition
 from netboot.supervise.pulse import Silence
@@ -34,8 +35,9 @@ from netboot.supervise.told import Told
 log = logging.getLogger(__name__)
 
 
-def serve(config: Config, say: Callable[[str], None]) -> None:
-    """Run the service until it is told to stop. `say` shows a line to whoever started it.
+def serve(config: Config, file: Path, say: Callable[[str], None]) -> None:
+    """Run the service until it is told to stop. `file`: what the configuration was read from; `say` shows a line to
+    whoever started it.
 
     Raises:
         AlreadyRunningError, ListenError, StateUnavailableError: with the remedy. OSError: `data` cannot be written.
@@ -48,7 +50,7 @@ def serve(config: Config, say: Callable[[str], None]) -> None:
     with sole_instance(config.data / "lock"), _walls(config) as broker:
         wipe(config.data / "status")
         manager = Manager(os.environ)
-        told = Told(config.data / "status", manager)
+        told = Told(config.data / "status", manager, ChangedConfig(file, config).words)
         supervisor = Supervisor(
             [sys.executable, "-P", "-m", "netboot.cli.main", "process"],
             _definitions(config, broker),

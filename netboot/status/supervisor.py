@@ -18,9 +18,11 @@ class ProcessStatus(Strict):
 
 class SupervisorStatus(Strict):
     """Written with every change, and every two seconds; `processes` by name. `uptime_ms`: when, by this machine's
-    monotonic clock: a wrong time of day must not look like a frozen supervisor."""
+    monotonic clock: a wrong time of day must not look like a frozen supervisor. `changed`: in words, that the
+    configuration is another than at the start; "": it is not."""
 
     state: Literal["running", "stopping"]
     pid: int
     uptime_ms: int
     processes: dict[str, ProcessStatus]
+    changed: str = ""

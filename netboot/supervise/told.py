@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -19,8 +19,9 @@ SAY_SECONDS = 2.0
 class Told:
     """What the supervisor says of itself: to the service manager, and in `data/status` for `/readyz` and metrics."""
 
-    def __init__(self, folder: Path, manager: Manager) -> None:
-        self._writer, self._manager = StatusWriter(folder, "supervisor"), manager
+    def __init__(self, folder: Path, manager: Manager, changed: Callable[[], str] = str) -> None:
+        """`changed`: whether the configuration is, in words."""
+        self._writer, self._manager, self._changed = StatusWriter(folder, "supervisor"), manager, changed
         self._status: SupervisorStatus | None = None
         self._said = float("-inf")
 
@@ -36,7 +37,9 @@ class Told:
             )
             for process in processes
         }
-        self._status = SupervisorStatus(state=state, pid=os.getpid(), uptime_ms=monotonic_ms(), processes=status)
+        self._status = SupervisorStatus(
+            state=state, pid=os.getpid(), uptime_ms=monotonic_ms(), processes=status, changed=self._changed()
+        )
         self._say()
         down = ", ".join(sorted(name for name, process in status.items() if not process.ready))
         self._manager.tell(f"STATUS={f'not ready: {down}' if down else 'ready'}")
@@ -47,7 +50,7 @@ class Told:
         """Its loop goes round."""
         self._manager.beat()
         if self._status is not None and time.monotonic() - self._said >= SAY_SECONDS:
-            self._status = self._status.model_copy(update={"uptime_ms": monotonic_ms()})
+            self._status = self._status.model_copy(update={"uptime_ms": monotonic_ms(), "changed": self._changed()})
             self._say()
 
     def close(self) -> None:

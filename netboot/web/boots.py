@@ -5,7 +5,7 @@ from operator import attrgetter
 from typing import Annotated
 
 from netboot.lifecycle.crashes import crashes_of
-from netboot.lifecycle.errors import CannotTellError, NoSuchBootError
+from netboot.lifecycle.errors import CannotTellError, NoSuchBootError, unheard_of
 from netboot.lifecycle.sightings import Discovered
 from netboot.lifecycle.spans import spans
 from netboot.lifecycle.state import DISCOVERED_KEPT, KEPT
@@ -84,7 +84,7 @@ def shown(boot: str) -> BootShown:
     states = dependencies().states
     trace = states.boot(boot)
     if trace is None:
-        raise NoSuchBootError("never heard of, or longer ago than is kept")
+        raise unheard_of(boot)
     crashes = crashes_of(trace, states.boots(trace.machine, sum(KEPT.values())))
     texts = {finder: states.crash_texts(finder) for finder in {crashed.found_by for crashed in crashes}}
     in_service_ms = _in_service(trace)

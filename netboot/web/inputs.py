@@ -109,4 +109,6 @@ def only(names: Collection[str]) -> None:
     """
     unknown = sorted(set(request.args) - set(names))
     if unknown:
-        raise BadClaimError(f"unknown parameters: {', '.join(unknown)[:100]}; there are: {', '.join(sorted(names))}")
+        raise BadClaimError(
+            f"unknown parameters: {', '.join(unknown)[:100]}; there are: {', '.join(sorted(names)) or 'none'}"
+        )

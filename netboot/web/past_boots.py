@@ -3,7 +3,7 @@
 from netboot.lifecycle.boot_facts import Script
 from netboot.lifecycle.conditions import MachineCondition
 from netboot.lifecycle.decided import Decided
-from netboot.lifecycle.errors import CannotTellError, NoSuchBootError
+from netboot.lifecycle.errors import CannotTellError, NoSuchBootError, unheard_of
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.reasons import ConditionType
 from netboot.lifecycle.trace import Trace
@@ -56,9 +56,9 @@ def explained(deps: Dependencies, name: str, boot: str) -> PastExplained:
     """
     trace = deps.states.boot(boot)
     if trace is None:
-        raise NoSuchBootError("never heard of, or longer ago than is kept")
+        raise unheard_of(boot)
     if trace.machine != name:
-        raise NoSuchBootError(f"it is a boot of {trace.machine}")
+        raise NoSuchBootError(f"no such boot of {name}: it is one of {trace.machine}")
     decided, why_not = _decided(deps, trace)
     return PastExplained(
         boot=boot,

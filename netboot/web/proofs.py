@@ -1,6 +1,6 @@
 """`/v1/boots/<id>/proof`: the signed record of a boot that attested."""
 
-from netboot.lifecycle.errors import NoProofYetError, NoSuchBootError, NotAttestedError
+from netboot.lifecycle.errors import NoProofYetError, NotAttestedError, unheard_of
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.proof import SignedProof
 from netboot.web.dependencies import dependencies
@@ -14,7 +14,7 @@ def shown(boot: str) -> SignedProof:
         return proof
     trace = deps.states.boot(boot)
     if trace is None:
-        raise NoSuchBootError("never heard of, or longer ago than is kept")
+        raise unheard_of(boot)
     if trace.phase(Phase.ATTESTED) is None:
         raise NotAttestedError(f"boot {boot} of {trace.machine} has not attested: there is nothing to prove")
     raise NoProofYetError(

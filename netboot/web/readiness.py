@@ -16,6 +16,7 @@ from netboot.status.supervisor import SupervisorStatus
 from netboot.stores.journal_file import STANDING
 from netboot.web import render
 from netboot.web.binding import plain, shown
+from netboot.web.bootable import Bootables
 from netboot.web.dependencies import Dependencies, dependencies
 from netboot.web.details import LOG, at_work, old, unsaid
 
@@ -24,7 +25,7 @@ S = TypeVar("S", bound=Strict)
 LAG_RECORDS = 10_000
 LEAST_ROOM = 16 * 2**20
 """Bytes free for `data`; less is said before anything fails."""
-_NOT_KNOWN = "not known yet"
+_NOT_KNOWN, _BOOTABLES = "not known yet", Bootables()
 _SLOW = "it works at low priority: where the machine is saturated or its disk is slow, wait; else "
 
 
@@ -51,9 +52,10 @@ def ready() -> Response:
 def assess(deps: Dependencies) -> Readiness:
     """The readiness of the whole service now, one detail for each thing that can be out of order.
 
-    Ready is what lets machines boot: a snapshot, be it an old one, and boot servers that answer, in a service that is
-    not stopping. Connections to one that is down go to the others, or wait a moment; to one that hangs, they hang.
-    Where the disk takes nothing, what processes say grows old, and nobody is judged by that.
+    Ready is what lets machines boot: a snapshot, be it an old one, an image that can be used or is still to be set, and
+    boot servers that answer, in a service that is not stopping. Connections to one that is down go to the others, or
+    wait a moment; to one that hangs, they hang. Where the disk takes nothing, what processes say grows old, and nobody
+    is judged by that.
     """
     now = deps.up_ms()
     snapshot, in_force = _snapshot(deps, deps.clock.now_ms())
@@ -61,8 +63,10 @@ def assess(deps: Dependencies) -> Readiness:
     publisher, projection = _read(deps, "publisher", PublisherStatus), _read(deps, "projection", ProjectionStatus)
     provisioning, disk = _provisioning(deps), _disk(deps)
     cause = _cause(provisioning, disk)
+    machines = _BOOTABLES.now(deps.live, supervisor if isinstance(supervisor, SupervisorStatus) else None)
     details = {
         "snapshot": snapshot,
+        "machines": machines.detail,
         "provisioning": provisioning,
         "disk": disk,
         "processes": _processes(supervisor, cause),
@@ -82,11 +86,14 @@ def assess(deps: Dependencies) -> Readiness:
             hanging = any(each.problem for name, each in supervisor.processes.items() if name.startswith("boot-"))
         details |= _reporting(deps, sorted(supervisor.processes), now, cause)
         stopping = supervisor.state == "stopping"
+        details["configuration"] = Detail(
+            ok=not supervisor.changed, message=supervisor.changed or "as at the start", remedy="restart the service"
+        )
     details["intents"] = _intents(deps)
     problem = deps.tokens.problem()
     details["token"] = Detail(ok=problem is None, message=problem or "in order", remedy="see management.token_file")
     return Readiness(
-        ready=in_force and details["provisioning"].ok and not stopping and not hanging,
+        ready=in_force and details["provisioning"].ok and not stopping and not hanging and not machines.nobody,
         degraded=not all(detail.ok for detail in details.values()),
         details=details,
     )

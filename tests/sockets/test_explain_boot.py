@@ -66,7 +66,7 @@ def test_a_past_boot_is_explained_by_what_was_written_down_then(service: Service
     assert "gate           never seen in service" in unproven
     assert json.loads(service.netboot("explain", "gpu-001", "--boot", boot, "--output", "json").stdout) == after
     other = service.netboot("explain", "gpu-002", "--boot", boot)
-    assert (other.returncode, "no such boot of this machine" in other.stderr) == (3, True)
+    assert (other.returncode, "no such boot of gpu-002: it is one of gpu-001" in other.stderr) == (3, True)
     nobody = service.netboot("explain", "gpu-001", "--boot", boot[:-1] + "x")
-    assert (nobody.returncode, "no such boot of this machine" in nobody.stderr) == (3, True)
+    assert (nobody.returncode, f"no such boot: {boot[:-1]}x was never heard of" in nobody.stderr) == (3, True)
     assert service.netboot("explain", "--mac", MAC, "--boot", boot).returncode == 2

@@ -161,7 +161,10 @@ def test_what_cannot_be_is_refused_in_words(api: Api, run: Run) -> None:
     for act in ("hold", "quarantine"):
         assert refusal(run, act, "gpu-001", "--reason", "x") == (
             4,
-            f"Error: {retired}\nRemedy: do what the message says first\n",
+            (
+                f"Error: {retired}\n"
+                "Remedy: see how it stands, with `netboot machine show`, and ask again once that is done\n"
+            ),
         )
     assert (
         "Invalid value for '--until': a duration from now like"

@@ -54,6 +54,16 @@ def test_the_command_line_selects(api: Api, run: Run) -> None:
     listed = said(run, "machine", "list", "-l", "gpu=h100", "--field-selector", "profile=compute").splitlines()
     assert [line.split()[0] for line in listed] == ["machine", "gpu-002"]
     assert said(run, "machine", "list", "-l", "gpu=none") == "no machine is selected\n"
+    assert said(run, "machine", "list", "-l", "gpu=h100", "-o", "name") == "gpu-002\n"
+    assert said(run, "machine", "enrolments", "-l", "gpu=h100", "-o", "name") in ("gpu-002\n", "")
+    assert said(run, "machine", "holds", "-l", "gpu=h100", "-o", "jsonpath=$.intents") == "[]\n"
+    assert run("machine", "drains", "-l", "gpu=h100", "-o", "jsonpath=$.drains").out == "[]\n"
+    assert said(run, "boot", "list", "-l", "gpu=h100", "-o", "jsonpath=$.boots") == "[]\n"
+    wide, table = (
+        said(run, "machine", "list", "-l", "gpu=h100", "-o", form).splitlines() for form in ("wide", "table")
+    )
+    assert wide[0].split()[-6:] == ["class", "rack", "architecture", "recognised", "by", "boot"]
+    assert table[0].split()[-2:] == ["last", "asked"]
     ran = run("machine", "list", "-l", "gpu in ()")
     assert (ran.status, "cannot be read from 'gpu in ()' on" in ran.err) == (2, True)
     ran = run("machine", "list", "--field-selector", "color=red")

@@ -195,6 +195,26 @@ def test_watch_shows_what_happens_and_ends_cleanly(shared: Service) -> None:
     assert "gpu-001" not in log.read_text()
 
 
+def test_a_listing_goes_on_with_what_changes(shared: Service) -> None:
+    command = [*COMMAND, "boot", "list", "--watch", "-o", "jsonpath=$.boot", "--field-selector", "name=gpu-002"]
+    log = shared.file.parent / "listed"
+    with log.open("w") as out:
+        watching = subprocess.Popen([*command, "--config", str(shared.file)], stdout=out, env=environment())
+    try:
+        theirs, others = set[str](), set[str]()
+
+        def seen() -> bool:
+            theirs.add(shared.boot(MAC2))
+            others.add(shared.boot(MAC1))
+            return bool(theirs & set(log.read_text().split()))
+
+        wait_for(seen, 60)
+        assert not others & set(log.read_text().split())
+    finally:
+        watching.kill()
+        watching.wait()
+
+
 def boot_servers(service: Service) -> list[Any]:
     """What the supervisor says of both."""
     processes = service.readyz()["details"]["processes"]["processes"]

@@ -231,7 +231,7 @@ def test_a_document_is_printed_as_it_was_signed(site: Path, run: Run) -> None:
     assert run("image", "cat", "new", "config") == Ran(0, "CONFIG_A=y\n", "")
     assert run("image", "cat", "new", "manifest").out.encode() == store.manifest_bytes(digest)
     assert run("image", "cat", "new", "sbom") == Ran(
-        1, "", f"error: image {digest[:12]} has no sbom: the netboot that built it made none; build it again\n"
+        3, "", f"error: image {digest[:12]} has no sbom: the netboot that built it made none; build it again\n"
     )
     config = store.manifest(digest).artifacts.config
     assert config
@@ -300,7 +300,9 @@ def test_gc_and_rm(site: Path, run: Run) -> None:
     store = Store(site / "store")
     one, two = add(store, site / "parts", "one"), add(store, site / "parts", "two")
     store.set_channel("stable", two)
-    assert run("image", "rm", two) == Ran(1, "", f"error: image {two[:12]} is in use: channel stable points to it\n")
+    assert run("image", "rm", two) == Ran(
+        4, "", f"error: image {two[:12]} is in use: channel stable points to it\nRemedy: see `netboot channel list`\n"
+    )
     for blob in (site / "store" / "blobs").iterdir():
         os.utime(blob, (0, 0))
     assert squeezed(run("image", "gc").out)[1:] == [f"{one[:12]} unneeded; may go in 3600 s"]
@@ -321,11 +323,70 @@ def test_the_store_can_be_named_without_a_configuration(site: Path, run: Run) ->
     assert run("image", "list", "--store", "elsewhere", "-o", "json").json[0]["image"] == digest
     assert run("image", "show", digest, "--store", "elsewhere", "--keys", "keys").status == 0
     assert run("image", "list") == Ran(
-        1,
+        3,
         "",
         "error: no configuration at netboot.yaml: change into the folder of a site, give --config, set NETBOOT_CONFIG, "
         "or make a new site with `netboot init DIR`\n",
     )
+
+
+INVENTORY = """\
+channels: [{name: stable}]
+profiles: [{name: compute, channel: stable}]
+machines:
+  - {name: gpu-001, match: {serial: S1}, profile: compute}
+  - {name: gpu-002, match: {serial: S2}, profile: compute, enabled: false}
+"""
+
+
+def test_a_key_whose_end_ends_boots_is_retired_by_force_alone(site: Path, run: Run) -> None:
+    store, ring = Store(site / "store"), KeyRing(site / "keys")
+    digest, other = add(store, site / "parts", "one"), add(store, site / "parts", "two")
+    store.set_channel("stable", digest)
+    store.set_references("boots", frozenset({other}))
+    (site / "inventory").mkdir()
+    (site / "inventory/site.yaml").write_text(INVENTORY)
+    ring.rotate()
+    old = KEY.public.id
+    lines = (
+        f"  image {digest[:12]} sample: channel stable points to it; boots of gpu-001 end\n"
+        f"  image {other[:12]} sample: boots refer to it\n"
+    )
+    for more in ((), ("--dry-run",)):
+        assert run("key", "retire", old, *more) == Ran(
+            4,
+            "",
+            f"Error: key {old} alone signed:\n{lines}Remedy: sign these by the new key first "
+            "(`netboot image sign IMAGE`, `netboot config bundle`), or say --force\n",
+        )
+    assert len(ring.trusted()) == 2
+    tried = run("key", "retire", old, "--force", "--dry-run", "-o", "json").json
+    assert (tried["retired"], tried["dry_run"], tried["ended"][0]["machines"]) == (old, True, ["gpu-001"])
+    assert len(ring.trusted()) == 2
+    done = run("key", "retire", old, "--force")
+    assert (done.status, done.err) == (0, "")
+    assert done.out == (
+        f"key {old} is not trusted any more; `netboot key restore {old}` takes that back. It alone signed:\n{lines}"
+    )
+    assert len(ring.trusted()) == 1
+    assert run("key", "restore", old) == Ran(0, f"key {old} is trusted again; the service takes it by itself\n", "")
+    assert len(ring.trusted()) == 2
+    assert run("key", "restore", old).err == f"error: no retired key {old} in keys (see `netboot key list`)\n".replace(
+        " keys ", f" {site}/keys "
+    )
+    run("image", "sign", "sample")
+    for image in (digest, other):
+        run("image", "sign", image)
+    assert run("key", "retire", old, "-o", "json").json == {"retired": old}
+
+
+def test_where_keys_alone_are_kept_it_is_said_that_nobody_can_tell(site: Path, run: Run) -> None:
+    ring = KeyRing(site / "keys")
+    ring.rotate()
+    (site / "netboot.yaml").unlink()
+    done = run("key", "retire", KEY.public.id, "--keys", "keys")
+    assert (done.status, done.out) == (0, f"key {KEY.public.id} is not trusted any more\n")
+    assert done.err.startswith("not judged whose boots that ends: no configuration at netboot.yaml: ")
 
 
 def test_keys_are_created_rotated_exported_and_retired(site: Path, run: Run) -> None:

@@ -50,8 +50,9 @@ def test_a_damaged_file_of_the_folder_is_written_again(run: Run, site: Config, t
     run("image", "export", digest, folder)
     root = Store(site.store).manifest(digest).artifacts.root
     (folder / "blobs" / root.sha256).write_bytes(b"half")
+    again = "push or export the image there again, from a store where `netboot image verify` finds nothing"
     said = f"root (blob {root.sha256[:12]}) of {folder} is damaged: it has 4 bytes there, {root.size} were signed"
-    assert run("image", "import", folder, "--store", tmp_path / "other").err == f"error: {said}\n"
+    assert run("image", "import", folder, "--store", tmp_path / "other").err == f"error: {said}\nRemedy: {again}\n"
     assert Store(tmp_path / "other").digests() == ()
     assert run("image", "export", digest, folder, "--output", "json").json["written"] == root.size
     assert run("image", "import", folder, "--store", tmp_path / "other").status == 0
@@ -94,13 +95,16 @@ def test_a_folder_without_images(run: Run, site: Config, tmp_path: Path) -> None
         ),
         (
             ("promote", "one.example/images:a", "two.example/images:a"),
-            1,
+            2,
             "two.example/images:a are in two registries: pull from the one and push to the other\n",
         ),
         (
             ("pull", "registry.example/images", "--authority", "/nowhere.pem"),
             1,
-            "error: there is no /nowhere.pem: --authority is a file of certificates in PEM\n",
+            (
+                "error: there is no /nowhere.pem: --authority is a file of certificates in PEM\n"
+                "Remedy: see that the address is right, and that a registry, file server or folder is there\n"
+            ),
         ),
         (
             ("pull", "registry.example/images", "--credentials", "/nowhere.json"),
@@ -128,7 +132,7 @@ def test_a_site_that_is_missing_is_said_before_a_login_is_asked_for(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     done = run("image", "pull", "registry.invalid/images:stable", "--username", "ops")
-    assert (done.status, done.out) == (1, "")
+    assert (done.status, done.out) == (3, "")
     assert done.err == (
         "error: no configuration at netboot.yaml: change into the folder of a site, give --config, "
         "set NETBOOT_CONFIG, or make a new site with `netboot init DIR`\n"

@@ -95,7 +95,7 @@ def test_faults_of_the_files_are_among_it(run: Run, site: Path) -> None:
 
 def test_a_configuration_that_is_not_there(run: Run, tmp_path: Path) -> None:
     done = run("doctor", "--config", tmp_path / "none.yaml")
-    assert done.status == 1
+    assert done.status == 3
     assert "none.yaml" in done.out + done.err
 
 

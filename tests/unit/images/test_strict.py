@@ -51,11 +51,38 @@ def test_an_unknown_key_like_no_other_lists_the_valid_ones() -> None:
     assert str(caught.value) == "s.yaml:3: zzzzzz: unknown key; valid keys: cores, disks, name"
 
 
+class Rack(Strict):
+    disks: tuple[Disk, ...] = Field(min_length=1)
+    names: dict[str, int] = Field(default_factory=dict)
+
+
+@pytest.mark.parametrize(
+    ("text", "faults"),
+    [
+        ("disks: 7\n", ["r.yaml:1: disks: must be a list"]),
+        ("disks: []\n", ["r.yaml:1: disks: must have 1 entry at least, and has 0"]),
+        ("disks: [{size: 0}]\n", ["r.yaml:1: disks[0].size: Input should be greater than or equal to 1"]),
+        ("disks: [{size: 1}]\nnames: [a]\n", ["r.yaml:2: names: must be keys with values"]),
+        ("disks: [a]\n", ["r.yaml:1: disks[0]: must be keys with values"]),
+    ],
+)
+def test_faults_are_about_what_was_written(text: str, faults: list[str]) -> None:
+    """YAML has no tuples, and a list whose only entry is wrong is not too short besides."""
+    with pytest.raises(FaultsError) as caught:
+        check(parse(text, "r.yaml"), Rack)
+    assert str(caught.value).splitlines() == faults
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("name: a\nname: b\n", "f.yaml:2: name: this key is here twice"),
         ("name: [a\n", "f.yaml:1: not valid YAML: did not find expected ',' or ']'"),
+        (
+            "a:\n\tb: 1\n",
+            "f.yaml:2: not valid YAML: a tab stands here: YAML is indented by spaces, write some in its place",
+        ),
+        ("a: @b\n", "f.yaml:1: not valid YAML: '@' begins no value: put the value into quotes"),
         ("a\x00b", "f.yaml:1: not valid YAML: unacceptable character #x0000: control characters are not allowed"),
         ("- a\n", "f.yaml:1: the file must hold a mapping of keys to values"),
         ("!!python/object/apply:os.getcwd []", None),

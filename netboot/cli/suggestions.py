@@ -1,0 +1,61 @@
+"""What was meant by a command that there is not: never one that destroys more than the word that was typed."""
+
+from collections.abc import Collection, Iterable
+from difflib import SequenceMatcher
+
+import click
+
+DESTRUCTIVE = frozenset(
+    ("block", "delete-node", "drain", "freeze", "gc", "logout", "quarantine", "reboot", "release", "remove", "replace")
+) | frozenset(("restore", "retire", "revoke", "rm", "unaccept", "undeclare", "undo"))
+"""Commands that end, remove or undo something: suggested for a slip of that very word alone."""
+_ALIKE, _A_SLIP = 0.65, 0.9
+_ABBREVIATED = 3
+"""Letters of a beginning that are taken for the word."""
+_ELSEWHERE: dict[str, tuple[str, ...]] = {
+    "add": ("create", "declare", "enroll"),
+    "apply": ("declare", "accept"),
+    "create": ("declare", "add", "build", "start"),
+    "delete": ("remove", "rm", "undeclare"),
+    "describe": ("show",),
+    "get": ("list", "show"),
+    "inspect": ("show",),
+    "ls": ("list",),
+    "remove": ("rm", "undeclare"),
+    "rollback": ("undo",),
+    "log": ("events", "watch"),
+    "logs": ("events", "watch"),
+    "status": ("show",),
+}
+"""What the same is called by kubectl, talosctl, Helm or MAAS."""
+_MOST = 3
+
+
+def meant(typed: str, commands: Iterable[str]) -> list[str]:
+    """The commands of a group that may have been meant, the likeliest first."""
+    there = list(commands)
+    word = typed.lower()
+    same = [name for name in _ELSEWHERE.get(word, ()) if name in there]
+    alike = sorted(((_likeness(word, name), name) for name in there), reverse=True)
+    near = [name for likeness, name in alike if likeness >= (_A_SLIP if name in DESTRUCTIVE else _ALIKE)]
+    return (same or near)[:_MOST]
+
+
+def _likeness(word: str, name: str) -> float:
+    if len(word) >= _ABBREVIATED and name.startswith(word):
+        return 1.0
+    return SequenceMatcher(None, word, name).ratio()
+
+
+def no_such_command(error: click.NoSuchCommand) -> click.UsageError:
+    """The same error, with what may have been meant of all commands of its group, those that are not loaded too."""
+    context = error.ctx
+    there: Collection[str] = ()
+    if context is not None and isinstance(context.command, click.Group):
+        there = context.command.list_commands(context)
+    names = meant(error.command_name, there)
+    said = f" Did you mean {' or '.join(f'{name!r}' for name in names)}?" if names else ""
+    where = context.command_path if context is not None else "netboot"
+    return click.UsageError(
+        f"No such command {error.command_name!r}.{said or f' `{where} --help` lists them.'}", context
+    )

@@ -1,0 +1,45 @@
+"""`/readyz`, metrics and `doctor` where machines of the inventory could not boot."""
+
+from tests.sites import add_image
+from tests.sockets.api import SUPERVISOR, UP, Api
+
+
+def test_what_is_not_set_yet_is_said_and_what_nobody_can_boot_is_no_readiness(api: Api) -> None:
+    said = api.get("/readyz", None)
+    assert (said.status_code, said.json["ready"], said.json["degraded"]) == (200, True, True)
+    unset = "channel stable has no image yet: run `netboot channel set stable <image>`"
+    assert said.json["details"]["machines"] == {
+        "ok": False,
+        "message": f"2 of 2 machines cannot boot (gpu-001, gpu-002); gpu-001: {unset}",
+        "remedy": "set an image: `netboot channel set CHANNEL IMAGE`",
+        "cannot_boot": 2,
+    }
+    metrics = api.get("/metrics", None).text
+    assert 'netboot_detail_ok{detail="machines"} 0.0' in metrics
+    assert "netboot_ready 1.0" in metrics
+
+    digest = add_image(api.config)
+    api.store.set_channel("stable", digest)
+    api.publisher.step()
+    said = api.get("/readyz", None)
+    assert said.json["details"]["machines"] == {"ok": True, "message": "all 2 can boot", "cannot_boot": 0}
+    assert (said.status_code, said.json["degraded"]) == (200, False)
+
+    api.store.blob_path(api.store.manifest(digest).artifacts.initrd.sha256).unlink()
+    api.publisher.step()
+    said = api.get("/readyz", None)
+    assert (said.status_code, said.json["ready"], said.json["details"]["machines"]["cannot_boot"]) == (503, False, 2)
+    assert "netboot_ready 0.0" in api.get("/metrics", None).text
+    fetching = SUPERVISOR.model_copy(update={"processes": {"boot-0": UP, "fetcher": UP}})
+    api.say(supervisor=fetching)
+    assert api.get("/readyz", None).json["ready"] is True, "it may be on its way"
+
+
+def test_a_configuration_that_was_changed_since_the_start_is_said_with_its_cure(api: Api) -> None:
+    assert api.get("/readyz", None).json["details"]["configuration"] == {"ok": True, "message": "as at the start"}
+    words = "netboot.yaml was changed (origins), and the service runs by what it said at the start"
+    api.say(supervisor=SUPERVISOR.model_copy(update={"changed": words}))
+    said = api.get("/readyz", None).json
+    assert said["details"]["configuration"] == {"ok": False, "message": words, "remedy": "restart the service"}
+    assert (said["ready"], said["degraded"]) == (True, True)
+    assert 'netboot_detail_ok{detail="configuration"} 0.0' in api.get("/metrics", None).text
