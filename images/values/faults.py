@@ -11,6 +11,9 @@ from pydantic_core import ErrorDetails
 
 REQUIRED = "this key is required"
 
+LONGEST_KEY = 100
+"""Characters of one part of where a fault is."""
+
 
 @dataclass(frozen=True, slots=True)
 class FirstFault:
@@ -21,8 +24,11 @@ class FirstFault:
 
     @property
     def key(self) -> str:
-        """Dotted, like `artifacts.root.size`; empty: the value as such is wrong."""
-        return ".".join(map(str, self.location))
+        """Dotted, like `artifacts.root.size`; empty: the value as such is wrong. A key may be a stranger's own: what no
+        line of a log can show of it is a question mark, and a long one is cut."""
+        return ".".join(
+            "".join(c if c.isprintable() else "?" for c in str(part)[:LONGEST_KEY]) for part in self.location
+        )
 
     def __str__(self) -> str:
         return f"{self.key}: {self.message}" if self.location else self.message
