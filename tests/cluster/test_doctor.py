@@ -224,7 +224,7 @@ def test_an_apiserver_that_is_down_is_neither_right_nor_forgotten(run: Run, site
 def test_accounts_that_are_not_there_yet(run: Run, site: Path, control_plane: Cluster) -> None:
     configure(site, namespace="elsewhere")
     done = run("cluster", "kubeconfigs", "--admin-kubeconfig", control_plane.admin)
-    assert done.status == 1
+    assert done.status == 4
     assert done.err == (
         "error: there is no ServiceAccount elsewhere/netboot-issuer yet: apply the manifests first "
         "(`netboot cluster manifests | kubectl apply -f -`)\n"
