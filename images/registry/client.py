@@ -153,7 +153,8 @@ class OciRegistry:
             raise self._denied(what) from None
         except DXFAuthInsecureError:
             raise DeniedError(
-                f"{self.where} wants a login, and is reached in plain HTTP: passwords travel over TLS only"
+                f"{self.where} wants a login, and is reached in plain HTTP, where passwords do not travel: leave out "
+                "--plain-http, or give --authority for a registry on this machine"
             ) from None
         except DeniedError as error:
             raise self._denied(what) if "wants a login" in str(error) else error from None

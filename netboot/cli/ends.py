@@ -87,8 +87,8 @@ def end_of(kind: type[BaseException]) -> End | None:
 
 
 SAYS_WHAT_TO_DO = re.compile(
-    r"`|\bdocs/|[:;,(] (?:or )?(?:add|build|call|change|choose|give|leave|lock|make|name|pipe|pull|push|put|remove|run"
-    r"|say|see|set|take|try|use|write)\b"
+    r"`|\bdocs/|[:;,(] (?:or )?(?:add|ask|build|call|change|choose|give|leave|lock|make|name|pipe|pull|push|put|remove"
+    r"|run|say|see|set|shorten|take|try|use|write)\b"
 )
 """By how our words end: a command, a page, or an imperative. It is not said twice then."""
 

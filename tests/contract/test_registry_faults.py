@@ -31,6 +31,10 @@ from tests.sites import add_image, make_site
 
 PASSWORD = "open-sesame-of-a-test"
 HTPASSWD = "builder:$2b$04$abcdefghijklmnopqrstuur8xT6Erayvc20SN/yKmwfWIXh/4hTMW\n"
+ABSENT = "Remedy: see that name and tag are right, and that the image was pushed there\n"
+DENIED = "Remedy: log in with --username or --credentials: docs/registry.md\n"
+DAMAGED = "Remedy: push or export the image there again, from a store where `netboot image verify` finds nothing\n"
+UNREACHABLE = "Remedy: see that it runs and can be reached from here, then try again\n"
 PATHS = {"incoming", "blobs", "images", "channels", "refs", "bundles", "site", "tmp", "lock"}
 
 
@@ -113,7 +117,7 @@ def test_promote_moves_a_tag_and_no_bytes(scene: Scene) -> None:
     )
     assert [one for one in scene.before.asked if one[0] in {"POST", "PATCH"}] == []
     assert (
-        scene.run("promote", newer, f"{scene.before.address}/production/images:stable")[0] == 1
+        scene.run("promote", newer, f"{scene.before.address}/production/images:stable")[0] == 3
     )  # not there by digest
     elsewhere = f"{scene.before.address}/production/images:stable"
     assert scene.run("promote", f"{scene.place}:stable", elsewhere) == (
@@ -136,25 +140,25 @@ def test_promote_verifies_first(scene: Scene) -> None:
     )
     assert done.status == 0, done.err
     words = f"error: signed by key {stranger.public.id}, which is not trusted here (see `netboot key list`)\n"
-    assert scene.run("promote", f"{scene.place}:candidate", f"{scene.place}:stable") == (1, "", words)
-    assert scene.pull("stable") == (1, "", f"error: {scene.place} has no tag stable\n")
-    assert scene.pull("candidate") == (1, "", words)
-    assert scene.run("push", strange, f"{scene.place}:stable") == (1, "", words)
+    assert scene.run("promote", f"{scene.place}:candidate", f"{scene.place}:stable") == (4, "", words)
+    assert scene.pull("stable") == (3, "", f"error: {scene.place} has no tag stable\n{ABSENT}")
+    assert scene.pull("candidate") == (4, "", words)
+    assert scene.run("push", strange, f"{scene.place}:stable") == (4, "", words)
     scene.assert_nothing_came()
 
 
 def test_absent_is_not_cannot_tell_is_not_denied(scene: Scene) -> None:
     scene.push()
-    assert scene.pull("nightly") == (1, "", f"error: {scene.place} has no tag nightly\n")
+    assert scene.pull("nightly") == (3, "", f"error: {scene.place} has no tag nightly\n{ABSENT}")
     scene.before.fault = lambda _method, _path: 503
     assert scene.pull() == (
-        1,
+        5,
         "",
-        f"error: {scene.place} cannot answer right now: status 503 for tag stable (tried 3 times)\n",
+        f"error: {scene.place} cannot answer right now: status 503 for tag stable (tried 3 times)\n{UNREACHABLE}",
     )
     scene.before.fault = lambda _method, _path: 403
     assert scene.pull() == (
-        1,
+        4,
         "",
         f"error: {scene.place} does not allow tag stable: this account may not, ask who keeps it\n",
     )
@@ -166,8 +170,8 @@ def test_nobody_answers(scene: Scene) -> None:
         address = gone.address
     status, _, err = scene.run("pull", f"{address}/site/images:stable", at=scene.other)
     assert (status, err) == (
-        1,
-        f"error: {address}/site/images cannot be reached: Connection refused (tried 3 times)\n",
+        5,
+        f"error: {address}/site/images cannot be reached: Connection refused (tried 3 times)\n{UNREACHABLE}",
     )
     scene.assert_nothing_came()
 
@@ -211,7 +215,7 @@ def test_a_truncated_blob_in_the_registry(scene: Scene) -> None:
     blob.write_bytes(blob.read_bytes()[:10])
     size = Store(scene.site.store).manifest(scene.digest).artifacts.root.size
     damaged = f"root (blob {scene.root[:12]}) of {scene.place} is damaged: it has 10 bytes there, {size} were signed"
-    assert scene.pull() == (1, "", f"error: {damaged}\n")
+    assert scene.pull() == (1, "", f"error: {damaged}\n{DAMAGED}")
     remedy = "remove that blob from the registry's storage, then push the image again"
     for command in (("push", scene.digest), ("promote", f"{scene.place}:stable")):
         assert scene.run(*command, f"{scene.place}:other") == (1, "", f"error: {damaged}; {remedy}\n")
@@ -228,8 +232,11 @@ def test_a_push_that_fails_leaves_the_tag_where_it_was(scene: Scene) -> None:
     status, _, err = scene.run("push", newer, f"{scene.place}:stable")
     kernel = Store(scene.site.store).manifest(newer).artifacts.kernel.sha256[:12]
     assert (status, err) == (
-        1,
-        f"error: {scene.place} cannot answer right now: status 500 for kernel (blob {kernel}) (tried 6 times)\n",
+        5,
+        (
+            f"error: {scene.place} cannot answer right now: status 500 for kernel (blob {kernel}) (tried 6 times)\n"
+            f"{UNREACHABLE}"
+        ),
     )
     scene.before.fault = lambda _method, _path: None
     assert scene.pull()[0] == 0
@@ -310,12 +317,12 @@ def test_a_login_over_tls(scene: Scene, locked: tuple[Registry, Path], monkeypat
     status, _, err = scene.run("push", scene.digest, f"{place}:stable", *how)
     kernel = Store(scene.site.store).manifest(scene.digest).artifacts.kernel.sha256[:12]
     remedy = "log in with `docker login`, or give --username and the password on stdin"
-    assert (status, err) == (1, f"error: {place} wants a login for blob {kernel}: {remedy}\n")
+    assert (status, err) == (4, f"error: {place} wants a login for blob {kernel}: {remedy}\n")
     login = scene.folder / "login.json"
     wrong, right = (base64.b64encode(f"builder:{word}".encode()).decode() for word in ("guess", PASSWORD))
     login.write_text(json.dumps({"auths": {place.partition("/")[0]: {"auth": wrong}}}))
     status, _, err = scene.run("push", scene.digest, f"{place}:stable", *how, "--credentials", str(login))
-    assert (status, err) == (1, f"error: {place} does not accept the login of 'builder' for blob {kernel}\n")
+    assert (status, err) == (4, f"error: {place} does not accept the login of 'builder' for blob {kernel}\n{DENIED}")
     login.write_text(json.dumps({"auths": {place.partition("/")[0]: {"auth": right}}}))
     status, _, err = scene.run("push", scene.digest, f"{place}:stable", *how, "--credentials", str(login))
     assert (status, err) == (0, "")
@@ -338,8 +345,8 @@ def test_a_token_from_the_registry_s_token_service(scene: Scene, tmp_path: Path)
             status, _, err = scene.run("push", scene.digest, f"{place}:stable", *how)
             if word != PASSWORD:
                 kernel = Store(scene.site.store).manifest(scene.digest).artifacts.kernel.sha256[:12]
-                refused = f"error: {place} does not accept the login of 'builder' for blob {kernel}\n"
-                assert (status, err) == (1, refused)
+                refused = f"error: {place} does not accept the login of 'builder' for blob {kernel}\n{DENIED}"
+                assert (status, err) == (4, refused)
         assert (status, err) == (0, "")
         status, _, err = scene.run("pull", f"{place}:stable", *how, at=scene.other)
         assert (status, err) == (0, "")
@@ -355,8 +362,11 @@ def test_no_password_in_plain_http(scene: Scene, tmp_path: Path, monkeypatch: py
         place = f"{real.address}/site/images"
         status, _, err = scene.run("pull", f"{place}:stable", "--username", "builder", at=scene.other)
     assert (status, err) == (
-        1,
-        f"error: {place} wants a login, and is reached in plain HTTP: passwords travel over TLS only\n",
+        4,
+        (
+            f"error: {place} wants a login, and is reached in plain HTTP, where passwords do not travel: leave out "
+            "--plain-http, or give --authority for a registry on this machine\n"
+        ),
     )
 
 

@@ -51,14 +51,15 @@ def test_what_was_signed_before_a_rotation_is_trusted_until_its_key_is_retired(r
     assert ring.public_bytes(old.public.id) == old.public.to_bytes()
 
 
-def test_a_key_is_durably_retired(ring: KeyRing) -> None:
-    """After a power cut it is not trusted again."""
+def test_a_key_is_durably_retired_and_restored(ring: KeyRing) -> None:
+    """After a power cut it is not trusted again, and then it is."""
     old = ring.signing_key().public.id
     ring.rotate()
-    with faults.recorded() as events:
-        ring.retire(old)
-    assert [path for _, path in events] == [str(ring.folder / f"{old}.retired"), str(ring.folder)]
-    assert events[-1][0] == "fsync"
+    for act, name in ((ring.retire, f"{old}.retired"), (ring.restore, f"{old}.pub")):
+        with faults.recorded() as events:
+            act(old)
+        assert [path for _, path in events] == [str(ring.folder / name), str(ring.folder)]
+        assert events[-1][0] == "fsync"
 
 
 def test_a_key_under_another_s_name_is_not_taken(ring: KeyRing) -> None:
@@ -123,7 +124,7 @@ def test_without_a_private_half_nothing_is_signed_here(ring: KeyRing) -> None:
 
 @pytest.mark.parametrize("name", ["", "..", "../keys/x", "0" * 16, "active", "0" * 15 + "\n"])
 def test_only_ids_name_keys(ring: KeyRing, name: str) -> None:
-    for act in (ring.retire, ring.public_bytes):
+    for act in (ring.retire, ring.restore, ring.public_bytes):
         with pytest.raises(NotFoundError):
             act(name)
     assert len(ring.trusted()) == 1
