@@ -1,6 +1,7 @@
 """People of real issuers: by the command line (npm's oidc-provider, a whole service behind its walls) and by the page
 (oidc-provider-mock), what they may do, and how that ends."""
 
+import base64
 import json
 import re
 import subprocess
@@ -410,6 +411,22 @@ def test_where_the_issuer_does_not_answer_the_form_says_so_and_a_token_opens(tmp
         True,
     )
     assert client.post("/page/login", data={"token": TOKEN}, headers=HOME).status_code == 303
+
+
+def test_a_token_that_cannot_be_judged_now_begins_no_session(api: Api, mocked: str) -> None:
+    """A stranger's own, of a key that the issuer is not asked for again at once."""
+    assert api.get("/v1/whoami", bearer(api, "viewer")).status_code == 200
+    head, claims = {"alg": "RS256", "kid": "nobody's"}, {"iss": mocked, "sub": "x", "aud": PAGE, "exp": 1 << 33}
+    parts = (base64.urlsafe_b64encode(json.dumps(each).encode()).decode().rstrip("=") for each in (head, claims))
+    token = ".".join([*parts, "AAAA"])
+    codes = set()
+    for _ in range(2):
+        answer = api.client.post("/page/login", data={"token": token}, headers=HOME)
+        codes.add(answer.status_code)
+        assert "Set-Cookie" not in answer.headers
+    assert codes <= {401, 503} and 503 in codes
+    assert api.client.post("/page/login", data={"token": bearer(api, "stranger")}, headers=HOME).status_code == 403
+    assert api.client.get("/page/machines").status_code == 303, "nobody is in"
 
 
 def test_a_blocked_list_that_cannot_be_read_lets_nobody_of_the_issuer_in(api: Api) -> None:

@@ -71,19 +71,18 @@ class Api:
         return chunks
 
     def tried(self, token: str) -> bool:
-        """Whether the API knows this token.
+        """Whether the API lets this token in.
 
         Raises:
-            ApiError: it cannot tell right now.
+            ApiError: whoever has it may do nothing here, or it cannot be told right now.
         """
         g.token = token
         try:
-            self.get("/v1/boots", limit=1)
+            self.get("/v1/whoami")
         except ApiError as error:
             if error.status == 401:
                 return False
-            if error.code == "no-tokens":
-                raise
+            raise
         finally:
             del g.token
         return True
