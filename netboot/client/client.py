@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from netboot.client import service, transport
 from netboot.client.api import Apis
 from netboot.client.base import Values
-from netboot.client.errors import CannotTellError, ClientError, FailedError, of_problem
+from netboot.client.errors import CannotTellError, ClientError, FailedError, kind_of, of_problem
 from netboot.client.service import Service
 from netboot.client.watch import RETRY_SECONDS, Watch
 
@@ -58,7 +58,7 @@ class Client(Apis):
         with self._answer(method, path, query, headers, body) as answer:
             whole = self._whole(answer)
             if answer.status_code not in (200, 201, 202, *also):
-                self._refuse(whole)
+                self._refuse(answer.status_code, whole)
         try:
             return whole.decode() if text else json.loads(whole)
         except ValueError:
@@ -69,7 +69,7 @@ class Client(Apis):
         with self._answer("GET", path, None, None, None) as answer:
             whole = self._whole(answer)
             if answer.status_code != 200:
-                self._refuse(whole)
+                self._refuse(answer.status_code, whole)
             return json.loads(whole), str(answer.headers.get("ETag", ""))
 
     def follow(self, path: str, *, query: Values | None = None) -> Watch:
@@ -80,7 +80,7 @@ class Client(Apis):
     def _stream(self, path: str, query: Values | None, headers: Values) -> Iterator[Iterator[bytes]]:
         with self._answer("GET", path, query, headers, None) as answer:
             if answer.status_code != 200:
-                self._refuse(self._whole(answer))
+                self._refuse(answer.status_code, self._whole(answer))
             if not answer.headers.get("Content-Type", "").startswith("text/event-stream"):
                 raise self._no_netboot()
             yield iter(lambda: bytes(answer.raw.read1(_BLOCK)), b"")
@@ -122,11 +122,16 @@ class Client(Apis):
                 )
         return bytes(whole)
 
-    def _refuse(self, whole: bytes) -> NoReturn:
+    def _refuse(self, status: int, whole: bytes) -> NoReturn:
         try:
             error = of_problem(json.loads(whole))
         except (ValueError, KeyError, TypeError):
-            raise self._no_netboot() from None
+            if kind_of(status, "") is not CannotTellError:
+                raise self._no_netboot() from None
+            what = (
+                f"a proxy before the service at {self.service.server} answers {status}: it does not reach the service"
+            )
+            raise CannotTellError(what, "try again; whether an act was done is told by `netboot audit`") from None
         raise error
 
     def _unreachable(self, error: Exception) -> ClientError:

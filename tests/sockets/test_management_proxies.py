@@ -1,5 +1,6 @@
 """The operators' listener behind nginx that brings TLS, and the command line's way through a proxy."""
 
+import re
 import socket
 import subprocess
 import threading
@@ -8,9 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import requests
 
 from netboot.cli.authority import new_authority, new_certificate
-from netboot.client import Client, ClientError, Service
+from netboot.client import CannotTellError, Client, ClientError, Service
 from tests.processes import wait_for
 from tests.sites import TOKEN, free_ports
 from tests.sockets.api import Api
@@ -25,7 +27,7 @@ http {{
   server {{
     listen 127.0.0.1:{port} ssl; ssl_certificate {folder}/crt; ssl_certificate_key {folder}/key;
     client_max_body_size 64m;
-    location / {{ proxy_pass {behind}; proxy_buffering off; }}
+    location / {{ proxy_pass {behind}; proxy_buffering off; proxy_set_header Host $http_host; }}
   }}
 }}
 """
@@ -34,20 +36,26 @@ http {{
 @pytest.fixture
 def behind(tmp_path: Path) -> Iterator[str]:
     """The address of nginx before a management API, with a certificate by `ca`."""
-    api, (port, _) = Api(tmp_path), free_ports()
+    with served(Api(tmp_path)) as address, nginx(tmp_path, address) as found:
+        yield found
+
+
+@contextmanager
+def nginx(folder: Path, address: str) -> Iterator[str]:
+    """As docs/operations.md has it, before what is at `address`."""
+    port, _ = free_ports()
     authority, key = new_authority("test")
     for name, pem in zip(("crt", "key"), new_certificate(authority, key, ["127.0.0.1"]), strict=True):
-        (tmp_path / name).write_bytes(pem)
-    (tmp_path / "ca").write_bytes(authority)
-    with served(api) as address:
-        (tmp_path / "conf").write_text(NGINX.format(folder=tmp_path, port=port, behind=address))
-        nginx = subprocess.Popen(["nginx", "-p", tmp_path, "-c", tmp_path / "conf"], stderr=subprocess.DEVNULL)
-        try:
-            wait_for(lambda: listens(port), 20)
-            yield f"https://127.0.0.1:{port}"
-        finally:
-            nginx.terminate()
-            nginx.wait(20)
+        (folder / name).write_bytes(pem)
+    (folder / "ca").write_bytes(authority)
+    (folder / "conf").write_text(NGINX.format(folder=folder, port=port, behind=address))
+    process = subprocess.Popen(["nginx", "-p", folder, "-c", folder / "conf"], stderr=subprocess.DEVNULL)
+    try:
+        wait_for(lambda: listens(port), 20)
+        yield f"https://127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait(20)
 
 
 def listens(port: int) -> bool:
@@ -100,3 +108,31 @@ def test_through_a_proxy_that_sees_no_token(behind: str, tmp_path: Path) -> None
     assert [each["name"] for each in found["channels"]] == ["stable"]
     assert seen[0].startswith(f"CONNECT {behind.removeprefix('https://')} HTTP/1.".encode())
     assert TOKEN.encode() not in b"".join(seen)
+
+
+def test_a_person_logs_in_at_the_page_behind_nginx_and_acts(behind: str, tmp_path: Path) -> None:
+    with requests.Session() as browser:
+        browser.trust_env, browser.verify = False, str(tmp_path / "ca")
+        there = browser.post(f"{behind}/page/login", {"token": TOKEN}, headers={"Origin": behind}, timeout=30)
+        assert (there.url, there.status_code) == (f"{behind}/page/", 200)
+        form = re.search(r'name="form" value="([^"]+)"', there.text)
+        assert form is not None
+        chosen = {"theme": "dark", "form": form[1]}
+        assert browser.post(f"{behind}/page/theme", chosen, headers={"Origin": behind}, timeout=30).status_code == 200
+        left = browser.post(f"{behind}/page/theme", chosen, headers={"Origin": "https://evil.example"}, timeout=30)
+        assert left.status_code == 403
+
+
+def test_behind_nginx_one_watches_and_a_service_that_is_away_is_cannot_tell(tmp_path: Path) -> None:
+    """A watch that is cut goes on after that; nginx' own 502 says nothing of what was asked for."""
+    port = free_ports()[0]
+    with nginx(tmp_path, f"http://127.0.0.1:{port}") as behind:
+        client = Client(Service(behind, TOKEN, "a test", tmp_path / "ca"))
+        with served(Api(tmp_path), port), client.watch.watch() as watch:
+            assert "heartbeat" in next(watch)
+        with pytest.raises(CannotTellError) as away:
+            client.channels.list()
+    assert str(away.value) == (
+        f"a proxy before the service at {behind} answers 502: it does not reach the service\n"
+        "Remedy: try again; whether an act was done is told by `netboot audit`"
+    )
