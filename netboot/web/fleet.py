@@ -9,15 +9,19 @@ from typing import NamedTuple
 
 from flask import current_app
 
+from images.values.faults import first_few
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.published import View
 from netboot.lifecycle.summary import RANK, UNJUDGED, MachineStatus, MachineSummary
 from netboot.machines.values import Machine
-from netboot.status.controllers import RolloutsStatus, RolloutStatus
+from netboot.status.controllers import LifecycleStatus, ProjectionStatus, RolloutsStatus, RolloutStatus
 from netboot.web.dependencies import Dependencies, dependencies
+from netboot.web.details import at_work
 from netboot.web.fleet_shapes import Fleet, FleetMachines, ImageRun, MachineEntry, MachinesAsked, Rack, Run
-from netboot.web.readiness import judging
+from netboot.web.readiness import said_by
 
+BEHIND_SECONDS = 300
+"""For so long a machine may wait to be judged; as in the alert NetbootConditionsBehind."""
 FIRST = 20
 """Machines that are late or ill, and that the summary names."""
 FRESH_MS = 2_000
@@ -74,7 +78,7 @@ def summary() -> Fleet:
     """Counts by status, reason, step, image and rack, who wants to be seen first, and rollouts under way."""
     deps = dependencies()
     found = _look(deps)
-    now = {"at_ms": found.at_ms, "rollouts": _rollouts(deps), "problem": judging(deps)}
+    now = {"at_ms": found.at_ms, "rollouts": _rollouts(deps), "problem": _not_of_now(deps)}
     return found.fleet.model_copy(update=now)
 
 
@@ -107,6 +111,23 @@ def _summary(view: View, at_ms: int, seen: Sequence[Seen], first: Sequence[Seen]
         rollouts=None,
         problem="",
     )
+
+
+def _not_of_now(deps: Dependencies) -> str:
+    """Why what was found of machines last may not be so any more, in words; empty: it is looked at all the time."""
+    now = deps.up_ms()
+    projection, lifecycle = said_by(deps, "projection", ProjectionStatus), said_by(deps, "lifecycle", LifecycleStatus)
+    for name, said in (("projection", projection), ("lifecycle", lifecycle)):
+        detail = at_work(name, said, now, None)
+        if not detail.ok:
+            return f"nobody looks at machines now: {name}: {detail.message}"
+    assert isinstance(lifecycle, LifecycleStatus)
+    if lifecycle.unseen:
+        places = first_few([place.rstrip("/") for place in lifecycle.unseen])
+        return f"{places} cannot be looked at: nobody there is found late or lost meanwhile"
+    if lifecycle.behind_seconds > BEHIND_SECONDS:
+        return f"machines were looked at {lifecycle.behind_seconds:.0f} s ago: {lifecycle.waiting} wait for it"
+    return ""
 
 
 def _rollouts(deps: Dependencies) -> tuple[RolloutStatus, ...] | None:

@@ -59,8 +59,8 @@ def assess(deps: Dependencies) -> Readiness:
     """
     now = deps.up_ms()
     snapshot, in_force = _snapshot(deps, deps.clock.now_ms())
-    supervisor = _read(deps, "supervisor", SupervisorStatus)
-    publisher, projection = _read(deps, "publisher", PublisherStatus), _read(deps, "projection", ProjectionStatus)
+    supervisor = said_by(deps, "supervisor", SupervisorStatus)
+    publisher, projection = said_by(deps, "publisher", PublisherStatus), said_by(deps, "projection", ProjectionStatus)
     provisioning, disk = _provisioning(deps), _disk(deps)
     cause = _cause(provisioning, disk)
     machines = _BOOTABLES.now(deps.live, supervisor if isinstance(supervisor, SupervisorStatus) else None)
@@ -72,9 +72,9 @@ def assess(deps: Dependencies) -> Readiness:
         "processes": _processes(supervisor, cause),
         "publisher": at_work("publisher", publisher, now, cause),
         "projection": at_work("projection", projection, now, cause, _SLOW),
-        "lifecycle": at_work("lifecycle", _read(deps, "lifecycle", LifecycleStatus), now, cause, _SLOW),
+        "lifecycle": at_work("lifecycle", said_by(deps, "lifecycle", LifecycleStatus), now, cause, _SLOW),
     }
-    details["rollouts"] = at_work("rollouts", _read(deps, "rollouts", RolloutsStatus), now, cause, _SLOW)
+    details["rollouts"] = at_work("rollouts", said_by(deps, "rollouts", RolloutsStatus), now, cause, _SLOW)
     for name in ("inventory", "images", "bundle"):
         said = _condition(getattr(publisher, name)) if isinstance(publisher, PublisherStatus) else _not_known()
         details[name] = _as_of(details["publisher"], "publisher", said)
@@ -99,17 +99,8 @@ def assess(deps: Dependencies) -> Readiness:
     )
 
 
-def judging(deps: Dependencies) -> str:
-    """Why what was found of machines last may not be so any more, in words; empty: it is looked at all the time."""
-    now = deps.up_ms()
-    for name, model in (("projection", ProjectionStatus), ("lifecycle", LifecycleStatus)):
-        detail = at_work(name, _read(deps, name, model), now, None)
-        if not detail.ok:
-            return f"{name}: {detail.message}"
-    return ""
-
-
-def _read(deps: Dependencies, process: str, model: type[S]) -> S | CannotTellError | None:
+def said_by(deps: Dependencies, process: str, model: type[S]) -> S | CannotTellError | None:
+    """What a process, or a loop of the controllers, said last; None: nothing yet."""
     try:
         return deps.status.read(process, model)
     except CannotTellError as error:
@@ -218,7 +209,7 @@ def _reporting(deps: Dependencies, processes: list[str], now: int, cause: Detail
     for name in processes:
         model = reporting_class(name)
         if model is not None:
-            status = _read(deps, name, model)
+            status = said_by(deps, name, model)
             alive = at_work(name, status, now, cause)
             details[name] = _condition(status) if alive.ok and isinstance(status, Condition) else alive
     return details

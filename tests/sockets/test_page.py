@@ -12,7 +12,7 @@ import requests
 from flask.testing import FlaskClient
 
 from images.store.store import Store
-from netboot.status import FRESH_MS
+from netboot.status import FRESH_MS, Condition
 from netboot.web.page import live
 from netboot.web.page.sessions import IDLE_SECONDS, LONGEST_SECONDS, MOST, MOST_OF_ONE, Sessions
 from tests.browser.world import HOSTILE, LATE, World
@@ -264,7 +264,52 @@ def test_what_nobody_looks_at_any_more_is_not_in_order(tmp_path: Path) -> None:
     assert "<title>? 0 late, 0 ill · netboot</title>" in shown
     assert "nobody looks at machines now: lifecycle: has said nothing for" in shown
     world.api.say(projection=PROJECTION.model_copy(update={"problem": "the disk is full"}))
-    assert world.api.get("/v1/fleet").json["problem"] == "projection: the disk is full"
+    assert world.api.get("/v1/fleet").json["problem"] == ("nobody looks at machines now: projection: the disk is full")
+
+
+@pytest.mark.parametrize(
+    ("said", "problem"),
+    [
+        (
+            {"unseen": ("reports", "cluster/prod/")},
+            "reports, cluster/prod cannot be looked at: nobody there is found late or lost meanwhile",
+        ),
+        ({"behind_seconds": 301.0, "waiting": 7}, "machines were looked at 301 s ago: 7 wait for it"),
+        ({"behind_seconds": 300.0, "waiting": 7}, ""),
+    ],
+)
+def test_who_cannot_be_found_late_is_not_in_order(said: dict[str, Any], problem: str, tmp_path: Path) -> None:
+    world = World(tmp_path, count=3)
+    log_in(world.api.client)
+    world.api.say(lifecycle=LIFECYCLE.model_copy(update=said))
+    shown = world.api.client.get("/page/").text
+    assert world.api.get("/v1/fleet").json["problem"] == problem
+    assert ("What is shown may not be so any more</b>: " + problem in shown) == bool(problem)
+    assert ("Nothing is late, nothing is ill." in shown) == (not problem)
+
+
+def test_a_service_that_is_not_in_order_and_what_stands_still_by_somebody_s_word_are_on_the_wall(
+    tmp_path: Path,
+) -> None:
+    world = World(tmp_path, count=3)
+    client = world.api.client
+    log_in(client)
+    shown = client.get("/page/").text
+    assert ("not-in-order" in shown, "by itself" in shown, "paused" in shown) == (False, False, False)
+    for path in ("/v1/freeze", "/v1/remedies/pause"):
+        assert world.api.post(path, {"reason": "a switch is moved"}).status_code == 200
+    world.api.say(projection=PROJECTION.model_copy(update={"problem": "the disk is full"}))
+    shown = client.get("/page/").text
+    assert "<b>The service is not all in order</b>" in shown
+    assert "<li>projection: the disk is full " in shown
+    assert re.search(r"<b>Nothing begins by itself</b>: frozen by [^:<]+: a switch is moved", shown)
+    assert re.search(r"<b>Remedies are paused</b> for <time [^>]+>[^<]+</time>, by [^:<]+: a switch is moved", shown)
+    assert "nothing is ill" not in shown
+    world.api.probe = Condition(ok=False, message="127.0.0.1:8080 does not answer: Connection refused")
+    shown = client.get("/page/").text
+    assert "<title>Machines cannot boot, ? 0 late, 0 ill · netboot</title>" in shown
+    assert "<b>Machines cannot boot now</b>" in shown
+    assert "<li>provisioning: 127.0.0.1:8080 does not answer: Connection refused " in shown
 
 
 def test_a_machine_is_found_by_its_whole_name(client: FlaskClient, world: World) -> None:

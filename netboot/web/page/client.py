@@ -37,6 +37,10 @@ class Api:
         """
         return self._asked(self._environ(path, query))
 
+    def ready(self) -> dict[str, Any]:
+        """What `/readyz` says, also where machines cannot boot."""
+        return self._asked(self._environ("/readyz", {}), also=503)
+
     def post(self, path: str, body: Mapping[str, object]) -> dict[str, Any]:
         """The same of an act; a value that is None or empty is not sent.
 
@@ -46,7 +50,7 @@ class Api:
         said = {name: value for name, value in body.items() if value not in (None, "")}
         return self._asked(self._environ(path, {}, method="POST", json=said))
 
-    def _asked(self, environ: dict[str, Any]) -> dict[str, Any]:
+    def _asked(self, environ: dict[str, Any], also: int = 200) -> dict[str, Any]:
         chunks, status, headers = run_wsgi_app(self._app, environ)
         try:
             if headers.get("Content-Type") not in JSON:  # a stream, which has no end to wait for
@@ -54,7 +58,7 @@ class Api:
             body = json.loads(b"".join(chunks))
         finally:
             end(chunks)
-        if not status.startswith("2"):
+        if not status.startswith(("2", str(also))):
             raise ApiError(int(status[:3]), body)
         assert isinstance(body, dict)
         return body

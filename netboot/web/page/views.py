@@ -21,10 +21,15 @@ FILTERS = ("status", "reason", "step", "rack", "image", "class", "text")
 
 
 def fleet() -> str:
-    """The fleet at a glance."""
-    told = of_page().get("/v1/fleet")
+    """The fleet at a glance, and what is not in order of the service or stands still by somebody's word."""
+    api = of_page()
+    told, ready = api.get("/v1/fleet"), api.ready()
     drawn = shapes.racks(told["racks"][:RACKS])
-    return render_template("fleet.html", fleet=told, racks=drawn, left=len(told["racks"]) - len(drawn))
+    wrong = [(name, each) for name, each in ready["details"].items() if not each["ok"]]
+    may_act, pause = api.get("/v1/freeze")["may_act"], api.get("/v1/remedies/pause")["pause"]
+    stopped = {"may_act": may_act, "pause": pause if pause and pause["stands"] else None}
+    shown = {"racks": drawn, "left": len(told["racks"]) - len(drawn), "ready": ready["ready"], "wrong": wrong}
+    return render_template("fleet.html", fleet=told, **shown, **stopped)
 
 
 def machines() -> str:
