@@ -7,6 +7,7 @@ Nothing is written that would not be taken, and a crash at any moment leaves the
 import hashlib
 import json
 import os
+import re
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -28,6 +29,8 @@ LOCK_SECONDS = 5.0
 """For which a writer waits for another one, in whichever process."""
 _LOCK = ".lock"
 _PREFIX, _TOGETHER = "machine-", "import-"
+_LEFT = re.compile(rf"\.(?:{_PREFIX}|{_TOGETHER}).+\.yaml\.[0-9]+\.[0-9a-f]{{8}}")
+"""Of a process that was killed, as `images.values.files.replacing` names it; an editor's are somebody's."""
 _MODE = 0o644
 _ORDER = {field.alias or name: place for place, (name, field) in enumerate(Machine.model_fields.items())}
 
@@ -129,10 +132,9 @@ class InventoryFiles:
             InventoryReadOnlyError: the file would change hands.
             images.errors.StoreError: the file system refuses; nothing was changed.
         """
-        for prefix in (_PREFIX, _TOGETHER):
-            for left in self.folder.glob(f".{prefix}*.yaml.*"):  # of a process that was killed
-                with suppress(OSError):
-                    left.unlink()
+        for left in filter(lambda path: _LEFT.fullmatch(path.name), self.folder.glob(".*.yaml.*")):
+            with suppress(OSError):
+                left.unlink()
         for name, text in edit.items():
             path = self.folder / name
             mode = self._mode(path)

@@ -67,6 +67,8 @@ def bound(view: View, around: Around = _plainly) -> View:
             inputs.only(())
         if said.body is not None:
             read["body"] = inputs.parsed(said.body)
+        else:
+            inputs.bare()
         return around(partial(view, **path, **read), path)
 
     return answer

@@ -51,8 +51,20 @@ def parsed(model: type[M]) -> M:
         raise BadClaimError(fault.message, field=fault.key) from None
 
 
+def bare() -> None:
+    """See that a DELETE, which says all by its path and query, has no body that somebody believes is heeded.
+
+    Raises:
+        BadClaimError: it has one.
+    """
+    if request.method == "DELETE" and request.get_data():
+        raise BadClaimError("the body: there is none here; what is to be said stands in the query")
+
+
 def dry_run() -> bool:
-    """Whether the body asks only what would be; not, where it cannot be read."""
+    """Whether it is asked only what would be, by the body or a DELETE's query; not, where that cannot be read."""
+    if request.method == "DELETE":
+        return request.args.get("dry_run") == "true"
     try:
         said = _json()
     except (BadClaimError, HTTPException):

@@ -266,6 +266,22 @@ def test_the_last_machine_stays(tmp_path: Path) -> None:
     assert refused(answer)[:2] == (409, "too-many-removed")
 
 
+def test_what_is_removed_is_said_by_path_and_query_alone(api: Api) -> None:
+    create(api)
+    for path in (AT, "/v1/tokens/abcdef"):
+        answer = ask(api, "DELETE", path, {"dry_run": True}, If_Match="*")
+        assert refused(answer) == (
+            400,
+            "bad-request",
+            "the body: there is none here; what is to be said stands in the query",
+        )
+    key = {"If_Match": "*", "Idempotency_Key": '"once"'}
+    tried = ask(api, "DELETE", f"{AT}?dry_run=true", **key)
+    assert (tried.json["did"], tried.json["dry_run"], file(api).exists()) == ("removed", True, True)
+    assert ask(api, "DELETE", AT, **key).json["did"] == "removed"
+    assert not file(api).exists()
+
+
 def test_a_crash_leaves_the_old_file_and_its_rest_is_swept(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     create(api)
     before = content(api)
@@ -283,10 +299,11 @@ def test_a_crash_leaves_the_old_file_and_its_rest_is_swept(api: Api, monkeypatch
         with pytest.raises(Killed):
             ask(api, "PUT", AT, {"declared": NEW | {"enabled": False}}, If_Match=seen)
     assert len(content(api)) == len(before) + 1
+    (api.config.inventory / (editors := ".machine-gpu-009.yaml.swp")).write_text("what somebody types")
     assert digest_of(read_inventory(api.config)) == digest_of(read_inventory(api.config))
     assert api.get(AT).json["declared"] == NEW
     assert ask(api, "PUT", AT, {"declared": NEW | {"enabled": False}}, If_Match=seen).json["did"] == "replaced"
-    assert content(api).keys() == before.keys()
+    assert content(api).keys() == {*before, editors}
 
 
 def test_writers_of_several_processes_come_one_after_the_other(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
