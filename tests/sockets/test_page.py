@@ -312,6 +312,20 @@ def test_a_service_that_is_not_in_order_and_what_stands_still_by_somebody_s_word
     assert "<li>provisioning: 127.0.0.1:8080 does not answer: Connection refused " in shown
 
 
+def test_the_wall_stays_where_marks_cannot_be_read(tmp_path: Path) -> None:
+    world = World(tmp_path, count=3)
+    log_in(world.api.client)
+    for path in world.api.config.data.glob("intents.db*"):
+        path.unlink()
+    (world.api.config.data / "intents.db").write_bytes(b"damaged" * 1000)
+    assert world.api.get("/v1/remedies/pause").status_code == 503
+    shown = world.api.client.get("/page/")
+    assert (shown.status_code, "Look here first" in shown.text) == (200, True)
+    assert "<b>Whether remedies are paused cannot be told</b>: " in shown.text
+    assert "<b>Nothing begins by itself</b>: whether the fleet is frozen cannot be told: " in shown.text
+    assert "nothing is ill" not in shown.text
+
+
 def test_a_machine_is_found_by_its_whole_name(client: FlaskClient, world: World) -> None:
     names = [each["name"] for each in world.api.get(f"/v1/fleet/machines?name={LATE}").json["machines"]]
     assert names == [LATE]

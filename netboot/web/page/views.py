@@ -7,7 +7,7 @@ from urllib.parse import quote
 from flask import current_app, render_template, request
 
 from netboot.web.page import shapes
-from netboot.web.page.client import Api
+from netboot.web.page.client import Api, ApiError
 from netboot.web.page.words import MEMBERS
 
 PAGE = 50
@@ -26,8 +26,14 @@ def fleet() -> str:
     told, ready = api.get("/v1/fleet"), api.ready()
     drawn = shapes.racks(told["racks"][:RACKS])
     wrong = [(name, each) for name, each in ready["details"].items() if not each["ok"]]
-    may_act, pause = api.get("/v1/freeze")["may_act"], api.get("/v1/remedies/pause")["pause"]
-    stopped = {"may_act": may_act, "pause": pause if pause and pause["stands"] else None}
+    stopped: dict[str, Any] = {"may_act": api.get("/v1/freeze")["may_act"]}
+    try:  # whoever looks after a fleet needs the rest of it all the more where this cannot be told
+        pause = api.get("/v1/remedies/pause")["pause"]
+        stopped["pause"] = pause if pause and pause["stands"] else None
+    except ApiError as error:
+        if error.status != 503:
+            raise
+        stopped["untold"] = error.message
     shown = {"racks": drawn, "left": len(told["racks"]) - len(drawn), "ready": ready["ready"], "wrong": wrong}
     return render_template("fleet.html", fleet=told, **shown, **stopped)
 
