@@ -22,7 +22,7 @@ demo: setup ## from nothing to a Ready node: image, cluster, service, a disk-les
 	@$(PY) -m lab.demo $(if $(KEEP),--keep) $(if $(RECIPE),--recipe '$(RECIPE)') $(if $(FIRMWARE),--firmware '$(FIRMWARE)')
 
 test: setup lint ## everything: lint, types, contracts, unit, tools, boots of real machines
-	@$(SUDO) $(PY) $(PYTEST) -p tests.plugins.reruns -p tests.plugins.disk tests -rR
+	@$(SUDO) tests/in_memory.sh $(PY) $(PYTEST) -p tests.plugins.reruns -p tests.plugins.disk tests -rR
 
 check: setup lint unit ## lint, types, contracts, unit tests: about three minutes on two free cores
 
@@ -31,7 +31,7 @@ lint: setup ## ruff, import contracts, mypy, dead code, shellcheck
 	@.venv/bin/lint-imports
 	@.venv/bin/mypy
 	@.venv/bin/vulture
-	@shellcheck setup.sh .ci/run
+	@shellcheck setup.sh .ci/run tests/in_memory.sh
 	@shellcheck -s dash images/node/initrd/init images/node/initrd/*.sh images/node/dracut/stage.sh images/node/dracut/hooks/*/*.sh images/node/*/usr/lib/netboot/*.sh images/recipes/features/*/usr/lib/netboot/*.sh images/node/health/generators/* bench/floor_files/initrd/* bench/floor_files/run/floor/*.sh
 
 unit: setup

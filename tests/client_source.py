@@ -11,7 +11,7 @@ from keyword import iskeyword
 from pathlib import Path
 from typing import Any
 
-from netboot.web import api_document
+from netboot.web.app import api_document
 
 Schema = dict[str, Any]
 

@@ -9,7 +9,7 @@ from flask.testing import FlaskClient
 from werkzeug.exceptions import HTTPException
 from werkzeug.test import TestResponse
 
-from netboot.web import api_document
+from netboot.web.app import api_document
 from netboot.web.errors import MEDIA_TYPE
 
 

@@ -26,7 +26,7 @@ MOST_VALUES = 2_000_000
 class Strict(BaseModel):
     """Base of every value that an operator writes: frozen, unknown keys refused, no silent conversion of types."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=False, hide_input_in_errors=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=False, hide_input_in_errors=True, defer_build=True)
 
 
 class _Loader(yaml.composer.Composer, yaml.CSafeLoader):

@@ -17,6 +17,6 @@ def openapi() -> None:
     \b
       netboot api openapi > netboot.json
     """
-    from netboot.web import api_document  # brings Flask
+    from netboot.web.app import api_document  # brings Flask
 
     click.echo(json.dumps(api_document(), indent=2))

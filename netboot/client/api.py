@@ -13,6 +13,15 @@ if TYPE_CHECKING:
     from netboot.client import models
 
 
+class AppApi(Api):
+    """Of `app`."""
+
+    def document(self) -> dict[str, Any]:
+        """This document."""
+        answer: dict[str, Any] = self._asker.ask("GET", "/v1/openapi.json")
+        return answer
+
+
 class AuditsApi(Api):
     """Of `audits`."""
 
@@ -805,19 +814,11 @@ class WatchApi(Api):
         return self._asker.follow("/v1/boots/watch", query={"machine": machine, "since": since})
 
 
-class WebApi(Api):
-    """Of `web`."""
-
-    def document(self) -> dict[str, Any]:
-        """This document."""
-        answer: dict[str, Any] = self._asker.ask("GET", "/v1/openapi.json")
-        return answer
-
-
 class Apis:
     """All of it."""
 
     def __init__(self, asker: Asker) -> None:
+        self.app = AppApi(asker)
         self.audits = AuditsApi(asker)
         self.boots = BootsApi(asker)
         self.channels = ChannelsApi(asker)
@@ -842,4 +843,3 @@ class Apis:
         self.remedies = RemediesApi(asker)
         self.rollouts = RolloutsApi(asker)
         self.watch = WatchApi(asker)
-        self.web = WebApi(asker)

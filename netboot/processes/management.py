@@ -33,7 +33,7 @@ from netboot.stores.rollouts import SqliteRollouts
 from netboot.stores.signal import SaidSignal
 from netboot.stores.state import SqliteStates
 from netboot.stores.status import StatusFolder, room
-from netboot.web import create_app
+from netboot.web.app import create_app
 from netboot.web.dependencies import Dependencies
 from netboot.web.metrics import Now, exposition
 from netboot.web.probe import Probe

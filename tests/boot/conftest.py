@@ -99,8 +99,15 @@ def build(folder: Path, recipe: str, *options: str) -> BuiltImage:
 
 @pytest.fixture
 def folder(work: Path, request: pytest.FixtureRequest) -> Path:
-    """Where this test's logs are."""
-    return work / re.sub(r"\W+", "-", request.node.name)
+    """Where this test's logs are. What a first try that was too late left there is beside it, in `<name>.first`."""
+    return set_aside(work / re.sub(r"\W+", "-", request.node.name))
+
+
+def set_aside(folder: Path) -> Path:
+    """`folder`, which is not there: a second try makes its site in it, and could not in what the first one left."""
+    if folder.exists():
+        folder.rename(folder.with_name(f"{folder.name}.first"))
+    return folder
 
 
 @pytest.hookimpl(wrapper=True)

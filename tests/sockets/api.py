@@ -52,7 +52,7 @@ from netboot.stores.remedies import SqliteRemedies
 from netboot.stores.rollouts import SqliteRollouts, make
 from netboot.stores.signal import SaidSignal
 from netboot.stores.status import StatusFolder, write_status
-from netboot.web import create_app
+from netboot.web.app import create_app
 from netboot.web.dependencies import Dependencies
 from netboot.web.metrics import Now, exposition
 from netboot.web.tokens import Tokens

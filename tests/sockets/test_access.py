@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from netboot import web
 from netboot.lifecycle.roles import Role
 from netboot.stores import access_tokens
+from netboot.web import app
 from tests.commands import Run
 from tests.sites import add_image
 from tests.sockets.api import NOW, Api, given
@@ -58,10 +58,10 @@ def api(tmp_path: Path) -> Api:
 
 
 def test_every_route_as_every_role(api: Api) -> None:
-    closed = {(each.method, each.path) for each in web.ROUTES if each.method != "GET"}
+    closed = {(each.method, each.path) for each in app.ROUTES if each.method != "GET"}
     assert closed == OPERATORS | ADMINS, "say here, and in netboot/web/roles.py, who may do what is new"
     tokens = {role: given(api, str(role), role) for role in Role}
-    for method, path in [(each.method, each.path) for each in web.ROUTES if each.guarded]:
+    for method, path in [(each.method, each.path) for each in app.ROUTES if each.guarded]:
         if path.endswith("/watch"):
             continue
         asked = path.replace("<int:number>", "1").replace("<name>", "none").replace("<boot>", "none")

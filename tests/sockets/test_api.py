@@ -25,7 +25,8 @@ from netboot.status.controllers import InventoryStatus
 from netboot.status.nodes import NodesStatus
 from netboot.stores import access_tokens
 from netboot.stores.journal_file import STANDING
-from netboot.web import ROUTES, readiness, watch
+from netboot.web import readiness, watch
+from netboot.web.app import ROUTES
 from netboot.web.binding import signature
 from netboot.web.openapi import Route, document
 from tests.commands import Run

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from netboot.lifecycle.roles import Role
-from netboot.web import api_document
+from netboot.web.app import api_document
 from tests.browser.world import LATE, World
 from tests.sites import TOKEN
 from tests.sockets.api import given

@@ -14,7 +14,7 @@ from schemathesis.specs.openapi import checks
 from netboot.lifecycle.phases import Phase as Reached
 from netboot.lifecycle.roles import Role
 from netboot.lifecycle.state import Batch
-from netboot.web import api_document
+from netboot.web.app import api_document
 from netboot.web.dependencies import EXTENSION
 from tests.records import boot_id, event, script
 from tests.sites import add_image

@@ -15,7 +15,6 @@ import pytest
 import requests
 from flask.testing import FlaskClient
 
-from netboot import web
 from netboot.cli import login
 from netboot.client import contexts
 from netboot.config import load_config
@@ -23,6 +22,7 @@ from netboot.config_access import Oidc
 from netboot.oidc.issuer import Granted
 from netboot.oidc.tokens import expires_of
 from netboot.stores import access_tokens
+from netboot.web import roles
 from tests.commands import Run
 from tests.issuers import CLI, PAGE, PAGE_SECRET, ROLES, approve, mock, provider
 from tests.sites import TOKEN, make_site
@@ -348,7 +348,7 @@ def test_a_viewer_of_the_issuer_who_tries_every_act_is_refused_each(api: Api) ->
         answer = api.client.open(asked, method=method, headers={"Authorization": f"Bearer {token}"})
         assert (answer.status_code, answer.get_json()["detail"]) == (
             403,
-            f"{method} {path} needs the role {web.roles.needed(method, path)}, and oidc:viewer has the role viewer",
+            f"{method} {path} needs the role {roles.needed(method, path)}, and oidc:viewer has the role viewer",
         )
     assert api.get("/v1/whoami", token).json["name"] == "oidc:viewer"
     assert api.get("/v1/whoami", bearer(api, "stranger")).status_code == 403

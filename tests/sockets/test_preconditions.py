@@ -13,7 +13,8 @@ from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.rollout import Member
 from netboot.lifecycle.rollout_store import Note
 from netboot.lifecycle.state import Batch
-from netboot.web import ROUTES, preconditions
+from netboot.web import preconditions
+from netboot.web.app import ROUTES
 from netboot.web.binding import signature
 from netboot.web.preconditions import Tag
 from tests.records import event, script

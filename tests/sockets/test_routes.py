@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from flask import Flask
 
-from netboot import web
+from netboot.web import app
 from netboot.web.join import app as join
 from tests.journeys import ROOT
 from tests.sockets.api import Api
@@ -47,10 +47,10 @@ def served(app: Flask) -> Routes:
 
 
 def test_the_management_server(tmp_path: Path) -> None:
-    routes = declared((each.method, each.path, each.view) for each in web.ROUTES)
+    routes = declared((each.method, each.path, each.view) for each in app.ROUTES)
     assert documented("http-management.md") == routes
     assert served(Api(tmp_path).client.application) == routes
-    assert len(routes) == len(web.ROUTES)
+    assert len(routes) == len(app.ROUTES)
 
 
 def test_the_boot_server(tmp_path: Path) -> None:

@@ -109,6 +109,12 @@ def fill(filler: Path) -> None:
             out.write(bytes(4096))
 
 
+def refused_once_filled(service: Service, boot: str, filler: Path) -> bool:
+    """Whether a record is refused now that the disk is filled again: what killed servers held comes free late."""
+    fill(filler)
+    return status_of_an_event(service, boot) == (503, "10")
+
+
 def restart_boot_servers(service: Service) -> None:
     """Until they are ready again. The log says so; a status may find no room on a full disk."""
     servers = {name: process["pid"] for name, process in service.processes().items() if name.startswith("boot-")}
@@ -127,7 +133,7 @@ def test_a_full_disk_costs_scripts_and_events_over_restarts_too(service: Service
     wait_for(lambda: status_of_an_event(service, boot) == (503, "10"))
     wait_for(lambda: outcome(service) == "unavailable")
     restart_boot_servers(service)
-    fill(filler)  # what the killed ones still held
+    wait_for(lambda: refused_once_filled(service, boot, filler))
     refuses_what_it_cannot_write_and_serves_the_rest(service, boot)
     filler.unlink()
     for _ in range(6):

@@ -80,8 +80,8 @@ def test_a_record_is_committed_durably_and_its_journal_has_its_name_before_the_a
     folder = tmp_path / "journal"
 
     async def use() -> None:
-        journal = SqliteJournal(folder / "boot-0.db")
         with recorded() as events:
+            journal = SqliteJournal(folder / "boot-0.db")  # whose thread makes the file at once
             await journal.append(script("gpu-001", 1))
             assert ("fsync", str(folder)) in events
         before = len(commits)

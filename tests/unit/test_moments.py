@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netboot.clock import moment_ms, rfc3339
-from netboot.web import api_document
+from netboot.web.app import api_document
 from netboot.web.moments import described, on_wire
 
 FIRST, LAST = -62_135_596_800_000, 253_402_300_799_999

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.boot.conftest import set_aside
 from tests.plugins import reruns
 from tests.plugins.budgets import Budgets
 from tests.plugins.reruns import may_run_again
@@ -120,3 +121,11 @@ def test_make_test_follows_these_rules_and_a_quick_check_tries_nothing_again(tar
     (command,) = [line for line in commands if " -m pytest " in line]
     assert (" -p tests.plugins.reruns" in command) is again
     assert "--reruns" not in command
+
+
+def test_a_second_try_on_machines_finds_an_empty_place_and_the_first_one_s_logs_stay(tmp_path: Path) -> None:
+    place = tmp_path / "test_it"
+    set_aside(place).mkdir()
+    (place / "node-1.console.log").write_text("it hangs")
+    assert not set_aside(place).exists()
+    assert (tmp_path / "test_it.first/node-1.console.log").read_text() == "it hangs"
