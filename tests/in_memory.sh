@@ -13,8 +13,9 @@ if [ "$1" != --mounted ]; then
 fi
 shift
 mount -t tmpfs -o mode=1777,size=50% tmpfs /tmp
+trap : INT # of a terminal, which tells the command too: wait until it has ended
 status=0
-"$@" || status=$?
+setpriv --pdeathsig TERM -- "$@" || status=$? # whoever ends this shell ends the command
 if [ "$status" != 0 ] && [ -n "$(ls -A /tmp)" ]; then
   rm -rf .work/failed
   mkdir -p .work

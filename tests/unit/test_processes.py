@@ -27,7 +27,10 @@ def test_every_kind_of_process_has_one_file_and_no_other_file_builds_one() -> No
         ("boot", {"flask", "gunicorn", "kubernetes", "tokens", "netboot.kube", "netboot.web"}),
         ("management", {"aiohttp", "kubernetes", "netboot.boot", "netboot.controllers"}),
         ("controllers", {"aiohttp", "flask", "gunicorn", "kubernetes", "netboot.boot", "netboot.web"}),
-        ("join", {"gunicorn", "kubernetes", "netboot.boot", "netboot.controllers"}),
+        (
+            "join",
+            {"gunicorn", "jwt", "kubernetes", "netboot.boot", "netboot.controllers", "netboot.oidc", "netboot.web.app"},
+        ),
         ("approver", {"aiohttp", "flask", "gunicorn", "netboot.boot", "netboot.web"}),
         ("nodes", {"aiohttp", "flask", "gunicorn", "netboot.boot", "netboot.web"}),
         ("fetcher", {"aiohttp", "flask", "gunicorn", "kubernetes", "netboot.boot", "netboot.web"}),
