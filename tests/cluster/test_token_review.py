@@ -1,8 +1,6 @@
 """Whose a token is by the word of a real API server, asked by an account that may do nothing else."""
 
-import base64
 import json
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -13,54 +11,17 @@ from netboot.config_access import TokenReview
 from netboot.kube.token_reviews import KNOWN_SECONDS, Reviews
 from netboot.lifecycle.errors import BadTokenError, IssuerUnavailableError, LifecycleError, NoRoleError
 from netboot.lifecycle.roles import Person, Role
+from tests.cluster.reviewing import RIGHTS, review_kubeconfig, token
 from tests.processes import wait_for
 
 pytestmark = pytest.mark.cluster
-ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
-RIGHTS = "/apis/rbac.authorization.k8s.io/v1"
 NAME = "system:serviceaccount:default:dashboard"
 REFUSED = "the API server does not take the token: it is by another, has expired or was revoked"
 
 
-def made(admin: Admin, path: str, body: Mapping[str, object]) -> None:
-    answer = admin("POST", path, body)
-    assert answer.status_code == 201, answer.text
-
-
-def token(admin: Admin, account: str, audiences: list[str]) -> str:
-    kind = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest"}
-    answer = admin("POST", f"{ACCOUNTS}/{account}/token", {**kind, "spec": {"audiences": audiences}})
-    assert answer.status_code == 201, answer.text
-    return str(answer.json()["status"]["token"])
-
-
 @pytest.fixture(scope="module")
 def kubeconfig(control_plane: Cluster, as_admin: Admin, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of an account with the rights that docs/operations.md gives it, its token in a file as in a Pod."""
-    for account in ("dashboard", "netboot-review"):
-        made(as_admin, ACCOUNTS, {"metadata": {"name": account}})
-    rule = {"apiGroups": ["authentication.k8s.io"], "resources": ["tokenreviews"], "verbs": ["create"]}
-    made(as_admin, f"{RIGHTS}/clusterroles", {"metadata": {"name": "netboot-token-review"}, "rules": [rule]})
-    binding = {
-        "metadata": {"name": "netboot-token-review"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "netboot-token-review"},
-        "subjects": [{"kind": "ServiceAccount", "name": "netboot-review", "namespace": "default"}],
-    }
-    made(as_admin, f"{RIGHTS}/clusterrolebindings", binding)
-    folder = tmp_path_factory.mktemp("review")
-    (folder / "token").write_text(token(as_admin, "netboot-review", []))
-    authority = base64.b64encode((control_plane.folder / "ca.crt").read_bytes()).decode()
-    document = {
-        "kind": "Config",
-        "current-context": "here",
-        "clusters": [
-            {"name": "here", "cluster": {"server": control_plane.url, "certificate-authority-data": authority}}
-        ],
-        "users": [{"name": "here", "user": {"tokenFile": "token"}}],
-        "contexts": [{"name": "here", "context": {"cluster": "here", "user": "here"}}],
-    }
-    (folder / "review.kubeconfig").write_text(json.dumps(document))
-    return folder / "review.kubeconfig"
+    return review_kubeconfig(control_plane, as_admin, tmp_path_factory.mktemp("review"), "parts", ("dashboard",))
 
 
 def place(kubeconfig: Path, **roles: str) -> TokenReview:
@@ -89,7 +50,7 @@ def test_a_cluster_says_who_one_is(kubeconfig: Path, as_admin: Admin) -> None:
 
 
 def test_where_the_cluster_cannot_be_asked_nobody_can_tell(kubeconfig: Path, tmp_path: Path, as_admin: Admin) -> None:
-    ours = token(as_admin, "netboot-review", ["netboot"])
+    ours = token(as_admin, "review-parts", ["netboot"])
     kind, words = refused(Reviews(place(tmp_path / "none")), ours)
     assert (kind, words.startswith("the API server cannot say whose token it is: ")) == (IssuerUnavailableError, True)
     document = json.loads(kubeconfig.read_text())
@@ -100,7 +61,7 @@ def test_where_the_cluster_cannot_be_asked_nobody_can_tell(kubeconfig: Path, tmp
     now = [0.0]
     reviews = Reviews(place(kubeconfig), lambda: now[0])
     assert reviews.person(ours) is not None
-    assert as_admin("DELETE", f"{RIGHTS}/clusterrolebindings/netboot-token-review").status_code == 200
+    assert as_admin("DELETE", f"{RIGHTS}/clusterrolebindings/review-parts").status_code == 200
 
     def without() -> bool:
         try:
