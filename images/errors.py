@@ -12,6 +12,7 @@ ImageError
 │   ├── NotFoundError      no such image, blob, key or channel
 │   ├── CorruptError       what is stored is not what its digest says
 │   ├── BusyError          another writer holds the store
+│   ├── NotDurableError    it is in place, and may be gone after a power cut
 │   └── InUseError         a channel, a boot or a recent use refers to it
 └── SignatureError
     ├── UnknownSignerError signed by a key that is not trusted here
@@ -53,6 +54,10 @@ class LockError(ImageError):
 
 class StoreError(ImageError):
     """Anything that can go wrong with the artifact store."""
+
+
+class NotDurableError(StoreError):
+    """What was to be written is in place, and its name cannot be made durable: a power cut may undo it."""
 
 
 class NotFoundError(StoreError):

@@ -2,10 +2,11 @@
 
 import logging
 
+from images import errors as images
 from netboot.answer import Answer
 from netboot.lifecycle import errors as lifecycle
 
-_INFO, _WARNING = logging.INFO, logging.WARNING
+_INFO, _WARNING, _ERROR = logging.INFO, logging.WARNING, logging.ERROR
 
 ACTS: dict[type[BaseException], Answer] = {
     lifecycle.ActRefusedError: Answer(
@@ -64,6 +65,22 @@ ACTS: dict[type[BaseException], Answer] = {
         "it was done; nothing was done now",
         "look at what it came to, `netboot audit` has it; a token that nobody has: see `netboot token list`, take it "
         "back with `netboot token revoke`, and ask for another with a new key",
+        says=True,
+    ),
+    images.NotDurableError: Answer(
+        503,
+        "not-durable",
+        _ERROR,
+        "it is in place, and a power cut may undo it",
+        "see the log of the service, and the disk",
+        retry_after=10,
+    ),
+    lifecycle.DoneInPartError: Answer(
+        409,
+        "done-in-part",
+        _WARNING,
+        "a part of it was done",
+        "look at how it stands, `netboot audit` has what was done, and ask for the rest with a new key",
         says=True,
     ),
     lifecycle.OutcomeUnknownError: Answer(

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from images.errors import StoreError
+from images.errors import NotDurableError, StoreError
 
 _REMEDIES = {
     errno.ENOSPC: "free some space, for example with `netboot image gc`",
@@ -33,7 +33,7 @@ def replacing(path: Path, *, mode: int = 0o644, staging: Path | None = None) -> 
     `staging` is the folder of the temporary file, for where the folder of `path` is read by others.
 
     Raises:
-        StoreError: the file system refuses; nothing was changed.
+        StoreError: the file system refuses; nothing was changed. NotDurableError: it is in place all the same.
     """
     temporary = (staging or path.parent) / f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}"
     try:
@@ -43,7 +43,7 @@ def replacing(path: Path, *, mode: int = 0o644, staging: Path | None = None) -> 
             os.fchmod(file.fileno(), mode)
             os.fsync(file.fileno())
         temporary.rename(path)
-        sync_folder(path.parent)
+        sync_name(path)
     except OSError as error:
         raise refused(f"cannot write {path}", error) from error
     finally:
@@ -55,10 +55,22 @@ def write(path: Path, data: bytes, *, mode: int = 0o644, staging: Path | None = 
     """Replace a file by `data`, whole and durable.
 
     Raises:
-        StoreError: the file system refuses; nothing was changed.
+        StoreError: the file system refuses; nothing was changed. NotDurableError: it is in place all the same.
     """
     with replacing(path, mode=mode, staging=staging) as file:
         file.write(data)
+
+
+def sync_name(path: Path) -> None:
+    """Make durable that a path was put in place, or taken away.
+
+    Raises:
+        NotDurableError: it was, and the file system refuses the rest.
+    """
+    try:
+        sync_folder(path.parent)
+    except OSError as error:
+        raise NotDurableError(str(refused(f"{path} was changed, and a power cut may undo that", error))) from error
 
 
 def sync_folder(folder: Path) -> None:

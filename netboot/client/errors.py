@@ -10,8 +10,9 @@ _CANNOT_TELL = frozenset({502, 503, 504})
 
 _NOT_TOLD = frozenset({"still-running", "outcome-unknown"})
 """Of an act that was asked for before with the same key."""
-_FAILED = frozenset({"answer-not-kept", "corrupt"})
-"""None of the three: likewise, and it was done; what is stored is damaged, and stays so however often one asks."""
+_FAILED = frozenset({"answer-not-kept", "corrupt", "done-in-part"})
+"""None of the three: likewise, and it was done, or a part of it; what is stored is damaged, and stays so however often
+one asks."""
 
 
 @dataclass(frozen=True, slots=True)

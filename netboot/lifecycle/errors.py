@@ -26,6 +26,7 @@ LifecycleError
 ├── IdempotencyKeyReusedError  for another request
 ├── StillRunningError          the first request with its key is
 ├── AnswerNotKeptError         it was done with its key before
+├── DoneInPartError            and the rest was not, or may be undone
 ├── OutcomeUnknownError        it was begun with its key before
 └── CannotTellError            right now; trying again is right
     ├── NotReadyError          nothing has been published yet
@@ -163,6 +164,10 @@ class StillRunningError(LifecycleError):
 
 class AnswerNotKeptError(LifecycleError):
     """What the first request with this key wanted was done; its answer is too large, too old or too secret to keep."""
+
+
+class DoneInPartError(LifecycleError):
+    """A part of what was asked for is done, and the rest is not, or may be undone by a power cut."""
 
 
 class OutcomeUnknownError(LifecycleError):

@@ -130,7 +130,7 @@ class InventoryFiles:
 
         Raises:
             InventoryReadOnlyError: the file would change hands.
-            images.errors.StoreError: the file system refuses; nothing was changed.
+            images.errors.StoreError: the file system refuses; nothing was changed. NotDurableError: it was.
         """
         for left in filter(lambda path: _LEFT.fullmatch(path.name), self.folder.glob(".*.yaml.*")):
             with suppress(OSError):
@@ -143,9 +143,9 @@ class InventoryFiles:
                 continue
             try:
                 path.unlink()
-                files.sync_folder(self.folder)
             except OSError as error:
                 raise files.refused(f"cannot remove {path}", error) from error
+            files.sync_name(path)
 
     def _mode(self, path: Path) -> int:
         """That of the file which is there."""

@@ -2,7 +2,8 @@
 
 import logging
 from collections.abc import Mapping
-from typing import Annotated
+from contextlib import nullcontext
+from typing import Annotated, Any
 
 from pydantic import StringConstraints
 
@@ -18,7 +19,7 @@ from netboot.web import render
 from netboot.web.binding import Shown
 from netboot.web.dependencies import dependencies
 from netboot.web.intents import MayBeWhy
-from netboot.web.operators import audit, operator, written
+from netboot.web.operators import audit, operator, partly, written
 
 log = logging.getLogger(__name__)
 
@@ -71,15 +72,21 @@ def moved(name: str, body: Move) -> Moved:
 
     def first() -> None:
         nonlocal kept
-        there = _end_rollouts(name, asked)
-        kept = there is None
-        ended.extend(there or ())
+        kept = not _end_rollouts(name, asked, ended)
+
+    def so_far() -> str:
+        return f"rollouts {', '.join(map(str, ended))} of channel {name} were ended" if ended else ""
 
     was = _set(name)
     writer = deps.repository_writer if not asked.dry_run else None
-    state = move(snapshot, deps.repository, writer, name, asked.image, place, judged(), force=asked.force, first=first)
+    facts: dict[str, object] = {"channel": name, "image": asked.image, "was": was, "ended_rollouts": ended}
+    about: dict[str, Any] = {"reason": asked.reason, "before": {"image": was}, "after": {"image": asked.image}}
+    with partly("channel-set", facts, so_far=so_far, **about) if not asked.dry_run else nullcontext():
+        state = move(
+            snapshot, deps.repository, writer, name, asked.image, place, judged(), force=asked.force, first=first
+        )
     if not asked.dry_run:
-        facts = {"channel": name, "image": state.image, "was": was, "ended_rollouts": ended}
+        facts |= {"image": state.image}
         with written("channel-set", facts, reason=asked.reason, before={"image": was}):
             kept = not _released(name, force=asked.force) or kept
         after = {"image": state.image, "name": state.image_name}
@@ -117,9 +124,9 @@ def _released(channel: str, *, force: bool) -> bool:
     return True
 
 
-def _end_rollouts(channel: str, asked: Move) -> list[int] | None:
-    """What rollouts would assign over what is set is ended first, so that none moves the channel back. None: with
-    `force`, where it cannot be told what they assigned."""
+def _end_rollouts(channel: str, asked: Move, ended: list[int]) -> bool:
+    """What rollouts would assign over what is set is ended first, so that none moves the channel back; their numbers
+    are in `ended`. False: with `force`, where it cannot be told what they assigned."""
     deps = dependencies()
     try:
         under_way = [each for each in deps.rollouts.under_way() if each.channel == channel]
@@ -129,15 +136,20 @@ def _end_rollouts(channel: str, asked: Move) -> list[int] | None:
                 "`force` ends it, and all machines of the channel boot what is set from their next boot on"
             )
         who = operator().who
-        for each in under_way if not asked.dry_run else ():
-            deps.rollouts.change(
-                each.number,
-                lambda rollout, members: (cancelled(rollout, f"channel set by {who}", deps.clock.now_ms()), members),
-                lambda *_: Note(deps.clock.now_ms(), who, "channel set"),
-            )
+        for each in under_way:
+            if not asked.dry_run:
+                deps.rollouts.change(
+                    each.number,
+                    lambda rollout, members: (
+                        cancelled(rollout, f"channel set by {who}", deps.clock.now_ms()),
+                        members,
+                    ),
+                    lambda *_: Note(deps.clock.now_ms(), who, "channel set"),
+                )
+            ended.append(each.number)
     except CannotTellError as error:
         if not asked.force:
             raise
         log.warning("rollouts of channel %s: %s", channel, error)
-        return None
-    return [each.number for each in under_way]
+        return False
+    return True

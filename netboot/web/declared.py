@@ -19,7 +19,7 @@ from netboot.web.dependencies import dependencies
 from netboot.web.errors import FaultyError
 from netboot.web.inputs import one_line
 from netboot.web.intents import MayBeWhy
-from netboot.web.operators import audit, audit_each
+from netboot.web.operators import audit, audit_each, partly
 from netboot.web.pages import PageAsked, Paged, page
 from netboot.web.shapes import Document
 
@@ -187,7 +187,8 @@ def imported(body: DeclaringMany) -> DeclaredMany:
             raise FaultyError(of_sent(error.faults, places), "correct the list, and send it whole") from None
         ((file, _),) = edit.items()
         if not body.dry_run:
-            store.write(edit)
+            with partly("declare", {"file": file, "machines": [each["name"] for each in given]}, reason=body.reason):
+                store.write(edit)
             audit_each("declare", {each["name"]: each for each in given}, {"file": file}, body.reason)
     return DeclaredMany(dry_run=body.dry_run, file=file, machines=tuple(each["name"] for each in given))
 
@@ -223,16 +224,11 @@ def _declare(name: str, value: dict[str, Any] | None, reason: str, *, dry_run: b
         raise FaultyError(error.faults, "correct what was sent, or the files; nothing was written") from None
     did: Did = "removed" if value is None else "created" if was is None else "replaced" if was != value else ""
     file = next(iter(edit))
+    act = "declare" if value is not None else "undeclare"
+    about: dict[str, Any] = {"machine": name, "reason": reason, "before": was, "after": value}
     if did and not dry_run:
-        store.write(edit)
+        with partly(act, {"file": file}, **about):
+            store.write(edit)
     if not dry_run:
-        audit(
-            "declare" if value is not None else "undeclare",
-            {"file": file},
-            machine=name,
-            reason=reason,
-            before=was,
-            after=value,
-            changed=bool(did),
-        )
+        audit(act, {"file": file}, **about, changed=bool(did))
     return DeclaredActed(name=name, did=did, dry_run=dry_run, file=file, declared=value)

@@ -1,8 +1,8 @@
 """`Idempotency-Key`: an act that is asked for again is not done again, and is answered as the first time.
 
 By draft-ietf-httpapi-idempotency-key-header: again is by the same token, with the same key, for the same. Only what was
-done is kept: after a refusal, or where it could not be told, an act that is asked for again is looked at again, unless
-something of it was written before. An answer that may hold a secret is never kept.
+done, or done in part, is kept: after a refusal, or where it could not be told, an act that is asked for again is looked
+at again, unless something of it was written before. An answer that may hold a secret is never kept.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from netboot.lifecycle.errors import (
     StillRunningError,
 )
 from netboot.stores.idempotency import Begun, SqliteIdempotency
-from netboot.web import inputs
+from netboot.web import errors, inputs
 from netboot.web.dependencies import dependencies
 from netboot.web.operators import operator
 
@@ -76,7 +76,9 @@ def _again(before: Begun, asked: bytes, owner: str) -> Response:
         raise OutcomeUnknownError("it was begun with this key, and nobody knows whether it was done")
     if before.answer is None:
         raise AnswerNotKeptError(f"it was done ({before.status}), and what was answered is not kept")
-    return Response(before.answer, before.status, {REPLAYED: "true"}, mimetype="application/json")
+    g.setdefault("audited", True)  # when it was done
+    kind = "application/json" if before.status < 300 else errors.MEDIA_TYPE
+    return Response(before.answer, before.status, {REPLAYED: "true"}, mimetype=kind)
 
 
 def _end(response: Response) -> Response:
@@ -85,7 +87,7 @@ def _end(response: Response) -> Response:
         return response
     store, who, key = mine
     try:
-        if response.status_code < 300:
+        if response.status_code < 300 or "in_part" in g:
             secret = response.cache_control.no_store
             store.keep(who, key, response.status_code, None if secret else response.get_data())
         elif response.status_code == 500 or "wrote" in g:

@@ -1,6 +1,6 @@
 """What a request says: query parameters and JSON, each of a declared shape, or a 400 in words."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any, TypeVar
 
 from flask import request
@@ -65,11 +65,16 @@ def dry_run() -> bool:
     """Whether it is asked only what would be, by the body or a DELETE's query; not, where that cannot be read."""
     if request.method == "DELETE":
         return request.args.get("dry_run") == "true"
+    return sent().get("dry_run") is True
+
+
+def sent() -> Mapping[str, Any]:
+    """The body, unchecked; nothing where it cannot be read, or is no object."""
     try:
         said = _json()
     except (BadClaimError, HTTPException):
-        return False
-    return isinstance(said, dict) and said.get("dry_run") is True
+        return {}
+    return said if isinstance(said, dict) else {}
 
 
 def _json() -> Any:

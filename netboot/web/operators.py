@@ -1,14 +1,16 @@
 """Who asks, and what they did: operators, by the bearer token that everything but health and metrics wants."""
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from flask import Response, g, request
 from pydantic import BaseModel
 
-from netboot.lifecycle.errors import CannotTellError
+from images.errors import ImageError, NotDurableError
+from netboot.failures import answer_to
+from netboot.lifecycle.errors import CannotTellError, DoneInPartError, LifecycleError
 from netboot.stores.audit import Record
 from netboot.web import inputs
 from netboot.web.dependencies import dependencies
@@ -56,6 +58,38 @@ def written(
         raise
 
 
+@contextmanager
+def partly(
+    act: str,
+    facts: Mapping[str, object] | None = None,
+    *,
+    machine: str = "",
+    reason: str = "",
+    before: Stood = None,
+    after: Stood = None,
+    so_far: Callable[[], str] = str,
+) -> Iterator[None]:
+    """Around what may be done in part, which is recorded and answered then, and no refusal. `so_far()`: what is done by
+    now, in words, empty: nothing; `after`: as the thing is, where it is written and a power cut may undo that.
+
+    Raises:
+        DoneInPartError.
+    """
+    try:
+        yield
+    except (LifecycleError, ImageError) as error:
+        written_down = isinstance(error, NotDurableError)
+        done, why = so_far(), answer_to(error).text(error)
+        if not done and not written_down:
+            raise
+        log.warning("%s was done in part: %s", act, error)
+        facts, stands = {**(facts or {}), "done": done, "not_done": why}, after if written_down else None
+        _write(_record(act, machine, reason, "done-in-part", facts), before, stands, refused=False)
+        g.setdefault("in_part", True)
+        rest = why if written_down else f"the rest was not: {why}"
+        raise DoneInPartError("; ".join(filter(None, (done, rest)))) from error
+
+
 def audit(
     act: str,
     facts: Mapping[str, object] | None = None,
@@ -79,13 +113,21 @@ def audit(
     _write(_record(act, machine, reason, result, facts or {}), before, after, refused=False)
 
 
-def audit_each(act: str, after: Mapping[str, Stood], facts: Mapping[str, object], reason: str) -> None:
-    """The same of an act on many machines that came into being by it: one line of the log and one record with their
-    number, and a record of each; all of these are kept, or none. `after`: by machine, as it is."""
+def audit_each(
+    act: str,
+    after: Mapping[str, Stood],
+    facts: Mapping[str, object],
+    reason: str,
+    before: Mapping[str, Stood] | None = None,
+    of_all: Mapping[str, object] | None = None,
+) -> None:
+    """The same of an act on many machines: one line of the log and one record with their number (`of_all`: what else is
+    in that one), and a record of each; all of these are kept, or none. `before`, `after`: by machine."""
     wrote()
-    whole = _record(act, "", reason, "done", {"machines": len(after), **facts})
+    whole = _record(act, "", reason, "done", {"machines": len(after), **facts, **(of_all or {})})
+    stood = [{"before": _plain((before or {}).get(name)), "after": _plain(stands)} for name, stands in after.items()]
     each = [_record(act, machine, reason, "done", facts) for machine in after]
-    kept = [one.model_copy(update={"after": _plain(stands)}) for one, stands in zip(each, after.values(), strict=True)]
+    kept = [one.model_copy(update=seen) for one, seen in zip(each, stood, strict=True)]
     _log(whole, refused=False)
     _keep([*kept, whole], refused=False)
 
@@ -102,11 +144,25 @@ def refused(response: Response) -> Response:
         said = response.get_json(silent=True) or {}
         code = str(said.get("code") or response.status_code)
         done = "wrote" in g
-        machine = _shown((request.view_args or {}).get("name", "")) if "/machines/" in request.url_rule.rule else ""
-        _write(
-            _record(f"{request.method} {request.url_rule.rule}", machine, "", code, {}), None, None, refused=not done
-        )
+        facts = _about(request.url_rule.rule)
+        machine = facts.pop("machine", "")
+        record = _record(f"{request.method} {request.url_rule.rule}", machine, "", code, facts)
+        _write(record, None, None, refused=not done)
     return response
+
+
+def _about(rule: str) -> dict[str, str]:
+    """What a refused act was to concern: by its path, and what its body names, as far as that can be read."""
+    body = inputs.sent()
+    found = {name: each for name in ("machine", "channel", "image") if isinstance(each := body.get(name), str)}
+    for name, each in (request.view_args or {}).items():
+        of = next((kind for part, kind in _KINDS.items() if part in rule), name) if name == "name" else name
+        found[of] = str(each)
+    return {name: _shown(each) for name, each in found.items()}
+
+
+_KINDS = {"/machines/": "machine", "/channels/": "channel"}
+"""Of what a path has the `name`."""
 
 
 def _shown(name: str) -> str:

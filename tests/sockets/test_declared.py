@@ -1,11 +1,13 @@
 """Machines are declared by the API where the inventory's files are its to write: checked whole, one file each."""
 
+import errno
 import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from images.values import files
 from images.values.flock import exclusive
 from netboot.lifecycle.roles import Role
 from netboot.lifecycle.state import Batch
@@ -373,3 +375,38 @@ def test_any_text_comes_back_as_it_was(api: Api) -> None:
     for odd in (*numbers, "no", "~", "=", "<<", " a ", "#x", "é\u2028", "a\nb"):
         value = {"name": "x", "match": {"serial": odd}, "n": [True, None, 1, odd]}
         assert text_of(value).startswith("machines:\n- name: x\n")
+
+
+@pytest.mark.parametrize("act", ["declare", "undeclare", "import"])
+def test_what_is_in_place_and_not_durable_is_done_in_part(act: str, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that takes the file and refuses the folder; the key remembers it, and the audit has the act."""
+    if act == "undeclare":
+        assert create(api).status_code == 200
+    before, key = content(api), {"Idempotency_Key": '"5f2c-41d0"'}
+
+    def broken(_folder: Path) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    def asked() -> Any:
+        if act == "declare":
+            return ask(api, "PUT", AT, {"declared": NEW}, If_None_Match="*", **key)
+        if act == "undeclare":
+            return ask(api, "DELETE", AT, If_Match="*", **key)
+        return ask(api, "POST", "/v1/inventory/machines", {"machines": [{"declared": NEW}]}, **key)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(files, "sync_folder", broken)
+        answer = asked()
+    assert refused(answer) == (409, "done-in-part", "it is in place, and a power cut may undo it")
+    assert asked().data == answer.data
+    assert content(api) != before
+    record = api.get("/v1/audit").json["audit"][0]
+    stood = NEW if act == "undeclare" else None
+    assert (record["act"], record["result"], record["before"]) == (
+        "undeclare" if act == "undeclare" else "declare",
+        "done-in-part",
+        stood,
+    )
+    assert record["after"] == (NEW if act == "declare" else None)
+    if act == "import":
+        assert record["facts"]["machines"] == ["gpu-009"]

@@ -330,3 +330,45 @@ def test_a_channel_that_is_set_is_recorded_though_its_rollouts_cannot_be_ended(
     assert no(answer) == (409, "outcome-unknown", f"{WRITTEN}the state cannot be read right now")
     assert acts(api) == [("channel-set", "done")]
     assert api.get("/v1/channels/stable").json["image"] == image
+
+
+def test_a_channel_whose_rollout_was_ended_is_done_in_part_where_the_store_is_busy(api: Api) -> None:
+    """The key remembers that, and the audit has it; the same once more ends no second rollout."""
+    first, second = (add_image(api.config, salt=salt) for salt in ("first", "second"))
+    api.put("/v1/channels/stable", {"image": first})
+    assert api.publisher.step()
+    start = {"channel": "stable", "image": second, "on_next_boot": True, "any_kubelet": True}
+    number = api.post("/v1/rollouts", start).json["number"]
+    asked = {"image": second, "force": True, "reason": "at once"}
+
+    def again() -> Any:
+        return api.client.put("/v1/channels/stable", json=asked, headers=api.authorised | {"Idempotency-Key": KEY})
+
+    with api.store.writing():
+        answer = again()
+    done = f"rollouts {number} of channel stable were ended"
+    busy = answer.json["detail"].partition("; ")[2]
+    assert no(answer) == (409, "done-in-part", f"{done}; {busy}")
+    assert busy.startswith("the rest was not: ")
+    assert "Retry-After" not in answer.headers
+    replayed = again()
+    assert (replayed.data, replayed.status_code, replayed.content_type) == (answer.data, 409, answer.content_type)
+    record = api.get("/v1/audit").json["audit"][0]
+    assert (record["act"], record["result"], record["reason"]) == ("channel-set", "done-in-part", "at once")
+    assert (record["before"], record["after"]) == ({"image": first}, None)
+    assert record["facts"] == {
+        "channel": "stable",
+        "image": second,
+        "was": first,
+        "ended_rollouts": [number],
+        "done": done,
+        "not_done": busy.removeprefix("the rest was not: "),
+    }
+    assert api.get("/v1/channels/stable").json["image"] == first
+
+
+def test_a_busy_store_is_tried_again_where_nothing_was_done(api: Api) -> None:
+    image = add_image(api.config)
+    with api.store.writing():
+        assert api.put("/v1/channels/stable", {"image": image}).status_code == 503
+    assert api.put("/v1/channels/stable", {"image": image}).status_code == 200

@@ -25,7 +25,12 @@ def test_an_outcome_is_by_the_status(kind: type[ClientError], statuses: tuple[in
 
 @pytest.mark.parametrize(
     ("code", "kind"),
-    [("still-running", CannotTellError), ("outcome-unknown", CannotTellError), ("answer-not-kept", FailedError)],
+    [
+        ("still-running", CannotTellError),
+        ("outcome-unknown", CannotTellError),
+        ("answer-not-kept", FailedError),
+        ("done-in-part", FailedError),
+    ],
 )
 def test_of_what_was_asked_for_before_none_was_not_allowed(code: str, kind: type[ClientError]) -> None:
     error = of_problem(SAID | {"status": 409, "code": code})
