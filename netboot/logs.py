@@ -66,6 +66,11 @@ def begin(**fields: object) -> None:
     _FIELDS.set(fields)
 
 
+def current() -> Mapping[str, object]:
+    """What is logged now has these fields."""
+    return _FIELDS.get()
+
+
 def learn(**fields: object) -> None:
     """More about what was begun last; where nothing was, nobody asks."""
     if _FIELDS.get():

@@ -41,6 +41,7 @@ from netboot.web.join import preflight
 from netboot.web.join.app import Dependencies, create_app, readiness
 from netboot.web.join.limits import Buckets
 from netboot.web.join.server import JoinServer
+from netboot.web.refusals import Refusals
 from netboot.web.tls import Certificate
 from tokens.sealed import Keyset
 
@@ -102,7 +103,7 @@ def compose(
     exchange = _exchange(config, config.join, issuer, live, keys)
     hellos, attests = (Buckets(config.join.hellos_per_minute) for _ in range(2))
     problems = partial(_problems, keys, certificate, facts, intents)
-    dependencies = Dependencies(exchange, clusters, hellos, attests, problems, stopping)
+    dependencies = Dependencies(exchange, clusters, hellos, attests, problems, stopping, Refusals())
     report = partial(_report_for_ever, config, index, dependencies, certificate)
     for name, target in (clusters.loops() | {"report": report}).items():
         threading.Thread(target=target, name=name, daemon=True).start()
@@ -180,8 +181,8 @@ def _report_for_ever(config: Config, index: int, dependencies: Dependencies, cer
     wait for an apiserver that does not answer."""
     file = StatusFile(config.data / "status", f"join-{index}")
     while True:
-        expires = {"certificate_expires_ms": certificate.expires_ms}
-        file.write(status_of(dependencies).model_copy(update=expires))
+        also = {"certificate_expires_ms": certificate.expires_ms, "refused": dependencies.refusals.by_status()}
+        file.write(status_of(dependencies).model_copy(update=also))
         if dependencies.stopping():
             return
         time.sleep(REPORT_SECONDS)

@@ -2,6 +2,8 @@
 
 from typing import Literal
 
+from pydantic import Field
+
 from images.values.strict import Strict
 from netboot.status import Condition, Timed
 
@@ -22,10 +24,12 @@ class ClusterStatus(Condition):
 
 
 class JoinStatus(Condition, Timed):
-    """A join server: its clusters by name. `certificate_expires_ms`: in ms since 1970; None: it has none to be used."""
+    """A join server: its clusters by name. `certificate_expires_ms`: in ms since 1970; None: it has none to be
+    used; `refused`: requests since the process was started, by status."""
 
     clusters: dict[str, ClusterStatus]
     certificate_expires_ms: int | None = None
+    refused: dict[str, int] = Field(default_factory=dict)
 
 
 class JoinReadiness(Strict):

@@ -34,6 +34,7 @@ from netboot.web import (
     preconditions,
     proofs,
     readiness,
+    refusals,
     remedies,
     request_ids,
     roles,
@@ -162,12 +163,14 @@ def create_app(dependencies: Dependencies) -> Flask:
     app.extensions[EXTENSION] = dependencies
     errors.install(app)
     request_ids.install(app)
+    refused = refusals.Refusals()
+    refusals.install(app, refused)
     for route in ROUTES:
         app.add_url_rule(route.path, f"{route.method} {route.path}", _bound(route), methods=[route.method])
     app.before_request(_let_in)
     idempotency.install(app)
     app.after_request(operators.refused)
-    page.install(app, dependencies.clock.now_ms, dependencies.logins)
+    page.install(app, dependencies.clock.now_ms, dependencies.logins, refused)
     return app
 
 

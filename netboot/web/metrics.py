@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import TypeVar
 
-from flask import Response
+from flask import Response, current_app
 from prometheus_client import CollectorRegistry, Metric, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
@@ -37,6 +37,7 @@ from netboot.web.metrics_pause import pause_signal
 from netboot.web.metrics_remedies import remedies
 from netboot.web.metrics_rollouts import rollouts
 from netboot.web.metrics_traces import traces
+from netboot.web.refusals import EXTENSION, Refused
 
 S = TypeVar("S", bound=Strict)
 _LABELLED = {
@@ -65,7 +66,7 @@ HEALTH = ("pass", "warn", "fail", "unknown", "stale", "none")
 def metrics() -> Response:
     """Every metric of the service, in Prometheus' text format."""
     deps = dependencies()
-    body = deps.metrics() + exposition(Attention(deps))
+    body = deps.metrics() + exposition(Attention(deps)) + exposition(Refused(current_app.extensions[EXTENSION]))
     return Response(body, content_type="text/plain; version=0.0.4; charset=utf-8")
 
 

@@ -1,9 +1,10 @@
 """Metrics of what wants an operator: `/readyz`, detail by detail; alerts about machines' identity; certificates."""
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 
 from prometheus_client import Metric
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from netboot.lifecycle.errors import CannotTellError
@@ -34,7 +35,7 @@ class Attention(Collector):
             details.add_metric([name], int(detail.ok))
         yield details
         yield from self._alerts()
-        yield from self._certificates()
+        yield from _joining(self._join_servers())
 
     def _alerts(self) -> Iterator[Metric]:
         text = "When something last happened that may be an attack on a machine's identity, seconds since 1970."
@@ -46,14 +47,28 @@ class Attention(Collector):
             return
         yield alerts
 
-    def _certificates(self) -> Iterator[Metric]:
+    def _join_servers(self) -> list[JoinStatus]:
         try:
             supervisor = self._deps.status.read("supervisor", SupervisorStatus)
             names = [name for name in supervisor.processes if name.startswith("join-")] if supervisor else []
             said = [self._deps.status.read(name, JoinStatus) for name in names]
         except CannotTellError:
-            return
-        ends = [each.certificate_expires_ms for each in said if each and each.certificate_expires_ms is not None]
-        if ends:
-            text = "When the certificate of join's listener expires, seconds since 1970."
-            yield GaugeMetricFamily("netboot_join_certificate_expiry_timestamp_seconds", text, value=min(ends) / 1000)
+            return []
+        return [each for each in said if each is not None]
+
+
+def _joining(said: Sequence[JoinStatus]) -> Iterator[Metric]:
+    """What the join servers say, where there are any."""
+    ends = [each.certificate_expires_ms for each in said if each.certificate_expires_ms is not None]
+    if ends:
+        text = "When the certificate of join's listener expires, seconds since 1970."
+        yield GaugeMetricFamily("netboot_join_certificate_expiry_timestamp_seconds", text, value=min(ends) / 1000)
+    if said:
+        total = Counter[str]()
+        for each in said:
+            total.update(each.refused)
+        text = "Requests that join refused, since its processes were started."
+        family = CounterMetricFamily("netboot_join_refused", text, labels=["code"])
+        for code, count in sorted(total.items()):
+            family.add_metric([code], count)
+        yield family

@@ -6,16 +6,20 @@ from flask import Flask, Response, g, request
 from netboot import logs
 
 HEADER = "X-Request-ID"
+INSIDE = "netboot.page"
+"""In the WSGI environment of a request that the page sends to the API while it answers one: what is logged after it is
+about that again."""
 
 
 def install(app: Flask) -> None:
     """For every request of `app`; before whatever else is asked before a request."""
     app.before_request(_begin)
     app.after_request(_answer)
-    app.teardown_request(lambda _: logs.begin())
+    app.teardown_request(lambda _: logs.begin(**g.get("around", {})))
 
 
 def _begin() -> None:
+    g.around = logs.current() if INSIDE in request.environ else {}
     g.request_id = logs.request_id(request.headers.get(HEADER))
     named = request.view_args or {}
     of = {"boot": named.get("boot"), "machine": named.get("name") if "/machines/" in request.path else None}

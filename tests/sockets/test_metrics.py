@@ -47,12 +47,13 @@ def exposed(tmp_path_factory: pytest.TempPathFactory) -> list[Metric]:
         approver_default=ApproverStatus(
             **common, decided=(("approved", "client", 1),), unavailable=1, waiting=0, oldest_seconds=0.0
         ),
-        join_0=JoinStatus(**common, clusters={}, certificate_expires_ms=NOW + 1),
+        join_0=JoinStatus(**common, clusters={}, certificate_expires_ms=NOW + 1, refused={"403": 1}),
         nodes_default=NodesStatus(
             **common, unavailable=0, registered=1, ready=1, gates={"open": 1}, gates_moved={"opened": 1}
         ),
         remedies=RemediesStatus(at_ms=NOW, taken={"reboot": 1}),
     )
+    assert api.get("/v1/whoami", None).status_code == 401
     return list(text_string_to_metric_families(api.get("/metrics", None).text))
 
 

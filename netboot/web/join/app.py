@@ -15,9 +15,10 @@ from netboot.join.exchange import Exchange
 from netboot.join.hello import hello
 from netboot.lifecycle.errors import CannotTellError, OverloadedError
 from netboot.status.join import JoinReadiness
-from netboot.web import errors, render, request_ids
+from netboot.web import errors, refusals, render, request_ids
 from netboot.web.join.limits import Buckets
 from netboot.web.join.preflight import CheckedClusters
+from netboot.web.refusals import Refusals
 
 EXTENSION = "netboot.join"
 
@@ -35,6 +36,7 @@ class Dependencies:
     attests: Buckets
     problems: Callable[[], list[str]]
     stopping: Callable[[], bool]
+    refusals: Refusals
 
 
 def answer_hello() -> Response:
@@ -84,6 +86,7 @@ def create_app(dependencies: Dependencies) -> Flask:
     app.extensions[EXTENSION] = dependencies
     errors.install(app, "docs/http-join.md", errors.plain)
     request_ids.install(app)
+    refusals.install(app, dependencies.refusals)
     for method, path, view in ROUTES:
         app.add_url_rule(path, f"{method} {path}", view, methods=[method])
     return app

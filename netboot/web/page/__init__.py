@@ -9,6 +9,7 @@ from flask import Flask
 from netboot.oidc.logins import Logins
 from netboot.web.page.app import create_page
 from netboot.web.page.client import Api
+from netboot.web.refusals import Refusals
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
@@ -16,10 +17,10 @@ if TYPE_CHECKING:
 ROOT = "/page"
 
 
-def install(api: Flask, now_ms: Callable[[], int], logins: Logins | None) -> None:
+def install(api: Flask, now_ms: Callable[[], int], logins: Logins | None, refusals: Refusals) -> None:
     """Answer `/` and what is under `/page` before `api` does."""
     behind = api.wsgi_app
-    page = create_page(Api(behind), now_ms, logins)
+    page = create_page(Api(behind), now_ms, logins, refusals)
 
     def either(environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
         path = environ.get("PATH_INFO", "")

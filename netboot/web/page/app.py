@@ -10,6 +10,7 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response as AnyResponse
 
 from netboot.oidc.logins import Logins
+from netboot.web import refusals, request_ids
 from netboot.web.page import declaring, views, words
 from netboot.web.page.client import Api, ApiError
 from netboot.web.page.entrance import COOKIE, Entrance, next_page
@@ -34,7 +35,7 @@ OPEN = ("static", "login", "entered", "theme", "oidc", "oidc_back")
 """What nobody has to be logged in for."""
 
 
-def create_page(api: Api, now_ms: Callable[[], int], logins: Logins | None) -> Flask:
+def create_page(api: Api, now_ms: Callable[[], int], logins: Logins | None, refused: refusals.Refusals) -> Flask:
     """The application under `/page`. `now_ms`: the time of day, to say how long ago something was; `logins`: at an
     issuer, where there is one."""
     page = Flask("netboot.web.page", static_url_path="/page/static")
@@ -46,6 +47,8 @@ def create_page(api: Api, now_ms: Callable[[], int], logins: Logins | None) -> F
     sessions = Sessions(time.monotonic)
     entrance = Entrance(api, sessions, logins, now_ms, _form) if logins is not None else None
     page.extensions["netboot.page"] = api
+    request_ids.install(page)
+    refusals.install(page, refused)
     page.before_request(lambda: _let_in(sessions, entrance))
     page.after_request(_guarded)
     page.context_processor(lambda: _around(sessions) | {"issuer": logins.where if logins is not None else ""})
@@ -171,6 +174,7 @@ def _of_api(error: ApiError) -> AnyResponse:
     if error.status == 401:  # the token was taken back
         g.pop("token", None)
         return _to_login()
+    refusals.refused_as(error.status)
     body = render_template("error.html", status=error.status, message=error.message, remedy=error.remedy)
     return Response(body, 200 if "HX-Request" in request.headers else error.status)
 

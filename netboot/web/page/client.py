@@ -7,6 +7,8 @@ from typing import Any
 from flask import g, request
 from werkzeug.test import EnvironBuilder, run_wsgi_app
 
+from netboot.web import request_ids
+
 Wsgi = Callable[..., Iterable[bytes]]
 """An application of PEP 3333."""
 JSON = ("application/json", "application/problem+json")
@@ -93,8 +95,8 @@ class Api:
 
     def _environ(self, path: str, query: Mapping[str, object], **more: Any) -> dict[str, Any]:
         asked = {name: str(value) for name, value in query.items() if value not in (None, "")}
-        headers = [("Authorization", f"Bearer {g.token}")]
-        of_client = {"REMOTE_ADDR": request.environ.get("REMOTE_ADDR", "")}
+        headers = [("Authorization", f"Bearer {g.token}"), (request_ids.HEADER, g.request_id)]
+        of_client = {"REMOTE_ADDR": request.environ.get("REMOTE_ADDR", ""), request_ids.INSIDE: True}
         return EnvironBuilder(path, query_string=asked, headers=headers, environ_base=of_client, **more).get_environ()
 
 

@@ -28,6 +28,7 @@ from netboot.web.join.preflight import (
     TRUSTED_SECONDS,
     CheckedClusters,
 )
+from netboot.web.refusals import Refusals
 from netboot.web.tls import Certificate
 from tests.joining import NOW, Stage, boot_id, pinned
 from tests.processes import wait_for
@@ -262,7 +263,8 @@ def test_a_defect_in_the_sweep_ends_no_checks_and_is_said_until_the_sweep_goes_t
         status = status_of(dependencies)
         return status.ok, status.message
 
-    dependencies = Dependencies(asked.stage.exchange(), asked.clusters, Buckets(1), Buckets(1), list, lambda: False)
+    pieces = (asked.stage.exchange(), asked.clusters, Buckets(1), Buckets(1), list, lambda: False, Refusals())
+    dependencies = Dependencies(*pieces)
     defect = "cluster default is not cleared of what nobody needs any more: a defect; see the log"
     with monkeypatch.context() as patch:
         patch.setattr(asked.stage.cluster.leases, "all", broken)
