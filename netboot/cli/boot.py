@@ -181,6 +181,8 @@ def watch(
     """
     for line in connection.open().watch.watch(machine=machine, since=since):
         entry = line.get("event")
+        if "gap" in line:
+            say(f"some may be missing here: {line['gap']}; see `netboot boot list`", err=True)
         if entry is None:
             continue
         if output == "json":

@@ -810,7 +810,8 @@ class WatchApi(Api):
     """Of `watch`."""
 
     def watch(self, *, machine: str | None = None, since: int | None = None) -> Watch:
-        """Lines `{"event": {…}}` and `{"heartbeat": moment}`; without `since` from now on."""
+        """Lines `{"event": {…}}` and `{"heartbeat": moment}`, and `{"gap": words}` where some are missing; without
+        `since` from now on."""
         return self._asker.follow("/v1/boots/watch", query={"machine": machine, "since": since})
 
 

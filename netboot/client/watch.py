@@ -19,16 +19,18 @@ Open = Callable[[Mapping[str, object]], Chunks]
 
 class Line(TypedDict, total=False):
     """`event`: what happened; or `heartbeat`: nothing, at that moment, and in `problem` what cannot be read.
-    `since`: from where on to watch."""
+    `since`: from where on to watch. `gap`: what came before is not all that happened, and why: whoever goes by what was
+    told looks at the whole anew."""
 
     event: dict[str, Any]
     heartbeat: str
+    gap: str
     since: int | str
     problem: str
 
 
 class Watch(Iterator[Line]):
-    """Lines for as long as one listens, none missing and none twice.
+    """Lines for as long as one listens, none missing without a `gap`, and none twice.
 
     A connection that is cut is made again, and goes on after the last line. Where that cannot be had for
     `retry_seconds`, or the service says that it is unknown or not allowed, that is raised; so is a failure of the first

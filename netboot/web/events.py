@@ -4,16 +4,16 @@ Phases, failures and crashes of its boots; changes of its conditions, and so of 
 identity; alerts. Moments are those of whoever found it, by this host's clock.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from operator import attrgetter, not_
-from typing import Annotated, Any, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple
 
 from flask import Response
 from pydantic import Field
 
 from images.values.strict import Strict
 from netboot.join.enrolment import Alert, Entry
-from netboot.lifecycle.errors import BadClaimError, CannotTellError
+from netboot.lifecycle.errors import BadClaimError
 from netboot.lifecycle.history import TRANSITIONS_KEPT, Transition
 from netboot.lifecycle.state import FeedEntry
 from netboot.lifecycle.trace import Trace
@@ -22,12 +22,13 @@ from netboot.web.binding import Shown
 from netboot.web.dependencies import Dependencies, dependencies
 from netboot.web.inputs import Whole
 from netboot.web.pages import PageAsked, Paged, latest
-from netboot.web.watch import PAGE, last_id, stream
+from netboot.web.tried import Tried
+from netboot.web.watch import PAGE, Look, last_id, stream
 
 MOST = 1_000
 BOOTS = 50
 """Boots whose phases are in the timeline."""
-T = TypeVar("T")
+LOST = "changes of conditions may be missing: their history was lost, or an older copy was restored"
 
 
 class Event(Shown):
@@ -73,7 +74,7 @@ def listed(name: str, query: EventsAsked) -> Events:
     deps, limit = dependencies(), query.limit
     deep = limit + 1 if query.after is None else MOST
     machine_named(deps.live.view(), name)
-    tried = _Tried()
+    tried = Tried()
     since = Place.now(
         deps, name, tried
     )  # before the rest is read: what comes meanwhile is told twice, never not at all
@@ -90,27 +91,8 @@ def watched(name: str, query: WatchAsked) -> Response:
     """Lines `{"event": {…}}` and heartbeats, as of boots; without `since` from now on."""
     deps, text = dependencies(), last_id() or query.since
     machine_named(deps.live.view(), name)
-    place = Place.now(deps, name, _Tried()) if text is None else Place.parse(text)
+    place = Place.now(deps, name, Tried()) if text is None else Place.parse(text)
     return stream(deps, _Timeline(deps, name, place))
-
-
-class _Tried:
-    """Reads from several places, of which one that cannot be read hides none of the others."""
-
-    def __init__(self) -> None:
-        self.problems: set[str] = set()
-
-    def read(self, read: Callable[[], Sequence[T]]) -> Sequence[T]:
-        """What is there; nothing where it cannot be read."""
-        return self.newest(read) or ()
-
-    def newest(self, read: Callable[[], T]) -> T | None:
-        """The same; None: it cannot be read."""
-        try:
-            return read()
-        except CannotTellError as error:
-            self.problems.add(str(error))
-            return None
 
 
 class Place(NamedTuple):
@@ -139,7 +121,7 @@ class Place(NamedTuple):
         return cls(*(None if part == "-" else int(part) for part in parts))
 
     @classmethod
-    def now(cls, deps: Dependencies, name: str, tried: _Tried) -> "Place":
+    def now(cls, deps: Dependencies, name: str, tried: Tried) -> "Place":
         """Behind everything that is there."""
         store = deps.register.store
         return cls(
@@ -155,7 +137,7 @@ class _Timeline:
 
     def __init__(self, deps: Dependencies, name: str, place: Place) -> None:
         self._deps, self._name, self._place = deps, name, place
-        self.problem = ""
+        self._look, self.problem, self.gap = Look(deps), "", ""
 
     @property
     def since(self) -> str:
@@ -163,9 +145,10 @@ class _Timeline:
 
     def more(self) -> tuple[list[Event], bool]:
         """What came to any of the places where it is kept, in the order of moments."""
-        deps, name, tried, before = self._deps, self._name, _Tried(), self._place
+        deps, name, tried, before = self._deps, self._name, Tried(), self._place
         now = Place.now(deps, name, tried) if None in before else before
         place = Place(*(one if one is not None else other for one, other in zip(before, now, strict=True)))
+        missed, place = tried.newest(lambda: self._looked_at(place)) or ("", place)
         feed = tried.read(lambda: deps.sightings.feed(place.feed, PAGE) if place.feed is not None else [])
         changes = tried.newest(lambda: _changes(deps, name, place.transition)) or _Changes([], place.transition)
         entries, alerts = list[Entry](), list[Alert]()
@@ -183,9 +166,14 @@ class _Timeline:
         )
         self.problem = "; ".join(sorted(tried.problems))
         told = _told(_of_feed, (entry for entry in feed if entry.machine == name))
+        told += [_event(deps.clock.now_ms(), "gap", "Gap", "netboot", missed)] if missed else []
         told += changes.events + _told(_of_entry, entries) + _told(_of_alert, alerts)
         told.sort(key=lambda event: event.at_ms)
         return told, len(feed) == PAGE
+
+    def _looked_at(self, place: Place) -> tuple[str, Place]:
+        missed, since = self._look.at(place.feed) if place.feed is not None else ("", None)
+        return f"phases: {missed}" if missed else "", place._replace(feed=since)
 
 
 class _Changes(NamedTuple):
@@ -199,11 +187,12 @@ def _changes(deps: Dependencies, name: str, place: int | None) -> _Changes:
         return _Changes([], None)
     newest = max((each.id for each in deps.history.transitions(None, None, 1)), default=0)
     oldest = min((each.id for each in deps.history.transitions(None, 0, 1)), default=0)
+    lost, place = newest < place, min(newest, place)
     found = deps.history.transitions(name, place, PAGE)
     events = _told(_of_transition, found)
-    if oldest > place + 1 or len(found) >= TRANSITIONS_KEPT:
+    if lost or oldest > place + 1 or len(found) >= TRANSITIONS_KEPT:
         at_ms = found[0].at_ms if found else deps.clock.now_ms()
-        detail = "changes of conditions before this may not be kept any more"
+        detail = "changes of conditions before this may not be kept any more" if not lost else LOST
         events.insert(0, _event(at_ms, "gap", "Gap", "netboot", detail))
     return _Changes(events, max([newest, place, *(each.id for each in found)]))
 

@@ -41,6 +41,11 @@ class Source(Protocol):
         ...
 
     @property
+    def gap(self) -> str:
+        """What is missed since the look before, in words; empty: nothing. Who watches looks anew."""
+        ...
+
+    @property
     def problem(self) -> str:
         """What could not be read last, though the rest was; empty: nothing."""
         ...
@@ -58,7 +63,8 @@ class WatchAsked(Strict):
 
 
 def watched(query: WatchAsked) -> Response:
-    """Lines `{"event": {…}}` and `{"heartbeat": moment}`; without `since` from now on."""
+    """Lines `{"event": {…}}` and `{"heartbeat": moment}`, and `{"gap": words}` where some are missing; without `since`
+    from now on."""
     name, since, deps = query.machine, _since(query), dependencies()
     if name is not None:
         machine_named(deps.live.view(), name)
@@ -102,18 +108,46 @@ def stream(deps: Dependencies, source: Source) -> Response:
 class Feed:
     """Boots, of one machine or of all."""
 
-    problem = ""
+    problem = gap = ""
 
     def __init__(self, deps: Dependencies, machine: str | None, since: int) -> None:
         self._deps, self._machine, self.since = deps, machine, since
+        self._look = Look(deps)
 
     def more(self) -> tuple[Sequence[BaseModel], bool]:
-        """Entries of the feed."""
+        """Entries of the feed; a gap alone, and what follows it the next time."""
+        self.gap = ""
+        self.gap, self.since = self._look.at(self.since)
+        if self.gap:
+            return (), True
         entries = self._deps.sightings.feed(self.since, PAGE)
         if entries:
             self.since = entries[-1].id
         of_it = [entry for entry in entries if self._machine in (None, entry.machine)]
         return of_it, len(entries) == PAGE
+
+
+class Look:
+    """Whether a place of the feed is one from which nothing is missed: asked as often as a heartbeat is sent."""
+
+    def __init__(self, deps: Dependencies) -> None:
+        self._deps, self._looked = deps, float("-inf")
+
+    def at(self, since: int) -> tuple[str, int]:
+        """What is missed from there on, in words, and the place from which nothing is. 0: all that is kept is meant.
+        Raises CannotTellError."""
+        if time.monotonic() - self._looked < HEARTBEAT_SECONDS:
+            return "", since
+        first, last = (self._deps.sightings.feed(after, 1) for after in (0, None))
+        self._looked = time.monotonic()
+        if bool(first) != bool(last):  # an entry that cannot be read is about to be set aside
+            return "", since
+        oldest, newest = (entries[0].id if entries else 0 for entries in (first, last))
+        if since > newest:
+            return "that place is after all that there is: the state was lost, or an older copy was restored", newest
+        if since and since < oldest - 1:
+            return "what came after that place is not kept any more", oldest - 1
+        return "", since
 
 
 class _Allowed:
@@ -163,6 +197,8 @@ class _Lines:
         beat = float("-inf")
         while not self._deps.stopping() and self._allowed():
             events, more = self._read()
+            if self._source.gap:
+                yield self._form({"gap": self._source.gap, "since": self._source.since}, self._source.since)
             for left, event in zip(range(len(events) - 1, -1, -1), events, strict=True):
                 if not self._allowed():
                     return

@@ -672,6 +672,44 @@ def test_watching_as_server_sent_events_goes_on_where_it_was(api: Api) -> None:
     assert error(of_machine)[:2] == (400, "bad-request")
 
 
+AFTER = "that place is after all that there is: the state was lost, or an older copy was restored"
+BEFORE = "what came after that place is not kept any more"
+
+
+@pytest.mark.parametrize(
+    ("since", "gap", "on"), [(90, AFTER, 6), (2, BEFORE, 3), (3, None, 3), (6, None, 6), (0, None, 0)]
+)
+def test_who_watches_from_where_something_is_missing_is_told_and_goes_on(
+    api: Api, monkeypatch: pytest.MonkeyPatch, since: int, gap: str | None, on: int
+) -> None:
+    """Of six entries the first three are not kept any more. 0: from the beginning of what is."""
+    monkeypatch.setattr(watch, "HEARTBEAT_SECONDS", 0.1)
+    api.states.take(Batch("boot-0.db", 1, 6, [script("gpu-001", number) for number in range(1, 7)]))
+    del api.states.entries[:3]
+    answer = api.get(f"/v1/boots/watch?since={since}")
+    lines = map(json.loads, iter(answer.response))
+    if gap is not None:
+        assert next(lines) == {"gap": gap, "since": on}
+    told = list(itertools.takewhile(lambda line: "heartbeat" not in line or line["since"] < 6, lines))
+    answer.close()
+    assert [line["event"]["id"] for line in told if "event" in line] == [n for n in (4, 5, 6) if n > on]
+
+
+def test_who_watches_while_the_state_is_lost_is_told(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch, "HEARTBEAT_SECONDS", 0.0)
+    api.states.take(Batch("boot-0.db", 1, 2, [script("gpu-001", 1), script("gpu-002", 1)]))
+    accepts = {"Accept": "text/event-stream", **api.authorised}
+    answer = api.client.get("/v1/boots/watch?since=2", headers=accepts)
+    lines: Any = iter(answer.response)
+    assert b'"heartbeat"' in next(lines)
+    lost = api.states.entries[1:]
+    del api.states.entries[1:]
+    assert next(lines).decode() == f'id: 1\ndata: {{"gap": "{AFTER}", "since": 1}}\n\n'
+    api.states.entries += lost
+    assert b'"event"' in next(line for line in lines if b"heartbeat" not in line)
+    answer.close()
+
+
 def test_watchers_are_bounded_and_give_their_places_back(api: Api) -> None:
     bob, carol = (given(api, name, Role.VIEWER) for name in ("bob", "carol"))
     watching = [api.get("/v1/boots/watch", token) for token in (TOKEN, bob)]

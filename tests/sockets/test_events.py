@@ -182,3 +182,17 @@ def test_a_boot_as_it_happens_and_where_its_time_went(service: Service, tmp_path
     assert table.splitlines()[0].split() == ["time", "kind", "what", "by", "detail"]
     listed = json.loads(service.netboot("machine", "events", "gpu-001", "--output", "json").stdout)["events"]
     assert {"phase", "condition"} == {each["kind"] for each in listed}
+
+
+def test_who_watches_from_beyond_what_there_is_is_told_that_it_was_lost(api: Api) -> None:
+    happened(api)
+    feed, transition, *others = map(int, api.get("/v1/machines/gpu-001/events").json["since"].split("."))
+    ahead = ".".join(map(str, (feed + 70, transition + 70, *others)))
+    answer = api.get(f"/v1/machines/gpu-001/events/watch?since={ahead}")
+    lines = [json.loads(line) for line, _ in zip(answer.response, range(3), strict=False)]
+    answer.close()
+    assert [line["event"]["detail"] for line in lines[:2]] == [
+        "phases: that place is after all that there is: the state was lost, or an older copy was restored",
+        "changes of conditions may be missing: their history was lost, or an older copy was restored",
+    ]
+    assert lines[2]["since"] == ".".join(map(str, (feed, transition, *others))), "and goes on from what there is"

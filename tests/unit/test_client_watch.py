@@ -68,6 +68,17 @@ def test_what_had_come_of_lines_without_an_id_is_not_told_twice() -> None:
     assert service.asked == [None, "2", "2", "2"]
 
 
+def test_after_a_gap_it_goes_on_from_where_the_service_is() -> None:
+    """As after a state that was lost: what comes has smaller numbers, and is told."""
+    missing = b'id: 1\ndata: {"gap": "the state was lost", "since": 1}\n\n'
+    service = Service((sent(9, 8, 9), CUT), (missing + sent(2, 2), CUT), (sent(3, 3), CUT))
+    watch = service.watch()
+    assert numbers(watch, 2) == [8, 9]
+    assert next(watch) == {"gap": "the state was lost", "since": 1}
+    assert numbers(watch, 2) == [2, 3]
+    assert service.asked == [None, "9", "2"]
+
+
 def test_a_first_try_that_fails_is_said_at_once() -> None:
     service = Service((b"", CannotTellError("nothing listens there")))
     with pytest.raises(CannotTellError, match="nothing listens there"):
