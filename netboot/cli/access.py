@@ -1,6 +1,5 @@
 """`netboot access`: who may use the management API, and as what. Works on the site's own files."""
 
-from collections.abc import Callable
 from pathlib import Path
 from time import time
 from typing import Any
@@ -9,13 +8,12 @@ import click
 from pydantic import TypeAdapter, ValidationError
 
 from images.values.durations import duration
+from netboot.cli.access_file import change, edit, there_is
 from netboot.cli.client import UNKNOWN, ApiError
-from netboot.cli.outcomes import cannot
 from netboot.cli.output import output_option, show
 from netboot.cli.paths import config_option, find_config
 from netboot.cli.times import moment
 from netboot.clock import rfc3339
-from netboot.config_management import Management
 from netboot.lifecycle.roles import Role
 from netboot.stores import access_tokens
 from netboot.stores.access_tokens import AccessToken, AccessTokens, Blocked, TokenName
@@ -88,7 +86,8 @@ def create(name: str, role: str, ttl: int, config: Path | None, output: str) -> 
     Example:
       (umask 077; netboot access token create alice --role operator --ttl 90d > alice.token)
     """
-    management, text, now = find_config(config).management, access_tokens.new_token(), round(time() * 1000)
+    config_, text, now = find_config(config), access_tokens.new_token(), round(time() * 1000)
+    management = config_.management
     made = AccessToken(
         name=name, role=Role(role), sha256=access_tokens.hash_of(text), created_ms=now, expires_ms=now + ttl * 1000
     )
@@ -104,7 +103,7 @@ def create(name: str, role: str, ttl: int, config: Path | None, output: str) -> 
             )
         return (*kept, made)
 
-    _change(management, add)
+    change(config_, "access-token-create", name, add)
     if output == "table":
         click.echo(f"{name} is {role} until {moment(made.expires_ms)}; this is shown once:", err=True)
     show(output, {**_shown(made, now), "token": text}, (), (), text)
@@ -152,7 +151,7 @@ def revoke(name: str, config: Path | None) -> None:
             raise ApiError(f"no token has the name {name}", "see `netboot access token list`", UNKNOWN)
         return kept
 
-    _change(find_config(config).management, remove)
+    change(find_config(config), "access-token-revoke", name, remove)
     click.echo(f"the token of {name} is revoked")
 
 
@@ -183,7 +182,7 @@ def block(name: str, config: Path | None) -> None:
             raise ApiError(f"{access_tokens.MOST} are blocked, and no more can be", "unblock some", 1)
         return there.model_copy(update={"blocked": (*others, made)})
 
-    _edit(find_config(config).management, add)
+    edit(find_config(config), "access-block", name, add)
     click.echo(f"{name} is blocked")
 
 
@@ -203,7 +202,7 @@ def unblock(name: str, config: Path | None) -> None:
             raise ApiError(f"{name} is not blocked", "see `netboot access blocked`", UNKNOWN)
         return there.model_copy(update={"blocked": kept})
 
-    _edit(find_config(config).management, remove)
+    edit(find_config(config), "access-unblock", name, remove)
     click.echo(f"{name} is not blocked any more")
 
 
@@ -216,30 +215,10 @@ def blocked(config: Path | None, output: str) -> None:
     \b
     Example:  netboot access blocked
     """
-    there = _there(find_config(config).management).blocked
+    there = there_is(find_config(config).management).blocked
     said = [{"name": each.name, "at": rfc3339(each.at_ms)} for each in there]
     rows = [(each.name, moment(each.at_ms)) for each in there]
     show(output, {"blocked": said}, ("name", "since"), rows, "nobody")
-
-
-def _change(management: Management, edit: Callable[[tuple[AccessToken, ...]], tuple[AccessToken, ...]]) -> None:
-    _edit(management, lambda there: there.model_copy(update={"tokens": edit(there.tokens)}))
-
-
-def _edit(management: Management, edit: Callable[[AccessTokens], AccessTokens]) -> None:
-    _there(management)  # one that is lost is not begun anew by the way
-    try:
-        access_tokens.change(management.tokens, edit)
-    except OSError as error:
-        raise cannot(f"cannot write {management.tokens}", error) from None
-
-
-def _there(management: Management) -> AccessTokens:
-    """The file. Raises NoTokensError: it cannot be used, or is gone where an issuer or a cluster names people."""
-    there = access_tokens.read(management.tokens)
-    if there is access_tokens.ABSENT and management.others:
-        raise access_tokens.absent(management.tokens)
-    return there
 
 
 def _shown(token: AccessToken, now_ms: int) -> dict[str, Any]:

@@ -1,15 +1,12 @@
 """`netboot audit`: who did what. Asks the running service."""
 
-import json
-from collections.abc import Mapping
-from typing import Any
-
 import click
 
 from netboot.cli import complete
 from netboot.cli.client import Connection, api_command
 from netboot.cli.output import show
 from netboot.cli.times import moment
+from netboot.stores.audit import told
 
 
 @click.command()
@@ -32,8 +29,8 @@ def command(machine: str | None, limit: int, connection: Connection, output: str
             f"{each['who']} ({each['role']})",
             each["act"],
             each["machine"],
-            _told(each["before"]),
-            _told(each["after"]),
+            told(each["before"]),
+            told(each["after"]),
             each["reason"],
             each["result"],
         )
@@ -41,15 +38,3 @@ def command(machine: str | None, limit: int, connection: Connection, output: str
     ]
     columns = ("at", "who", "act", "machine", "before", "after", "reason", "result")
     show(output, listed, columns, rows, "nobody did anything yet")
-
-
-def _told(value: Mapping[str, Any] | None) -> str:
-    """Small values in words, of larger ones the beginning; `--output json` has all."""
-    if value is None:
-        return ""
-    text = ", ".join(f"{name} {_plain(each)}" for name, each in value.items() if each not in (None, "", []))
-    return text if len(text) <= 100 else f"{text[:99]}…"
-
-
-def _plain(value: object) -> str:
-    return value[:12] if isinstance(value, str) and len(value) == 64 else json.dumps(value).strip('"')

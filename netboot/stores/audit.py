@@ -7,7 +7,7 @@ acts with a key came to (`netboot.stores.idempotency`).
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -61,6 +61,18 @@ class Record(Strict):
     after: dict[str, Any] | None = None
     result: str = "done"
     facts: dict[str, Any] = Field(default_factory=dict)
+
+
+def told(value: Mapping[str, Any] | None) -> str:
+    """What was before or after, in words: small values whole, of larger ones the beginning."""
+    if value is None:
+        return ""
+    text = ", ".join(f"{name} {_plain(each)}" for name, each in value.items() if each not in (None, "", []))
+    return text if len(text) <= 100 else f"{text[:99]}…"
+
+
+def _plain(value: object) -> str:
+    return value[:12] if isinstance(value, str) and len(value) == 64 else json.dumps(value).strip('"')
 
 
 def make(path: Path) -> sqlite3.Connection:

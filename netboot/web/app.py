@@ -111,7 +111,7 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/v1/inventory/diff", inventory.compared, tag=etags.INVENTORY, refuses=(422,)),
     Route("POST", "/v1/inventory/accept", inventory.accepted, on=etags.ON_INVENTORY),
     Route("GET", "/v1/enrolments", enrolments.listed),
-    Route("POST", "/v1/enrolments", enrolments.imported, takes="text/csv", largest=enrolments.LARGEST_LIST),
+    Route("POST", "/v1/enrolments", enrolments.imported, takes=enrolments.LIST, largest=enrolments.LARGEST_LIST),
     Route("GET", "/v1/machines/<name>/enrolment", enrolments.shown, tag=etags.ENROLMENT),
     Route("POST", "/v1/machines/<name>/enroll", enrolments.enroll, on=etags.ON_ENROLMENT),
     Route("POST", "/v1/machines/<name>/approve", enrolments.approve, on=etags.ON_ENROLMENT),

@@ -65,14 +65,14 @@ def reboot(name: str, body: Ordering) -> DrainActed:
 def undrain(name: str, body: Undraining) -> DrainActed:
     """Let it take Pods again, and forget the order to reboot, if it was not taken yet."""
     deps, who = dependencies(), operator().who
-    stands = _standing(name)
+    was = stands = _standing(name)
     if stands is None:
         machine_named(deps.live.view(), name)  # 404, where it is not there at all
     elif not body.dry_run:
         words = f"by {who}{': ' if body.reason else ''}{body.reason}"
         stands = deps.drains.finish(stands.id, "taken-off", words, deps.clock.now_ms())
     if not body.dry_run:
-        audit("undrain", machine=name, reason=body.reason, before=stands, changed=stands is not None)
+        audit("undrain", machine=name, reason=body.reason, before=was, after=stands, changed=stands is not None)
     did: Did = "taken-off" if stands is not None else ""
     return _answer(name, "undrain", did, stands, dry_run=body.dry_run)
 

@@ -18,12 +18,13 @@ from netboot.machines.values import AssuranceLevel, Machine, Match
 from netboot.web.binding import Shown
 from netboot.web.dependencies import dependencies
 from netboot.web.errors import FaultyError
-from netboot.web.inputs import one_line
-from netboot.web.operators import audit, operator, written
+from netboot.web.inputs import of_kind, one_line
+from netboot.web.operators import audit, audit_each, operator, written
 from netboot.web.pages import PageAsked, Paged, page
 from netboot.web.preconditions import OF_MACHINE, alone
 
 HISTORY_SHOWN = 20
+LIST = "text/csv"
 LARGEST_LIST = 64 * 1024 * 1024
 """Bytes of a CSV: 30,000 machines with certificates."""
 
@@ -106,6 +107,7 @@ def listed(query: PageAsked) -> Enrolments:
 def imported(query: Importing) -> Imported:
     """A list of EKs as CSV: all, or none and every fault."""
     deps, reason, file = dependencies(), query.reason, query.file
+    of_kind(LIST)
     try:
         text = request.get_data(cache=False).decode("utf-8")
     except UnicodeDecodeError:
@@ -115,15 +117,23 @@ def imported(query: Importing) -> Imported:
         rows = read_ek_list(text, names, file)
         orders: list[tuple[str, Order]] = [(row.machine, row.order) for row in rows]
         with alone((OF_MACHINE, name) for name, _ in orders):
+            was = {view.machine: view for view in deps.register.views(deps.clock.now_ms())}
             changes = deps.register.apply(orders, Act(operator().who, reason), deps.clock.now_ms())
     except FaultsError as error:
         raise FaultyError(error.faults) from None
     except OrdersRefusedError as error:
         faults = [Fault(file, rows[number].line, "", str(why)) for number, why in error.refusals]
         raise FaultyError(faults) from None
-    enrolled = sum(bool(change.act) for change in changes)
-    audit("import", {"machines": len(rows), "enrolled": enrolled}, reason=reason, changed=bool(enrolled))
-    return Imported(machines=len(rows), enrolled=tuple(change.record.machine for change in changes if change.act))
+    enrolled = tuple(change.record.machine for change in changes if change.act)
+    counts = {"machines": len(rows), "enrolled": len(enrolled)}
+    if not enrolled:
+        audit("import", counts, reason=reason, changed=False)
+        return Imported(machines=len(rows), enrolled=())
+    with written("import", {**counts, "names": list(enrolled)}, reason=reason):
+        now = {view.machine: view for view in deps.register.views(deps.clock.now_ms())}
+    after = {name: now[name] for name in enrolled}
+    audit_each("import", after, {}, reason, before={name: was.get(name) for name in enrolled}, of_all=counts)
+    return Imported(machines=len(rows), enrolled=enrolled)
 
 
 def shown(name: str) -> EnrolmentShown:

@@ -51,6 +51,16 @@ def parsed(model: type[M]) -> M:
         raise BadClaimError(fault.message, field=fault.key) from None
 
 
+def of_kind(kind: str) -> None:
+    """See that a body which is no JSON is said to be of its kind.
+
+    Raises:
+        UnsupportedMediaType: it is not.
+    """
+    if request.mimetype != kind:
+        raise UnsupportedMediaType(f"The body has to be of the Content-Type {kind}")
+
+
 def bare() -> None:
     """See that a DELETE, which says all by its path and query, has no body that somebody believes is heeded.
 

@@ -1,5 +1,7 @@
 """Who may do what: roles of tokens over every route, their end, and the record of each act."""
 
+import os
+import pwd
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -11,8 +13,8 @@ from netboot.lifecycle.roles import Role
 from netboot.stores import access_tokens
 from netboot.web import app
 from tests.commands import Run
-from tests.sites import add_image
-from tests.sockets.api import NOW, Api, given
+from tests.sites import TOKEN, add_image
+from tests.sockets.api import HERE, NOW, Api, given
 
 ADMINS = {
     ("POST", "/v1/inventory/machines"),
@@ -155,6 +157,39 @@ def test_who_may_not_is_written_down_whatever_was_sent(api: Api) -> None:
     assert [one["result"] for one in api.get("/v1/audit").json["audit"]] == ["not-allowed"] * 4
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "body", "machine", "facts"),
+    [
+        ("PUT", "/v1/channels/canary", {"image": "tiny"}, "", {"channel": "canary", "image": "tiny"}),
+        ("POST", "/v1/rollouts", {"channel": "stable", "image": "tiny"}, "", {"channel": "stable", "image": "tiny"}),
+        ("POST", "/v1/rollouts/7/pause", {}, "", {"number": "7"}),
+        ("DELETE", "/v1/tokens/ab12cd", None, "", {"token_id": "ab12cd"}),
+        ("POST", "/v1/tokens", {"machine": "gpu-001", "spki": "a secret"}, "gpu-001", {}),
+        ("POST", "/v1/discovered/52:54:00:00:00:09/declare", {"name": "x"}, "", {"mac": "52:54:00:00:00:09"}),
+        ("POST", "/v1/machines/gpu-001/hold", {"reason": "x", "machine": "another"}, "gpu-001", {}),
+        ("PUT", "/v1/channels/two%0Alines", {"image": "\x1b[2J" + "x" * 99}, "", None),
+    ],
+)
+def test_who_may_not_is_written_down_with_what_it_was_to_concern(
+    api: Api, method: str, path: str, body: Any, machine: str, facts: dict[str, str] | None
+) -> None:
+    viewer = {"Authorization": f"Bearer {given(api, 'carol', Role.VIEWER)}"}
+    assert api.client.open(path, method=method, json=body, headers=viewer).status_code == 403
+    [record] = api.get("/v1/audit").json["audit"]
+    hostile = {"channel": "two?lines", "image": "?[2J" + "x" * 59}
+    assert (record["machine"], record["facts"]) == (machine, facts if facts is not None else hostile)
+
+
+def test_the_page_shows_what_was_before_and_is_after(api: Api) -> None:
+    old, new = (add_image(api.config, salt=salt) for salt in ("old", "new"))
+    for image in (old, new):
+        assert api.put("/v1/channels/stable", {"image": image}).status_code == 200
+    client = api.client.application.test_client()
+    client.post("/page/login", data={"token": TOKEN}, headers={"Origin": HERE})
+    said = next(line for line in client.get("/page/audit").text.splitlines() if "channel-set" in line)
+    assert f'"Before">image {old[:12]}</td><td data-label="After">image {new[:12]}, name tiny</td>' in said
+
+
 def test_a_row_that_is_damaged_is_said(api: Api) -> None:
     assert api.post("/v1/machines/gpu-001/hold", {"reason": "DIMM 4"}).status_code == 200
     with closing(sqlite3.connect(api.config.data / "audit.db")) as db:
@@ -195,5 +230,18 @@ def test_the_command_line_makes_lists_and_revokes(api: Api, run: Run, tmp_path: 
     assert run("access", "token", "revoke", "alice", *config).out == "the token of alice is revoked\n"
     assert api.get("/v1/channels", made.out.strip()).status_code == 401
     assert run("access", "token", "revoke", "alice", *config).status == 3
+    revoked, created = api.get("/v1/audit").json["audit"]
+    alice = {"name": "alice", "role": "viewer"} | {name: listed[0][name] for name in ("created_at", "expires_at")}
+    assert (revoked["act"], revoked["before"], revoked["after"]) == ("access-token-revoke", alice, None)
+    assert (created["act"], created["before"], created["after"]) == ("access-token-create", None, alice)
+    account = pwd.getpwuid(os.geteuid()).pw_name
+    assert [(each["who"].partition(" ")[0], each["role"], each["facts"]) for each in (revoked, created)] == [
+        (f"{account}@host", "files", {"name": "alice"})
+    ] * 2
+    (api.config.data / "audit.db").write_bytes(b"")
+    damaged = run("access", "token", "create", "eve", "--role", "viewer", *config)
+    assert (damaged.status, "\nit is done, and in no audit: " in f"\n{damaged.err}") == (0, True)
+    (api.config.data / "audit.db").unlink()
+    assert run("access", "token", "revoke", "eve", *config).err == "", "no service has been here yet"
     wrong = run("access", "token", "create", "bob", "--role", "viewer", "--ttl", "9000d", *config)
     assert "a whole number and s, m, h or d, like 12h or 30d, from 1m to 366d" in wrong.err

@@ -76,6 +76,9 @@ def test_a_drain_from_its_reason_to_its_end(api: Api, run: Run, caplog: pytest.L
         ("undrain", "alice", "gpu-001", True),
         ("undrain", "alice", "gpu-001", False),
     ]
+    _, record = api.get("/v1/audit?limit=2").json["audit"]
+    stood = record["before"], record["after"]
+    assert [(each["reason"], each["end"]) for each in stood] == [("DIMM 4", None), ("DIMM 4", "taken-off")]
 
 
 def test_a_reboot_takes_a_drain_over_and_a_dry_run_does_nothing(api: Api, run: Run) -> None:

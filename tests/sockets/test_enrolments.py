@@ -106,12 +106,36 @@ def test_a_list_is_taken_whole_or_not_at_all(api: Api) -> None:
         "list:2: gpu-001 has another TPM on record, approved (EK a1a1a1a1a1a1a1a1...); "
         "`netboot machine replace gpu-001 --part tpm` first"
     )
+    records = api.get("/v1/audit").json["audit"]
+    assert [(one["act"], one["machine"], one["facts"]) for one in records if one["result"] == "done"] == [
+        ("import", "", {"machines": 2, "enrolled": 1}),
+        ("import", "off-001", {}),
+        ("import", "", {"machines": 2, "enrolled": 2}),
+        ("import", "gpu-002", {}),
+        ("import", "gpu-001", {}),
+    ]
+    seen = {one["machine"]: (one["before"], one["after"]) for one in records if one["machine"]}
+    assert {name: (was["state"], now["state"], now["ek_sha256"]) for name, (was, now) in seen.items()} == {
+        "gpu-001": ("none", "approved", A),
+        "gpu-002": ("none", "approved", B),
+        "off-001": ("none", "approved", EK),
+    }
     listed = api.get("/v1/enrolments").json["enrolments"]
     assert [(one["machine"], one["state"], one["source"]) for one in listed] == [
         ("gpu-001", "approved", "imported"),
         ("gpu-002", "approved", "imported"),
         ("off-001", "approved", "imported"),
     ]
+
+
+@pytest.mark.parametrize("kind", ["application/json", "text/plain", "application/octet-stream", None])
+def test_a_list_is_said_to_be_one(api: Api, kind: str | None) -> None:
+    text = f"machine,ek_sha256\ngpu-001,{A}\n".encode()
+    said = api.client.post("/v1/enrolments", data=text, content_type=kind, headers=api.authorised)
+    assert error(said) == (415, "unsupported-media-type", "The body has to be of the Content-Type text/csv")
+    assert {each["state"] for each in api.get("/v1/enrolments").json["enrolments"]} == {"none"}
+    charset = {"data": text, "content_type": "text/csv; charset=utf-8", "headers": api.authorised}
+    assert api.client.post("/v1/enrolments", **charset).status_code == 200
 
 
 def test_a_list_may_be_larger_than_other_bodies(api: Api) -> None:

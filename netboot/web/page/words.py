@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from netboot.clock import moment_ms, rfc3339
 from netboot.lifecycle.reasons import ConditionType
 from netboot.lifecycle.summary import MachineStatus
+from netboot.stores.audit import told
 
 
 class Said(NamedTuple):
@@ -108,6 +109,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "grouped": grouped,
     "short": short,
     "spaced": spaced,
+    "told": told,
     "without_boot": without_boot,
 }
 GLOBALS: Mapping[str, Any] = {
