@@ -1,4 +1,5 @@
-"""Rows of `netboot.failures`: an act that is asked for with conditions, or again; writes of the inventory."""
+"""Rows of `netboot.failures`: an act that is asked for with conditions, or again; writes of the inventory; who is
+blocked."""
 
 import logging
 
@@ -9,6 +10,9 @@ from netboot.lifecycle import errors as lifecycle
 _INFO, _WARNING, _ERROR = logging.INFO, logging.WARNING, logging.ERROR
 
 ACTS: dict[type[BaseException], Answer] = {
+    lifecycle.BlockedError: Answer(
+        403, "blocked", _INFO, "blocked here", "an admin lifts it, at the site: `netboot access unblock`", says=True
+    ),
     lifecycle.ActRefusedError: Answer(
         409,
         "act-refused",

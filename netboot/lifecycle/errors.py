@@ -22,6 +22,7 @@ LifecycleError
 │   └── LoginRefusedError      the issuer gives no token
 ├── NotAllowedError            the operator's role does not suffice
 │   └── NoRoleError            who asks is known, and has none
+│       └── BlockedError
 ├── PreconditionFailedError    it was changed since whoever asks looked
 ├── IdempotencyKeyReusedError  for another request
 ├── StillRunningError          the first request with its key is
@@ -148,6 +149,10 @@ class NotAllowedError(LifecycleError):
 
 class NoRoleError(NotAllowedError):
     """Somebody vouches for who asks, and this site gives them no role, or has blocked them."""
+
+
+class BlockedError(NoRoleError):
+    """Who asks is known, and blocked here."""
 
 
 class PreconditionFailedError(LifecycleError):

@@ -22,7 +22,7 @@ _MANAGEMENT = "docs/http-management.md"
 
 _REMEDIES = {
     413: "send less",
-    415: "send JSON, with Content-Type: application/json",
+    415: "send it with that Content-Type",
 }
 
 

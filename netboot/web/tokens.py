@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from netboot import credentials
-from netboot.lifecycle.errors import NoRoleError, NotAuthenticatedError, NoTokensError, TokenExpiredError
+from netboot.lifecycle.errors import BlockedError, NotAuthenticatedError, NoTokensError, TokenExpiredError
 from netboot.lifecycle.roles import Person, Role
 from netboot.reread import Reread
 from netboot.stores import access_tokens
@@ -112,12 +112,12 @@ class Tokens:
         return Operator(hashed.hex()[:8], token.name, token.role, expires_ms=token.expires_ms)
 
     def _of_person(self, person: Person, hashed: bytes) -> Operator:
-        """Raises NoRoleError; NoTokensError: nobody can tell who is blocked."""
+        """Raises BlockedError; NoTokensError: nobody can tell who is blocked."""
         there = self._named.strict()
         if there is access_tokens.ABSENT:
             raise access_tokens.absent(self._paths[1])
         if there.blocks(person.name):
-            raise NoRoleError(f"{person.name} is blocked here")
+            raise BlockedError(f"{person.name} is blocked here")
         return Operator(hashed.hex()[:8], person.name, person.role, person.issuer, person.expires_ms)
 
     def _known(self) -> tuple[tuple[_Hash, ...], tuple[AccessToken, ...], NoTokensError | None]:

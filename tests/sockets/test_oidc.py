@@ -150,9 +150,9 @@ def test_who_is_blocked_or_logs_out_gets_in_no_more(
     status, refused = site.status(token)
     assert (status, refused["code"], refused["detail"], refused["remedy"]) == (
         403,
-        "no-role",
+        "blocked",
         "oidc:viewer is blocked here",
-        "an admin of the service gives one: `roles` in netboot.yaml",
+        "an admin lifts it, at the site: `netboot access unblock`",
     )
     assert [each["name"] for each in at_home("access", "blocked", "-o", "json", *config).json["blocked"]] == [
         "oidc:viewer"
