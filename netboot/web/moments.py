@@ -37,12 +37,15 @@ class Moment:
 def on_wire(value: Any) -> Any:
     """JSON values of the service as the API has them."""
     if isinstance(value, dict):
-        return {NAMES.get(key, key): _moment(key, each) for key, each in value.items()}
+        return dict(_named(key, each) for key, each in value.items())
     return [on_wire(each) for each in value] if isinstance(value, list) else value
 
 
-def _moment(key: str, value: Any) -> Any:
-    return rfc3339(value) if key in NAMES and isinstance(value, int) else on_wire(value)
+def _named(key: str, value: Any) -> tuple[str, Any]:
+    """A moment is a number, or null; what else is called like one has a name that somebody gave, a label's key."""
+    if key not in NAMES or isinstance(value, bool) or not (value is None or isinstance(value, int)):
+        return key, on_wire(value)
+    return NAMES[key], rfc3339(value) if value is not None else None
 
 
 def described(schema: Any) -> Any:
