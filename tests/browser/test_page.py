@@ -46,6 +46,19 @@ def test_a_stranger_sees_first_what_is_late_its_rack_and_its_cause(page: Page) -
     expect(page).to_have_title("2 late, 2 ill · netboot")
 
 
+def test_a_rack_says_how_its_machines_are_and_which_are_not_in_order(page: Page, world: World) -> None:
+    drawn = page.get_by_role("link", name=re.compile(rf"^r01 .*late.*in service.*{LATE}: late"))
+    expect(drawn).to_have_attribute("title", re.compile(f"{LATE}: late"))
+
+
+def test_what_is_not_exchanged_does_not_say_that_it_is_live(page: Page, world: World) -> None:
+    page.goto(f"/page/images/{world.new}")
+    expect(page.locator("#liveness")).to_have_text(re.compile("^(Live|Asked)"), timeout=45_000)
+    with page.expect_response(lambda answer: answer.url.endswith("/page/live")):
+        page.goto("/page/discovered/b8:ce:f6:0a:11:01")
+    expect(page.locator("#liveness")).to_have_text("Load again for news.")
+
+
 def test_what_changes_is_shown_without_anybody_s_doing_and_where_one_is_stays(page: Page, world: World) -> None:
     expect(page.locator("#liveness")).to_have_text("Live.", timeout=45_000)  # tests before this one hold places still
     page.locator(f"#first-m-{LATE}").focus()

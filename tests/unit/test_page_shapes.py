@@ -21,3 +21,18 @@ def test_a_rack_is_drawn_once_and_one_of_thousands_is_not_kept() -> None:
     assert dict(large.shape.counts) == {"coming": shapes.KEPT, "in-service": 1}
     assert large.shape.svg.count("<use ") == shapes.KEPT
     assert large.shape.svg.count("<path ") == 1
+
+
+def test_a_rack_names_who_is_not_in_order_the_gravest_first() -> None:
+    runs = [("in-service", "gpu-001", 3), ("coming", "gpu-004", 2), ("late", "gpu-006", 1), ("off", "gpu-007", 1)]
+    (drawn,) = shapes.racks([rack(runs)])
+    assert drawn.named == "gpu-006: late, gpu-004 and 1 after it: coming"
+    assert dict(drawn.shape.counts) == {"late": 1, "coming": 2, "in-service": 3, "off": 1}
+    assert [each.named for each in shapes.racks([rack(runs[:1])])] == [""]
+    many = [("ill", f"gpu-{number:03}", 1 + number % 2) for number in range(10)]
+    assert shapes.racks([rack(many)])[0].named.endswith("gpu-007 and 1 after it: ill, 3 more")
+
+
+def rack(runs: list[tuple[str, str, int]]) -> dict[str, object]:
+    named = [{"status": status, "first": first, "count": count} for status, first, count in runs]
+    return {"rack": "r1", "machines": sum(count for *_, count in runs), "runs": named}

@@ -20,6 +20,8 @@ another after each change, and thousands of those would be kept."""
 DOTTED = frozenset({MachineStatus.IN_SERVICE, MachineStatus.OFF})
 """Words that are drawn as one line of dots for a whole run: most machines are these."""
 WIDE = 1000
+NAMED = 8
+"""Machines of a rack, or such as stand beside each other and are alike, whose name is said."""
 
 
 class Shape(NamedTuple):
@@ -31,17 +33,33 @@ class Shape(NamedTuple):
 
 
 class Drawn(NamedTuple):
-    """A rack."""
+    """A rack. `named`: in words, which machines are neither in service nor off, the gravest first."""
 
     rack: str
     machines: int
     shape: Shape
+    named: str
 
 
 def racks(told: Sequence[Mapping[str, Any]]) -> list[Drawn]:
     """The API's racks, each as wide as the widest."""
     columns = min(COLUMNS, max((rack["machines"] for rack in told), default=1))
-    return [Drawn(rack["rack"], rack["machines"], _drawn(rack, columns)) for rack in told]
+    return [Drawn(rack["rack"], rack["machines"], _drawn(rack, columns), _named(rack["runs"])) for rack in told]
+
+
+def _named(runs: Sequence[Mapping[str, Any]]) -> str:
+    there = sorted((run for run in runs if run["status"] not in DOTTED), key=lambda run: _rank(run["status"]))
+    said = [f"{run['first']}{_after(run['count'])}: {run['status']}" for run in there[:NAMED]]
+    more = sum(run["count"] for run in there[NAMED:])
+    return ", ".join([*said, f"{more} more"] if more else said)
+
+
+def _after(count: int) -> str:
+    return f" and {count - 1} after it" if count > 1 else ""
+
+
+def _rank(status: str) -> int:
+    return RANKS.get(status, RANKS[MachineStatus.UNKNOWN])
 
 
 def _drawn(rack: Mapping[str, Any], columns: int) -> Shape:

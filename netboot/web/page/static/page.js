@@ -5,7 +5,8 @@ const OLD = "What is shown is old: the service has not answered for a while, or 
 const SILENT = "The service does not answer; what is shown is old.", UNTOLD = "The service could not tell; what is shown is old.";
 let answered = performance.now(), live = false, failed = "";
 const put = (name, text) => { const place = document.getElementById(name); if (place && place.textContent !== text) place.textContent = text; };
-const tell = () => put("liveness", failed || (live ? "Live." : "Asked for every 15 seconds."));
+const exchanged = () => document.getElementById("now") !== null; // else nothing of this page changes by itself
+const tell = () => exchanged() && put("liveness", failed || (live ? "Live." : "Asked for every 15 seconds."));
 const fails = (text) => () => { failed = text; tell(); };
 document.addEventListener("htmx:beforeRequest", (event) => {
   const marked = document.getSelection();
@@ -31,7 +32,7 @@ for (const name of ["htmx:sendError", "htmx:timeout"]) document.addEventListener
 document.addEventListener("htmx:responseError", fails(UNTOLD));
 // A stream of a service that hangs stays open, so what counts is when the last answer came.
 const judge = () => {
-  const old = document.getElementById("now") !== null && performance.now() - answered > OLD_MS;
+  const old = exchanged() && performance.now() - answered > OLD_MS;
   document.documentElement.classList.toggle("is-old", old);
   put("old", old ? OLD : "");
 };
