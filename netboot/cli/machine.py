@@ -19,6 +19,7 @@ from netboot.cli import (
     health,
     identity,
     imports,
+    renaming,
 )
 from netboot.cli.client import Client, Connection, api_command
 from netboot.cli.following import follow, watch_option
@@ -51,6 +52,7 @@ def group() -> None:
       netboot machine drain gpu-001 --reason "DIMM 4"        its Pods go elsewhere
       netboot machine reboot gpu-001 --reason "new image"    the same, and then it reboots
       netboot machine delete-node gpu-001 --reason "dead"    its Node goes, so that its Pods start elsewhere
+      netboot machine rename gpu-001 r7-gpu-01               another name: what is known of it goes with it
     """
 
 
@@ -60,6 +62,7 @@ for _command in (
     *drains.COMMANDS,
     declare.declare,
     declare.undeclare,
+    renaming.rename,
     imports.import_,
     delete_node.delete_node,
     health.command,

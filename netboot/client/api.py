@@ -747,6 +747,22 @@ class RemediesApi(Api):
         return answer
 
 
+class RenamingApi(Api):
+    """Of `renaming`."""
+
+    def renamed(
+        self, name: str, body: models.Renaming, *, if_match: str | None = None, idempotency_key: str | None = None
+    ) -> models.DeclaredActed:
+        """Give a machine another name. The one that it had becomes a former name."""
+        answer: models.DeclaredActed = self._asker.ask(
+            "POST",
+            f"/v1/inventory/machines/{segment(name)}/rename",
+            headers={"If-Match": if_match, "Idempotency-Key": idempotency_key},
+            body=body,
+        )
+        return answer
+
+
 class RolloutsApi(Api):
     """Of `rollouts`."""
 
@@ -842,5 +858,6 @@ class Apis:
         self.proofs = ProofsApi(asker)
         self.readiness = ReadinessApi(asker)
         self.remedies = RemediesApi(asker)
+        self.renaming = RenamingApi(asker)
         self.rollouts = RolloutsApi(asker)
         self.watch = WatchApi(asker)

@@ -359,7 +359,7 @@ class DeclaredActed(TypedDict):
     would be."""
 
     name: str
-    did: Literal["created", "replaced", "removed", ""]
+    did: Literal["created", "replaced", "removed", "renamed", ""]
     dry_run: bool
     file: str
     declared: dict[str, Any] | None
@@ -949,6 +949,7 @@ Machine = TypedDict(
     "Machine",
     {
         "name": "str",
+        "former_names": "NotRequired[list[str]]",
         "cluster": "NotRequired[str]",
         "match": "Match",
         "profile": "str",
@@ -998,6 +999,7 @@ MachineListed = TypedDict(
     "MachineListed",
     {
         "name": "str",
+        "former_names": "NotRequired[list[str]]",
         "cluster": "NotRequired[str]",
         "match": "Match",
         "profile": "str",
@@ -1037,6 +1039,7 @@ MachineShown = TypedDict(
         "enrolment": "EnrolmentView | None",
         "enrolment_problem": "str | None",
         "name": "str",
+        "former_names": "NotRequired[list[str]]",
         "cluster": "NotRequired[str]",
         "match": "Match",
         "profile": "str",
@@ -1411,6 +1414,14 @@ class RemedyShown(TypedDict):
     end: NotRequired[Literal["back", "taken-off", "replaced", "undone", "withdrawn", "readmitted", "gone"] | None]
     ended_at: NotRequired[str | None]
     evidence: dict[str, Any] | None
+
+
+class Renaming(TypedDict):
+    """`name`: the new one."""
+
+    name: str
+    reason: NotRequired[str]
+    dry_run: NotRequired[bool]
 
 
 class Replacement(TypedDict):

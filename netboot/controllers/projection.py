@@ -9,13 +9,13 @@ import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
+from netboot.controllers.named import NamedMachines
 from netboot.controllers.progress import Followed, Progress
 from netboot.controllers.records import boot_reporting, read_record, require_known
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.events import AnyRecord, DiscoveryRecord
 from netboot.lifecycle.ports import Projection
 from netboot.lifecycle.state import Batch, SetAside
-from netboot.machines.difference import names
 from netboot.machines.values import Inventory
 from netboot.reread import look
 from netboot.status import up_ms
@@ -40,8 +40,6 @@ FRESH_SECONDS = 10.0
 """What was read longer ago does not tell that nothing has come."""
 AGAIN_SECONDS = 5.0
 """How long a journal rests that failed for a reason that nobody foresaw."""
-DECLARE_SECONDS = 600.0
-"""How often the state is told which machines the inventory has; at once where that changed."""
 INSPECT_REST = 60
 """Rest between two looks at the state's own rows, as a multiple of what the last took: millions are no hurry."""
 SAY_SECONDS = 1.0
@@ -71,9 +69,7 @@ class ProjectionController:
         self._rows_at_once = min(LEAST_ROWS, most_rows)
         self._owned = frozenset(owned)
         self._monotonic = monotonic
-        self._inventory, self._told = inventory, told
-        self._declared: Inventory | None = None
-        self._declared_at: float | None = None
+        self._named, self._told = NamedMachines(projection, inventory, monotonic), told
         self._inspects_at = float("-inf")
         self._followed: dict[str, Followed] = {}
         self._looked = float("-inf")
@@ -100,7 +96,7 @@ class ProjectionController:
         if not more:
             if not any(journal.problem for journal in self._followed.values()):
                 self._projection.settle()
-            for work in (self._inspect, self._declare):
+            for work in (self._inspect, self._named.declare):
                 going()
                 work()
         self.progress.note(self._followed, self._owned, began_up_ms - round(LOOK_SECONDS * 1000))
@@ -141,19 +137,6 @@ class ProjectionController:
             self._inspects_at = self._monotonic() + INSPECT_REST * (self._monotonic() - began)
         except CannotTellError:
             return  # each journal has its words
-
-    def _declare(self) -> None:
-        inventory, now = self._inventory(), self._monotonic()
-        passed = now - self._declared_at if self._declared_at is not None else 0.0
-        if inventory is None or (inventory is self._declared and passed < DECLARE_SECONDS):
-            return
-        try:
-            forgotten = self._projection.declare(names(inventory), int(passed))
-        except CannotTellError:
-            return  # each journal has its words
-        self._declared, self._declared_at = inventory, now
-        if forgotten:
-            log.info("projection: boots of %d machines that the inventory no longer has are forgotten", forgotten)
 
     def _follow(self, followed: Followed) -> bool:
         now = self._monotonic()
@@ -198,12 +181,13 @@ class ProjectionController:
     def _take(self, followed: Followed, identity: int, rows: Sequence[Row]) -> None:
         name, ids, records, set_aside = followed.path.name, list[int](), list[AnyRecord](), list[SetAside]()
         reported: set[str] = set()
+        self._named.rename()
         for row in reversed(rows):  # the latest first: of a boot's health reports no other is even parsed
             boot = boot_reporting(row.body)
             if boot in reported:
                 continue
             try:
-                record = read_record(row.body)
+                record = self._named.present(read_record(row.body))
                 require_known(name, record)
             except ValueError as error:
                 set_aside.append(SetAside(name, f"record {row.id}", why(error), raw(row.body)))

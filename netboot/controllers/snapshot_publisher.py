@@ -17,15 +17,17 @@ from netboot.controllers.changes import Changes
 from netboot.controllers.decisions import AT_HAND
 from netboot.controllers.inventory import InventoryInForce
 from netboot.lifecycle import publish, revocation
-from netboot.lifecycle.errors import CannotTellError, NotReadyError
+from netboot.lifecycle.errors import CannotTellError, NotReadyError, StateUnavailableError
 from netboot.lifecycle.image_repository import ImageRepository, ImageRepositoryWriter
 from netboot.lifecycle.ports import Clock, States
 from netboot.lifecycle.snapshot import NO_REVOCATIONS, BootWindow, Snapshot
 from netboot.lifecycle.upstream import fetching
 from netboot.logs import Trouble
+from netboot.machines.former import present_names
 from netboot.machines.values import Inventory
 from netboot.status import Condition
 from netboot.status.controllers import ImagesStatus, PublisherStatus
+from netboot.stores.renamed import carry
 from netboot.stores.snapshot import read_snapshot, write_snapshot
 
 log = logging.getLogger(__name__)
@@ -124,11 +126,11 @@ class SnapshotPublisher:
             self._inventory.published()
             return False
         try:
+            carry(self._config.data, present_names(inventory))
             write_snapshot(self._path, snapshot)
-        except OSError as error:
-            self._trouble.note(
-                f"{self._path} cannot be written: {error.strerror}; what was published before stays in force"
-            )
+        except (OSError, StateUnavailableError) as error:
+            why = f"{self._path} cannot be written: {error.strerror}" if isinstance(error, OSError) else str(error)
+            self._trouble.note(f"{why}; what was published before stays in force")
             return False
         self._trouble.note(None)
         _tell(self.published, snapshot)

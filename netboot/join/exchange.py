@@ -63,6 +63,8 @@ def settle(exchange: Exchange, known: Identified, boot: str) -> None:
     """
     name = known.machine.name
     learn(machine=name)
+    if any(exchange.belongs(boot, former) for former in known.machine.former_names):
+        raise RefusedError(f"{boot} is a boot of {name} from before it was renamed: reboot the machine")
     if not exchange.belongs(boot, name):
         raise RefusedError(f"{boot} is not a boot of {name}: it booted by another machine's script, or elsewhere")
     learn(boot=boot)

@@ -81,13 +81,14 @@ def machine_of_boot(index: Index, key: bytes, boot_id: str, name: str | None, ma
 
     Both are what whoever asks says of itself, and only tell where to look: `name` is what the boot's own script called
     it (a machine that is declared by UUID or serial alone has nothing else), `mac` the card that it booted from. What
-    proves the machine is the boot id.
+    proves the machine is the boot id, which stays what it is where the machine is renamed while it runs.
     """
-    by_name = index.named(name) if name else None
+    by_name = index.named(name) or index.formerly(name) if name else None
     by_mac = index.by_mac(mac) if mac else None
-    return next(
-        (machine for machine in (by_name, by_mac) if machine is not None and belongs(key, boot_id, machine.name)), None
-    )
+    for machine in (by_name, by_mac):
+        if machine is not None and any(belongs(key, boot_id, one) for one in (machine.name, *machine.former_names)):
+            return machine
+    return None
 
 
 def minted_ms(boot_id: str) -> int:

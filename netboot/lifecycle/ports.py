@@ -138,6 +138,14 @@ class Projection(Protocol):
         """
         ...
 
+    def rename(self, present: Mapping[str, str]) -> None:
+        """What is known by a former name is from now on known by the one that it leads to; durable when this returns.
+
+        Raises:
+            netboot.lifecycle.errors.StateUnavailableError: the disk refuses; nothing was renamed.
+        """
+        ...
+
     def inspect(self) -> Mapping[str, int] | None:
         """Look at some more of what an other version may have written, and set aside what cannot be read.
 

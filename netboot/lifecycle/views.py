@@ -69,9 +69,11 @@ def machine_named(view: View, name: str) -> Machine:
     """The machine of that name.
 
     Raises:
-        NoSuchMachineError: naming the nearest that there is.
+        NoSuchMachineError: naming what it is called now, or the nearest that there is.
     """
     machine = view.index.named(name)
+    if machine is None and (renamed := view.index.formerly(name)) is not None:
+        raise NoSuchMachineError(f"the machine {name} was renamed: it is {renamed.name} now")
     if machine is None:
         near = difflib.get_close_matches(name, [declared.name for declared in view.snapshot.inventory.machines], n=1)
         hint = f"did you mean {near[0]}?" if near else f"it has {len(view.index)} machines"

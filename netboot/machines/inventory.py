@@ -10,6 +10,7 @@ from images.values.strict import Document, Fault, FaultsError
 from netboot.machines.arguments import misunderstood
 from netboot.machines.classes import Class
 from netboot.machines.declared import KINDS, NO_EDIT, Declared, Edit, documents_of, items_of
+from netboot.machines.former import names_of_two_machines
 from netboot.machines.identity import parse_mac, parse_serial, parse_uuid
 from netboot.machines.joining import (
     Joining,
@@ -80,6 +81,7 @@ def _read(documents: Sequence[Document]) -> tuple[list[Inventory], list[Declared
             faults += error.faults
     items = [item for document in documents for item in items_of(document)]
     faults += _names_declared_twice(items)
+    faults += names_of_two_machines(items)
     faults += _identifiers_of_two_machines(items)
     faults += addresses_of_two_machines(items)
     faults += weakened_taints(items)

@@ -17,18 +17,20 @@ class Found(NamedTuple):
 
 
 class Index:
-    """Machines by MAC, UUID, serial, name and pinned endorsement key; references only, nothing is copied."""
+    """Machines by MAC, UUID, serial, names and pinned endorsement key; references only, nothing is copied."""
 
-    __slots__ = ("_eks", "_macs", "_names", "_serials", "_uuids")
+    __slots__ = ("_eks", "_former", "_macs", "_names", "_serials", "_uuids")
 
     def __init__(self, machines: Iterable[Machine]) -> None:
         self._macs: dict[str, Machine] = {}
         self._uuids: dict[str, Machine] = {}
         self._serials: dict[str, Machine] = {}
         self._names: dict[str, Machine] = {}
+        self._former: dict[str, Machine] = {}
         self._eks: dict[str, Machine] = {}
         for machine in machines:
             self._names[machine.name] = machine
+            self._former |= dict.fromkeys(machine.former_names, machine)
             for mac in machine.match.macs:
                 self._macs[mac] = machine
             if machine.match.uuid is not None:
@@ -44,6 +46,10 @@ class Index:
     def named(self, name: str) -> Machine | None:
         """The machine of that name."""
         return self._names.get(name)
+
+    def formerly(self, name: str) -> Machine | None:
+        """The machine that had this name before."""
+        return self._former.get(name)
 
     def by_mac(self, mac: str) -> Machine | None:
         """The machine that has this (normalised) MAC address."""

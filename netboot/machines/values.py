@@ -87,6 +87,9 @@ class Machine(Strict):
 
     model_config = ConfigDict(serialize_by_alias=True)
     name: Name
+    former_names: Annotated[tuple[Name, ...], Field(max_length=16)] = Field((), exclude_if=not_)
+    """That it had before, the latest first: what is known by those is its own. Not written where there are none, as
+    `class_name`."""
     cluster: Name = "default"
     match: Match
     profile: Name

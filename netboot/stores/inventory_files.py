@@ -109,6 +109,10 @@ class InventoryFiles:
         left = [each for each in changed if each is not None]
         return {file: text_of(*left) if left else None}
 
+    def is_of_one(self, item: Declared) -> bool:
+        """Whether its file is named for it, and holds no other."""
+        return not Path(item.document.file).name.startswith(_TOGETHER)
+
     def together(self, values: Sequence[dict[str, Any]]) -> Edit:
         """The edit that declares machines which nobody declares yet, in one file: all of them are there, or none.
 

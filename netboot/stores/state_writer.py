@@ -9,7 +9,7 @@ from typing import NamedTuple
 from netboot.lifecycle.arrivals import Arrivals
 from netboot.lifecycle.errors import StateUnavailableError
 from netboot.lifecycle.state import Batch, SetAside
-from netboot.stores import state_machines, state_rows
+from netboot.stores import state_machines, state_renamed, state_rows
 from netboot.stores.state_fold import Row, project
 from netboot.stores.state_schema import migrate
 
@@ -65,6 +65,12 @@ class SqliteProjection:
             forgotten = state_machines.declare(db, machines, seconds)
             db.execute("COMMIT")
             return forgotten
+
+    def rename(self, present: Mapping[str, str]) -> None:
+        with self._usable() as db:
+            db.execute("BEGIN IMMEDIATE")
+            state_renamed.rename(db, present)
+            db.execute("COMMIT")
 
     def inspect(self) -> Mapping[str, int] | None:
         if self._place == len(state_rows.TABLES):

@@ -23,7 +23,7 @@ from netboot.web.operators import audit, audit_each, partly
 from netboot.web.pages import PageAsked, Paged, page
 from netboot.web.shapes import Document
 
-Did = Literal["created", "replaced", "removed", ""]
+Did = Literal["created", "replaced", "removed", "renamed", ""]
 _NAME: TypeAdapter[str] = TypeAdapter(Name)
 LARGEST_LIST = 4 * 1024 * 1024
 """Bytes of a list of machines: `MOST` with all that can be said of them."""
@@ -144,7 +144,7 @@ def listed(query: PageAsked) -> DeclaredMachines:
 
 def shown(name: str) -> DeclaredShown:
     """One, as it is declared."""
-    store, item = dependencies().inventory_files, _item(name)
+    store, item = dependencies().inventory_files, declared_item(name)
     if item is None:
         raise NoSuchMachineError(f"the inventory's files declare no machine {name[:63]!r}")
     return DeclaredShown(**plain(_listed(item)), read_only=store.kept_from() or store.kept_file(name, item))
@@ -169,7 +169,7 @@ def declare(mac: str, body: DeclaringFound) -> DeclaredActed:
     said = found.mac or mac, found.uuid, found.architecture
     value = declaration(body.name, body.profile, *said, class_name=body.class_name, rack=body.rack)
     with writing():
-        if _item(body.name) is not None:
+        if declared_item(body.name) is not None:
             raise InventoryReadOnlyError(f"{body.name} is declared already: choose another name, or edit that machine")
         return _declare(body.name, value, body.reason, dry_run=body.dry_run)
 
@@ -202,14 +202,15 @@ def _listed(item: Declared) -> DeclaredListed:
     return DeclaredListed(name=item.name, file=item.document.file, line=item.line("name"), declared=item.value)
 
 
-def _item(name: str) -> Declared | None:
+def declared_item(name: str) -> Declared | None:
+    """The machine of that name, as its file has it."""
     items, _ = dependencies().inventory_files.machines()
     return next((item for item in items if item.name == name), None)
 
 
 def _declare(name: str, value: dict[str, Any] | None, reason: str, *, dry_run: bool) -> DeclaredActed:
     """Write, in the end: what would not be taken is refused before."""
-    store, before = dependencies().inventory_files, _item(name)
+    store, before = dependencies().inventory_files, declared_item(name)
     try:
         _NAME.validate_python(name)
     except ValidationError:

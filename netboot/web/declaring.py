@@ -3,6 +3,7 @@
 from netboot.lifecycle.errors import BadClaimError, InventoryUnreadError, NoSuchMachineError, TooManyRemovedError
 from netboot.lifecycle.sightings import Discovered
 from netboot.machines.difference import names, too_many_of
+from netboot.machines.former import names_ever
 from netboot.machines.identity import parse_mac
 from netboot.machines.values import Inventory
 from netboot.status.controllers import PublisherStatus
@@ -19,7 +20,7 @@ def few_enough(then: Inventory) -> None:
         TooManyRemovedError: more would go than may at once, within an hour. InventoryUnreadError: nobody can tell.
     """
     deps = dependencies()
-    of, after = names(deps.live.view().snapshot.inventory), names(then)
+    of, after = names(deps.live.view().snapshot.inventory), names_ever(then)
     if not of - after:
         return
     publisher = deps.status.read("publisher", PublisherStatus)

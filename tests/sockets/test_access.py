@@ -20,6 +20,7 @@ ADMINS = {
     ("POST", "/v1/inventory/machines"),
     ("PUT", "/v1/inventory/machines/<name>"),
     ("DELETE", "/v1/inventory/machines/<name>"),
+    ("POST", "/v1/inventory/machines/<name>/rename"),
     ("POST", "/v1/discovered/<mac>/declare"),
     ("POST", "/v1/inventory/accept"),
     ("POST", "/v1/enrolments"),

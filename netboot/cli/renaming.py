@@ -1,0 +1,109 @@
+"""`netboot machine rename`: a machine gets another name, and keeps what is known of it. Asks the running service."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from netboot.cli import complete
+from netboot.cli.client import NOT_ALLOWED, ApiError, Client, Connection, api_command
+from netboot.cli.ordering import dry_run_option, may_say_why_option
+from netboot.cli.output import show
+from netboot.cli.paths import find_config
+from netboot.client.errors import UnknownError
+
+if TYPE_CHECKING:
+    from netboot.client.models import DeclaredShown
+
+_REMEDY = "`netboot machine drain {0}`, then --yes; or declare `node: {{name: {1}}}` first, which keeps its node"
+
+
+@click.command()
+@click.argument("machine", metavar="OLD", shell_complete=complete.machines)
+@click.argument("name", metavar="NEW")
+@click.option("--yes", is_flag=True, help="Also where it is in service, and its node gets another name by that.")
+@may_say_why_option
+@dry_run_option
+@api_command
+def rename(machine: str, name: str, reason: str, dry_run: bool, yes: bool, connection: Connection, output: str) -> None:
+    """Give the machine OLD the name NEW. Its boots, its history, its TPM and what is wanted of it go with it.
+
+    The name of before becomes one of its `former_names`: by that its running boot goes on to report. Where the service
+    writes the inventory (`inventory_writable`), it does; a file that a person wrote is edited here, on the service's
+    host, and its comments stay.
+
+    A node cannot be renamed: one that is in service stays what it is until the machine boots again, and then another
+    one joins. `node: {name: OLD}` in the inventory, written before this, keeps the node's name.
+
+    \b
+      netboot machine rename gpu-001 r7-gpu-01 --dry-run
+      netboot machine rename gpu-001 r7-gpu-01 --reason "moved to rack 7"
+    """
+    client = connection.open()
+    declared = client.declared.get(machine)
+    node = _node(client, declared)
+    if node and not (yes or dry_run):
+        raise ApiError(_in_service(machine, name, node), _REMEDY.format(machine, node), NOT_ALLOWED)
+    so = "would be" if dry_run else "is"
+    if not declared["read_only"]:
+        answer = client.renaming.renamed(machine, {"name": name, "reason": reason, "dry_run": dry_run})
+        done, file = dict(answer), answer["file"]
+    else:
+        file = _edit(declared, name, connection, dry_run=dry_run)
+        done = {"name": name, "did": "renamed", "dry_run": dry_run, "file": file}
+    text = f"{machine} {so} {name} in {file}" + (f"\n{_afterwards(name, node)}" if node else "")
+    show(output, done, (), (), text)
+
+
+def _node(client: Client, declared: "DeclaredShown") -> str:
+    """The node whose name would be another one, where the machine is in service with it; empty: none."""
+    name, node = declared["name"], declared["declared"].get("node")
+    if isinstance(node, dict) and node.get("name"):
+        return ""
+    try:
+        found = client.machines.get(name)
+    except UnknownError:
+        return ""  # declared, and not in force yet
+    if found["conditions"] is None:
+        return str(name)  # nobody can tell: as if it were
+    by_type = {each["type"]: each for each in found["conditions"]}
+    in_service = by_type.get("InService")
+    joins = in_service is not None and in_service["reason"] != "NoCluster"
+    return str(name) if joins and in_service is not None and in_service["status"] == "True" else ""
+
+
+def _in_service(machine: str, name: str, node: str) -> str:
+    return f"{machine} is in service as node {node}, and a node cannot be renamed. {_afterwards(name, node)}"
+
+
+def _afterwards(name: str, node: str) -> str:
+    return (
+        f"Until it boots again it runs as node {node}, whose certificates are not renewed: they end within a day. "
+        f"Then it joins as node {name}, and `kubectl delete node {node}` removes the old one."
+    )
+
+
+def _edit(declared: "DeclaredShown", name: str, connection: Connection, *, dry_run: bool) -> str:
+    """Edit the file that a person wrote, here. Raises ApiError: not here, not by a program, or not so."""
+    from netboot.machines.declared import documents_of, items_of
+    from netboot.machines.renaming import NotEditableError, renamed
+    from netboot.stores.inventory import read_inventory
+    from netboot.stores.inventory_files import InventoryFiles
+
+    path, machine = Path(declared["file"]), declared["name"]
+    config = find_config(connection.config)
+    if path.parent.resolve() != config.inventory.resolve():
+        raise ApiError(declared["read_only"], f"run this on the host that has {path}", NOT_ALLOWED)
+    documents, _ = documents_of(config.inventory)
+    items = [item for each in documents for item in items_of(each) if item.kind == "machine"]
+    item = next((each for each in items if each.name == machine), None)
+    if item is None or Path(item.document.file).name != path.name:
+        raise ApiError(f"{path} does not declare {machine} here", "see --config", NOT_ALLOWED)
+    try:
+        text = renamed(path.read_text(encoding="utf-8"), item, name)
+    except NotEditableError as error:
+        raise ApiError(str(error), "then `netboot config check`", NOT_ALLOWED) from None
+    read_inventory(config, {path.name: text})
+    if not dry_run:
+        InventoryFiles(config).write({path.name: text})
+    return str(path)

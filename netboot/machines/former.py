@@ -1,0 +1,52 @@
+"""Names that machines had before: what was known of them by those is theirs."""
+
+from collections.abc import Iterator, Sequence
+
+from images.values.strict import Fault
+from netboot.machines.declared import Declared
+from netboot.machines.values import Inventory
+
+
+def present_names(inventory: Inventory) -> dict[str, str]:
+    """Former name → the name that its machine has now."""
+    return {former: machine.name for machine in inventory.machines for former in machine.former_names}
+
+
+def names_ever(inventory: Inventory) -> frozenset[str]:
+    """Of its machines: those that they have, and those that they had."""
+    return frozenset(machine.name for machine in inventory.machines) | present_names(inventory).keys()
+
+
+def of_renamed(value: dict[str, object], name: str) -> dict[str, object]:
+    """A machine, as a file has it, under another name: the one before is its latest former name. What it is called
+    again is no former name any more."""
+    before = value.get("former_names")
+    former = [value["name"], *(before if isinstance(before, list) else [])]
+    renamed = {**value, "name": name, "former_names": [each for each in dict.fromkeys(former) if each != name]}
+    return {key: each for key, each in renamed.items() if key != "former_names" or each}
+
+
+def names_of_two_machines(items: Sequence[Declared]) -> Iterator[Fault]:
+    """Former names that another machine has or had, or that are the machine's own: nobody could tell whose history is
+    meant."""
+    machines = [item for item in items if item.kind == "machine"]
+    present = {item.name: item for item in machines}
+    first: dict[str, tuple[Declared, int]] = {}
+    for item in machines:
+        listed = item.value.get("former_names")
+        for number, name in enumerate(listed if isinstance(listed, list) else []):
+            if not isinstance(name, str):
+                continue  # a fault of form
+            where = "former_names", number
+            other, place = first.setdefault(name, (item, number))
+            if name == item.name:
+                yield item.fault(f"{name!r} is its name now: leave it out here", *where)
+            elif name in present:
+                at = present[name].place("name")
+                yield item.fault(f"{name!r} is the name of another machine, in {at}: leave it out here", *where)
+            elif (other, place) != (item, number):
+                words = f"former name {name!r} is here twice"
+                if other is not item:
+                    at = other.place("former_names", place)
+                    words = f"former name {name!r} is of two machines, {item.name!r} and {other.name!r} in {at}"
+                yield item.fault(words, *where)

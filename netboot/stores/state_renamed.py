@@ -1,0 +1,41 @@
+"""What `data/state.db` holds of a machine by a name that it had before becomes its own; within a transaction of
+`netboot.stores.state_writer`, whose part this is. Entries of the feed stay: who watches reads them as they come."""
+
+import sqlite3
+from collections.abc import Mapping
+
+from netboot.stores import state_machines
+from netboot.stores.packing import pack
+from netboot.stores.state_rows import BOOTS, HEALTH, parse_or_set_aside
+
+_CLAIMS = (
+    "INSERT INTO claims (machine, served, last_ms) SELECT ?2, served, last_ms FROM claims WHERE machine = ?1 "
+    "ON CONFLICT (machine) DO UPDATE SET served = served + excluded.served, last_ms = max(last_ms, excluded.last_ms)"
+)
+
+
+def rename(db: sqlite3.Connection, present: Mapping[str, str]) -> None:
+    """`present`: former name → the name of now. What was done already is found done."""
+    for former, name in present.items():
+        _boots(db, former, name)
+        _reports(db, former, name)
+        db.execute(_CLAIMS, (former, name))
+        for table in ("claims", "machines", "removed"):
+            db.execute(f"DELETE FROM {table} WHERE machine = ?", (former,))  # noqa: S608 - names of our own
+    state_machines.refresh(db, present.values())
+
+
+def _boots(db: sqlite3.Connection, former: str, name: str) -> None:
+    for boot, body in db.execute("SELECT boot, trace FROM boots WHERE machine = ?", (former,)).fetchall():
+        trace = parse_or_set_aside(db, BOOTS, boot, body)
+        if trace is not None:
+            text = trace.model_copy(update={"machine": name}).model_dump_json(exclude_defaults=True)
+            db.execute("UPDATE boots SET machine = ?, trace = ? WHERE boot = ?", (name, pack(text), boot))
+
+
+def _reports(db: sqlite3.Connection, former: str, name: str) -> None:
+    for boot, body in db.execute("SELECT boot, body FROM health WHERE machine = ?", (former,)).fetchall():
+        record = parse_or_set_aside(db, HEALTH, boot, body)
+        if record is not None:
+            text = record.model_copy(update={"machine": name}).model_dump_json(by_alias=True)
+            db.execute("UPDATE health SET machine = ?, body = ? WHERE boot = ?", (name, pack(text), boot))
