@@ -19,7 +19,7 @@ PATH = re.compile(rf"(?<![\w/.<-])(?:{'|'.join(ROOMS)})/[\w./-]*\w\.(?:py|sh|md|
 
 ALONE = re.compile(r"`([a-z]\w*\.py)`")
 """A module by its file's name alone, where a page has said which folder it speaks of."""
-COMMAND = re.compile(r"(?:^|[|&`] ?|bin/)netboot ((?:[a-z][\w-]*|--[a-z])[^|&#`\n]*)", re.MULTILINE)
+COMMAND = re.compile(r"(?:^(?:\$ )?|[|&`] ?|bin/)netboot ((?:[a-z][\w-]*|--[a-z])[^|&#`\n]*)", re.MULTILINE)
 
 
 @cache
