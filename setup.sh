@@ -18,6 +18,7 @@ packages=(
   qemu-system-arm qemu-efi-aarch64                          # … of arm64
   etcd-server                                               # below the control plane of `make cluster`
   iproute2 dnsmasq-base nginx-light                         # a provisioning network, a second origin
+  kea-dhcp4-server isc-dhcp-server                          # … and the DHCP servers of others
   openvswitch-switch                                        # a switch with LACP groups; processes of the tests' own
   fio iperf3                                                # what the tests of disks and networks under load run
   docker-registry                                           # a real registry, to push to and pull from

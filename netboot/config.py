@@ -17,6 +17,7 @@ from images.values.strict import Strict
 from images.values.types import Name
 from netboot.addresses import Address, Listen, MachineUrl, TlsUrl
 from netboot.authorities import read_authorities
+from netboot.config_dhcp import Dhcp
 from netboot.config_management import Management, under
 from netboot.config_nodes import Journal, NodeLabels, Ssh, told
 from netboot.config_outside import PauseSignal, Traces, UpstreamPlace
@@ -50,6 +51,8 @@ class Provisioning(Strict):
     idle_seconds: Seconds = 15.0
     body_seconds: Seconds = 10.0
     send_stall_seconds: Seconds = 30.0
+    ipxe: Path = Path("/usr/lib/ipxe")
+    """Folder of iPXE's binaries, which are handed out below `/ipxe/`."""
 
 
 class Join(Strict):
@@ -129,6 +132,8 @@ class Config(Strict):
     minimum_epoch: Annotated[int, Field(ge=0, le=2**31)] = 0
     provisioning: Provisioning
     management: Management = Management()
+    dhcp: Dhcp = Dhcp()
+    """For `netboot dhcp config` alone."""
     origins: tuple[MachineUrl, ...] = ()
     kernel_from_origins: bool = False
     """Machines ask their first origin for kernel and initrd, which nothing verifies but Secure Boot and attestation."""
@@ -170,11 +175,19 @@ class Config(Strict):
         upstream = self.upstream and under(folder, self.upstream, "credentials", "authority")
         pause = self.pause and under(folder, self.pause, "token_file", "authority")
         traces = self.traces and under(folder, self.traces, "headers_file", "authority")
+        provisioning = under(folder, self.provisioning, "ipxe")
         inner = {"management": self.management.resolved(folder), "join": join, "clusters": clusters}
         outer = under(folder, self, "data", "boot_id_key", "store", "inventory", "keys", "proof_key")
         journal = self.journal and under(folder, self.journal, "authorities")
         ssh = self.ssh and under(folder, self.ssh, "authorities")
-        outside = {"journal": journal, "ssh": ssh, "upstream": upstream, "pause": pause, "traces": traces}
+        outside = {
+            "provisioning": provisioning,
+            "journal": journal,
+            "ssh": ssh,
+            "upstream": upstream,
+            "pause": pause,
+            "traces": traces,
+        }
         return outer.model_copy(update={**inner, **outside})
 
     def site_bundle(self, issued: int, images_revoked: tuple[str, ...] = ()) -> SiteBundle:

@@ -15,6 +15,7 @@ from netboot.admission import Seat
 from netboot.boot import answers
 from netboot.boot.answers import PreparedResponse
 from netboot.boot.artifacts import Artifacts
+from netboot.boot.binaries import Binaries
 from netboot.boot.metrics import Counters
 from netboot.boot.nonces import Nonces
 from netboot.boot.readiness import Readiness
@@ -73,6 +74,7 @@ class App:
         scripts: Scripts,
         waiting: Waiting,
         artifacts: Artifacts,
+        binaries: Binaries,
         reports: Reports,
         nonces: Nonces,
         readiness: Readiness,
@@ -84,6 +86,7 @@ class App:
                 SCRIPT, {"GET": lambda asked: scripts.boot(asked.query, asked.peer, connection_of(asked.request).gone)}
             ),
             Route("/boot.ipxe", _reading(lambda _: waiting.chain())),
+            Route("/ipxe/<file>", _reading(lambda asked: binaries.answer(asked.request, asked.name))),
             Route("/v1/blobs/<sha256>", _reading(lambda asked: artifacts.blob(asked.request, asked.name, asked.query))),
             Route("/v1/images/<digest>/<file>", _reading(lambda asked: artifacts.image(asked.request, asked.name))),
             Route("/v1/site/<file>", _reading(lambda asked: artifacts.site(asked.request, asked.name))),

@@ -84,6 +84,10 @@ class Artifacts:
             kind = _BUNDLE if name == "bundle.json" else _SIGNATURE
             return (await self._answer(request, file, _tag_of(file), kind, name))[0]
 
+    async def binary(self, request: web.BaseRequest, file: OpenFile, tag: str, name: str) -> web.StreamResponse:
+        """A file of nobody's store that is held open; `tag`: of its bytes."""
+        return (await self._answer(request, file, tag, _BINARY, name))[0]
+
     async def _answer(
         self, request: web.BaseRequest, file: OpenFile, tag: str, kind: str, name: str
     ) -> tuple[web.StreamResponse, Transfer | None]:
@@ -131,6 +135,8 @@ def _caching(kind: str) -> str:
 
 _IMMUTABLE, _CHECK = "public, max-age=31536000, immutable", "no-cache"
 _BLOB = _kind("application/octet-stream", _IMMUTABLE)
+_BINARY = _kind("application/efi", _CHECK)
+"""Whatever it is: UEFI 2.10, 24.7.2.4, takes an NBP of this type, or of none that it knows with the suffix .efi."""
 _MANIFEST = _kind("application/json", _IMMUTABLE)
 _BUNDLE = _kind("application/json", _CHECK)
 _SIGNATURE = _kind("text/plain; charset=utf-8", _CHECK)

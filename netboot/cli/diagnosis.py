@@ -8,7 +8,11 @@ import click
 
 from images.store import modes
 from netboot.config import Config
+from netboot.confine.access import exposed, strays
+from netboot.confine.enter import shortcomings
+from netboot.dhcp.binaries import lacking
 from netboot.lifecycle.errors import CannotTellError
+from netboot.machines.values import Inventory
 from netboot.stores import proofkey
 
 
@@ -42,6 +46,27 @@ def sum_up(diagnoses: Sequence[Diagnosis]) -> None:
     unknown = sum(diagnosis.outcome == "unknown" for diagnosis in diagnoses)
     more = f", {unknown} that cannot be told" if unknown else ""
     click.echo(f"\n{len(diagnoses)} looked at: {wrong} wrong, {doubtful} to look at{more}")
+
+
+def ipxe(config: Config, inventory: Inventory | None) -> Iterator[Diagnosis]:
+    """What machines will ask for below `/ipxe/`, or of a TFTP server that is filled from here, in vain."""
+    machines = inventory.machines if inventory is not None else ()
+    lacks = lacking(config.provisioning.ipxe, arm64=any(one.architecture == "arm64" for one in machines))
+    if lacks:
+        yield Diagnosis("service", "ipxe", "warn", lacks, "then restart the service; see docs/dhcp.md")
+
+
+def confinement(config: Config) -> Iterator[Diagnosis]:
+    """Whether the kernel of this machine, and where this site's files are, keep the service's processes apart."""
+    lacks = shortcomings()
+    for lack in lacks:
+        remedy = "a newer kernel, or Landlock among its `lsm=`; see docs/operations.md"
+        yield Diagnosis("service", "confinement", "warn", f"this kernel cannot enforce {lack}", remedy)
+    problems = [*exposed(config), *strays(config)]
+    for problem in problems:
+        yield Diagnosis("service", "confinement", "warn", problem)
+    if not lacks and not problems:
+        yield Diagnosis("service", "confinement", "ok", "this kernel keeps each process to what it needs")
 
 
 def store(config: Config) -> Iterator[Diagnosis]:

@@ -14,15 +14,13 @@ from pydantic import ValidationError
 from images.store.store import Store
 from netboot.cli import archives, daemon_sets
 from netboot.cli.check import check_site
-from netboot.cli.diagnosis import Diagnosis, proofs, show, store, sum_up
+from netboot.cli.diagnosis import Diagnosis, confinement, ipxe, proofs, show, store, sum_up
 from netboot.cli.output import output_option, program
 from netboot.cli.paths import config_file, config_option
 from netboot.cli.times import moment
 from netboot.cli.tls import endpoint_fault, pair_fault
 from netboot.client import transport
 from netboot.config import Cluster, Config
-from netboot.confine.access import exposed, strays
-from netboot.confine.enter import shortcomings
 from netboot.join.errors import ClusterUnavailableError
 from netboot.join.preconditions import ADVICE, Finding, check, rights
 from netboot.join.rights import RIGHTS
@@ -88,7 +86,8 @@ def diagnose(path: Path, admin: Iterable[str] = ()) -> list[Diagnosis]:
     diagnoses += [Diagnosis("images", "fit", "warn", words) for words in site.warnings]
     ending = archives.ending(Store(site.config.store), time())
     diagnoses += [Diagnosis("images", "keys of archives", "warn", words) for words in ending]
-    checks = (_confinement, store, _service, _join, proofs, _clusters)
+    diagnoses += ipxe(site.config, site.inventory)
+    checks = (confinement, store, _service, _join, proofs, _clusters)
     diagnoses += (diagnosis for check in checks for diagnosis in check(site.config))
     return [*diagnoses, *daemon_sets.diagnosis(site.config, kubeconfigs)]
 
@@ -97,19 +96,6 @@ def _fault(file: str, message: str) -> Diagnosis:
     return Diagnosis(
         "site", Path(file).name, "refuse", message, "correct it; `netboot config check` says when it is right"
     )
-
-
-def _confinement(config: Config) -> Iterator[Diagnosis]:
-    """Whether the kernel of this machine, and where this site's files are, keep the service's processes apart."""
-    lacks = shortcomings()
-    for lack in lacks:
-        remedy = "a newer kernel, or Landlock among its `lsm=`; see docs/operations.md"
-        yield Diagnosis("service", "confinement", "warn", f"this kernel cannot enforce {lack}", remedy)
-    problems = [*exposed(config), *strays(config)]
-    for problem in problems:
-        yield Diagnosis("service", "confinement", "warn", problem)
-    if not lacks and not problems:
-        yield Diagnosis("service", "confinement", "ok", "this kernel keeps each process to what it needs")
 
 
 def _service(config: Config) -> Iterator[Diagnosis]:

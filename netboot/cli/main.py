@@ -15,6 +15,7 @@ COMMANDS = {
     "channel": "netboot.cli.channel:group",
     "rollout": "netboot.cli.rollout:group",
     "drift": "netboot.cli.drift:command",
+    "dhcp": "netboot.cli.dhcp:group",
     "machine": "netboot.cli.machine:group",
     "node": "netboot.cli.node:group",
     "fabric": "netboot.cli.fabric:group",

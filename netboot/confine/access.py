@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from netboot.config import Config
+from netboot.dhcp import binaries
 
 HANDED: Mapping[str, frozenset[str]] = {
     "boot_id_key": frozenset({"boot", "join", "management"}),
@@ -48,6 +49,7 @@ KUBECONFIGS: Mapping[str, frozenset[str]] = {
 PUBLIC_KEYS = {"keys": frozenset({"controllers", "fetcher", "management"})}
 """Likewise, of a folder its `*.pub` alone: private keys may lie beside them."""
 FOLDERS: Mapping[str, frozenset[str]] = {
+    "provisioning.ipxe": frozenset({"boot"}),
     "inventory": frozenset({"controllers", "management"}),
     "join.tpm_roots": frozenset({"controllers", "join", "management"}),
     "store": frozenset({"boot", "controllers", "fetcher", "management"}),
@@ -120,6 +122,7 @@ def access_of(kind: str, name: str, cluster: str, config: Config) -> Access:
     databases = [data / "journal" / f"{name}.db"] if kind in _JOURNALS else []
     named = [(path, key) for key in _of(kind, FOLDERS) for path in values(config, key)]
     folders = [folder for path, key in named for folder in _standing(path, config, key)]
+    linked = binaries.standing(config.provisioning.ipxe) if kind == "boot" else ()  # /usr/lib/ipxe has links to /boot
     stores = [config.store] if kind in _STORES else []
     ports = {config.provisioning.listen.port} if kind == "management" else set()
     if kind in _CONNECTS and config.clusters:
@@ -138,7 +141,7 @@ def access_of(kind: str, name: str, cluster: str, config: Config) -> Access:
         handed=frozenset(path for key in _of(kind, HANDED) for path in values(config, key)),
         kubeconfigs=frozenset(path for key in _of(kind, KUBECONFIGS) for path in values(config, key, cluster)),
         public_keys=frozenset(path for key in _of(kind, PUBLIC_KEYS) for path in values(config, key)),
-        read=(*system(config), *folders),
+        read=(*system(config), *folders, *linked),
         write=(Path("/dev/null"), data / "tmp" / name, *whole, *stores),
         databases=(*databases, *(data / name for name, kinds in _SHARED.items() if kind in kinds)),
         connect=None if kind == "fetcher" else frozenset(ports),

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from netboot.boot.app import App
 from netboot.boot.artifacts import Artifacts
+from netboot.boot.binaries import Binaries
 from netboot.boot.discoveries import Discoveries
 from netboot.boot.ingest import Ingest
 from netboot.boot.limits import gate_of, limited, share_of
@@ -77,6 +78,7 @@ def compose(config: Config, index: int, clock: Clock, seal: Seal | None = None) 
         Scripts(key, live, journal, clock, counters, discoveries, ingest, waiting),
         waiting,
         artifacts,
+        Binaries(limits.ipxe, artifacts),
         reports,
         Nonces(key, live, clock, seal),
         readiness,

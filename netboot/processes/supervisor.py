@@ -15,6 +15,7 @@ from netboot.addresses import Address
 from netboot.config import Config
 from netboot.confine.access import Access, access_of, exposed, strays
 from netboot.confine.enter import shortcomings
+from netboot.dhcp.binaries import lacking
 from netboot.kube.errors import KubeconfigError
 from netboot.kube.kubeconfig import named_files
 from netboot.lifecycle.errors import StateUnavailableError
@@ -47,6 +48,8 @@ def serve(config: Config, file: Path, say: Callable[[str], None]) -> None:
     config.data.mkdir(parents=True, exist_ok=True)
     if config.management.exposed:
         log.warning("operators' tokens cross a network unencrypted: `netboot config check` says what to do")
+    if lacks := lacking(config.provisioning.ipxe, arm64=False):
+        log.warning("firmware that boots by HTTP gets no iPXE from here: %s", lacks)
     with sole_instance(config.data / "lock"), _walls(config) as broker:
         wipe(config.data / "status")
         manager = Manager(os.environ)

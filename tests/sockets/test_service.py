@@ -70,6 +70,8 @@ def test_from_init_to_the_trace_of_a_boot(tmp_path: Path) -> None:
     assert config.provisioning.listen.port == provisioning
     digest = add_image(config)
     with serving(config, file) as service:
+        ipxe = requests.get(f"{config.provisioning.url}/ipxe/ipxe.efi", timeout=60)  # the package has a link to /boot
+        assert (ipxe.status_code, ipxe.content[:2]) == (200, b"MZ")
         moved = service.netboot("channel", "set", "stable", "tiny")
         assert moved.returncode == 0, moved.stderr
         wait_for(lambda: service.netboot("explain", "gpu-001").returncode == 0)

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -63,6 +64,22 @@ def test_keys_of_archives_that_end_soon(run: Run, site: Path, monkeypatch: pytes
     assert [text.startswith(line) and " expired on 2026-12-29; take the key" in text for text in said["after"]] == [
         True
     ]
+
+
+def test_ipxe_that_is_not_there(run: Run, site: Path) -> None:
+    file, inventory = site / "netboot.yaml", next((site / "inventory").glob("*.yaml"))
+    file.write_text(re.sub(r"(?m)^(  url: .*)$", r"\1\n  ipxe: ipxe", file.read_text(), count=1))
+    (site / "ipxe").mkdir()
+    (site / "ipxe/undionly.kpxe").write_bytes(b"some")
+    (site / "ipxe/snponly.efi").symlink_to("/dev/zero")
+    line = f"cannot be read in {site}/ipxe: install the package ipxe, or set provisioning.ipxe"
+    remedy = "      → then restart the service; see docs/dhcp.md"
+    assert run("doctor", "--quiet").out.splitlines()[:2] == [f"WARN  service: ipxe: snponly.efi {line}", remedy]
+    machine = "machines:\n- {name: dpu-1, architecture: arm64, match: {serial: D1}, profile: default}\n"
+    inventory.write_text(inventory.read_text().replace("machines: []", machine))
+    newer = "; Debian 12's has no ipxe-arm64.efi, newer ones have"
+    both = f"WARN  service: ipxe: snponly.efi, ipxe-arm64.efi {line}{newer}"
+    assert run("doctor", "--quiet").out.splitlines()[:2] == [both, remedy]
 
 
 def test_what_the_kernel_cannot_enforce(run: Run, site: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,50 @@
+"""A plan for ISC's dhcpd 4.4 (dhcpd.conf(5), dhcp-eval(5))."""
+
+from collections.abc import Iterator
+
+from netboot.dhcp.plan import FIRMWARE, Firmware, Net, Plan
+
+
+def render(plan: Plan) -> str:
+    """The whole text. Without subnets: what goes into an existing configuration."""
+    return "".join(f"{line}\n" for line in _lines(plan))
+
+
+def _lines(plan: Plan) -> Iterator[str]:
+    yield "# Made by `netboot dhcp config --for isc`; docs/dhcp.md."
+    yield "option netboot-arch code 93 = unsigned integer 16;"
+    yield "option netboot-ipxe code 175 = string;"
+    yield 'if exists netboot-ipxe or substring(option user-class, 0, 4) = "iPXE" {'
+    yield f'  filename "{plan.script}";'
+    for firmware in FIRMWARE:
+        is_one = " or ".join(f"option netboot-arch = 00:{number:02x}" for number in firmware.architectures)
+        yield f"}} elsif {is_one} {{"
+        yield from _told(plan, firmware)
+    yield "}"
+    if any(net.first is not None for net in plan.nets):
+        yield "authoritative;"
+    for net in plan.nets:
+        yield from _subnet(plan, net)
+
+
+def _told(plan: Plan, firmware: Firmware) -> Iterator[str]:
+    if firmware.http:
+        yield '  option vendor-class-identifier "HTTPClient";'
+    elif plan.tftp is not None:
+        yield f"  next-server {plan.tftp};"
+    yield f'  filename "{plan.file(firmware)}";'
+
+
+def _subnet(plan: Plan, net: Net) -> Iterator[str]:
+    yield f"subnet {net.subnet.network_address} netmask {net.subnet.netmask} {{"
+    if net.first is not None:
+        yield f"  range {net.first} {net.last};"
+    if net.router is not None:
+        yield f"  option routers {net.router};"
+    if net.name_servers:
+        yield f"  option domain-name-servers {', '.join(map(str, net.name_servers))};"
+    yield "}"
+    for host in plan.hosts_of(net):
+        yield f"# {host.name}"
+        declared = f"hardware ethernet {host.mac}; fixed-address {host.address};"
+        yield f"host netboot-{host.mac.replace(':', '')} {{ {declared} }}"
