@@ -11,7 +11,7 @@ SECONDS ?= 60
 # Three workers, what belongs together on one of them: docs/decisions/019.
 PYTEST := -m pytest -n 3 -p tests.plugins.workers -p tests.plugins.budgets
 
-.PHONY: help setup demo test check lint unit client fuzz mutants cluster bench clean
+.PHONY: help setup demo test check lint unit client fuzz mutants hosts cluster bench clean
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
 
@@ -31,7 +31,7 @@ lint: setup ## ruff, import contracts, mypy, dead code, shellcheck
 	@.venv/bin/lint-imports
 	@.venv/bin/mypy
 	@.venv/bin/vulture
-	@shellcheck setup.sh .ci/run tests/in_memory.sh
+	@shellcheck setup.sh .ci/run tests/in_memory.sh tests/hosts.sh
 	@shellcheck -s dash images/node/initrd/init images/node/initrd/*.sh images/node/dracut/stage.sh images/node/dracut/hooks/*/*.sh images/node/*/usr/lib/netboot/*.sh images/recipes/features/*/usr/lib/netboot/*.sh images/node/health/generators/* bench/floor_files/initrd/* bench/floor_files/run/floor/*.sh
 
 unit: setup
@@ -46,6 +46,9 @@ fuzz: setup ## every parser of what strangers send, guided by coverage (SECONDS=
 
 mutants: setup ## change one line that matters at a time: a test has to fail for each (docs/mutants.md)
 	@$(PY) -m tests.mutants
+
+hosts: ## `make check` by an ordinary user in empty roots of Debian 12 and Ubuntu 24.04 (twenty minutes)
+	@$(SUDO) tests/hosts.sh
 
 cluster: setup ## a Kubernetes control plane to play with, until Ctrl-C
 	@$(PY) -m lab.kube

@@ -38,8 +38,8 @@ MIGRATIONS = (
 KEPT = {False: 100_000, True: 10_000}
 """Acts, and what was refused; some 60 MB."""
 _FORGET = (
-    "DELETE FROM audit WHERE refused = ?1 AND id <= "
-    "(SELECT id FROM audit WHERE refused = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)"
+    "DELETE FROM audit WHERE refused = :refused AND id <= "
+    "(SELECT id FROM audit WHERE refused = :refused ORDER BY id DESC LIMIT 1 OFFSET :kept)"
 )
 
 
@@ -107,18 +107,18 @@ class SqliteAudit:
         with opened(self._path, "rw") as db:
             db.execute("BEGIN IMMEDIATE")
             db.executemany("INSERT INTO audit (at_ms, refused, machine, body) VALUES (?, ?, ?, ?)", rows)
-            db.execute(_FORGET, (refused, KEPT[refused]))
+            db.execute(_FORGET, {"refused": refused, "kept": KEPT[refused]})
             db.execute("COMMIT")
 
     def records(self, machine: str | None, before: int | None, limit: int) -> list[tuple[int, Record]]:
         """The newest first, with their numbers; `before`: older than the one of this number. Raises
         StateUnavailableError."""
         query = (
-            "SELECT id, at_ms, machine, body FROM audit WHERE (?1 IS NULL OR machine = ?1) AND (?2 IS NULL OR id < ?2) "
-            "ORDER BY id DESC LIMIT ?3"
+            "SELECT id, at_ms, machine, body FROM audit WHERE (:machine IS NULL OR machine = :machine) "
+            "AND (:before IS NULL OR id < :before) ORDER BY id DESC LIMIT :limit"
         )
         with opened(self._path, "ro") as db:
-            rows = db.execute(query, (machine, before, limit)).fetchall()
+            rows = db.execute(query, {"machine": machine, "before": before, "limit": limit}).fetchall()
             return [(number, _read(number, at, name, body)) for number, at, name, body in rows]
 
 

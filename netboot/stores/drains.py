@@ -17,8 +17,8 @@ _SELECT = f"SELECT {', '.join(_COLUMNS)} FROM drains"  # noqa: S608 - our own na
 _INSERT = f"INSERT INTO drains ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"  # noqa: S608
 _END = "UPDATE drains SET end = ?, ended_ms = ?, words = ? WHERE id = ? AND end IS NULL"
 _FORGET = (
-    "DELETE FROM drains WHERE machine = ?1 AND end IS NOT NULL AND rowid <= "
-    "(SELECT rowid FROM drains WHERE machine = ?1 ORDER BY rowid DESC LIMIT 1 OFFSET ?2)"
+    "DELETE FROM drains WHERE machine = :machine AND end IS NOT NULL AND rowid <= "
+    "(SELECT rowid FROM drains WHERE machine = :machine ORDER BY rowid DESC LIMIT 1 OFFSET :kept)"
 )
 
 
@@ -95,7 +95,7 @@ def named(db: sqlite3.Connection, drains: Iterable[str]) -> dict[str, Drain]:
 
 def _insert(db: sqlite3.Connection, drain: Drain) -> None:
     db.execute(_INSERT, [getattr(drain, column) for column in _COLUMNS])
-    db.execute(_FORGET, (drain.machine, KEPT))
+    db.execute(_FORGET, {"machine": drain.machine, "kept": KEPT})
 
 
 def _read(db: sqlite3.Connection, query: str, *values: object) -> list[Drain]:

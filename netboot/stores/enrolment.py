@@ -36,7 +36,8 @@ _INSERT = (
     f"ON CONFLICT (machine) DO UPDATE SET {_UPDATE}"
 )
 _ALERT = (
-    "INSERT INTO alerts (machine, kind, first_ms, last_ms, count, said) VALUES (?1, ?2, ?3, ?3, 1, ?4) "
+    "INSERT INTO alerts (machine, kind, first_ms, last_ms, count, said) "
+    "VALUES (:machine, :kind, :now_ms, :now_ms, 1, :said) "
     "ON CONFLICT (machine, kind) DO UPDATE SET last_ms = excluded.last_ms, count = count + 1, said = excluded.said"
 )
 _NOTE = "INSERT INTO history (at_ms, machine, act, operator, reason, ek_sha256, said) VALUES (?, ?, ?, ?, ?, ?, ?)"
@@ -61,7 +62,8 @@ class SqliteEnrolments(EnrolmentStore):
         with self._open() as db:
             db.execute("BEGIN IMMEDIATE")
             db.execute("DELETE FROM alerts WHERE last_ms < ?", (now_ms - ALERTS_KEPT_MS,))
-            db.execute(_ALERT, (machine, kind, now_ms, message[:LONGEST_ALERT]))
+            said = message[:LONGEST_ALERT]
+            db.execute(_ALERT, {"machine": machine, "kind": kind, "now_ms": now_ms, "said": said})
             db.execute("COMMIT")
 
     def alerts(self, machine: str) -> list[Alert]:
@@ -88,10 +90,11 @@ class SqliteEnrolments(EnrolmentStore):
 
     def history(self, machine: str | None, limit: int) -> list[Entry]:
         names = tuple(Entry.model_fields)
-        query = f"SELECT {', '.join(names)} FROM history WHERE ?1 IS NULL OR machine = ?1 ORDER BY id DESC LIMIT ?2"  # noqa: S608
+        query = f"SELECT {', '.join(names)} FROM history WHERE ? IS NULL OR machine = ? ORDER BY id DESC LIMIT ?"  # noqa: S608
         with self._open() as db:
             return [
-                Entry.model_validate(dict(zip(names, row, strict=True))) for row in db.execute(query, (machine, limit))
+                Entry.model_validate(dict(zip(names, row, strict=True)))
+                for row in db.execute(query, (machine, machine, limit))
             ]
 
     def apply(self, orders: Sequence[tuple[str, Order]], act: Act, now_ms: int) -> list[Change]:

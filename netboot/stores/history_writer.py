@@ -33,8 +33,8 @@ _UNDER_WAY = (
     "WHERE begun = 1 AND (counted = 0 OR proven = 0)"
 )
 _BEGIN = (
-    "INSERT INTO boots (boot, machine, begun, counted, proven) VALUES (?1, ?2, 1, ?3, ?3) "
-    "ON CONFLICT (boot) DO UPDATE SET begun = 1, counted = ?3, proven = ?3"
+    "INSERT INTO boots (boot, machine, begun, counted, proven) VALUES (:boot, :machine, 1, :over, :over) "
+    "ON CONFLICT (boot) DO UPDATE SET begun = 1, counted = :over, proven = :over"
 )
 _IN_SERVICE = (
     "INSERT INTO boots (boot, machine, in_service_ms, exact) VALUES (?, ?, ?, ?) ON CONFLICT (boot) DO UPDATE "
@@ -43,8 +43,8 @@ _IN_SERVICE = (
 _PRUNE_ALL_TRANSITIONS = "DELETE FROM transitions WHERE id <= (SELECT max(id) FROM transitions) - ?"
 _PROOF = "INSERT OR IGNORE INTO proofs (boot, machine, proof, signature) VALUES (?, ?, ?, ?)"
 _PRUNE_PROOFS = (
-    "DELETE FROM proofs WHERE machine = ?1 AND number <= "
-    "(SELECT number FROM proofs WHERE machine = ?1 ORDER BY number DESC LIMIT 1 OFFSET ?2)"
+    "DELETE FROM proofs WHERE machine = :machine AND number <= "
+    "(SELECT number FROM proofs WHERE machine = :machine ORDER BY number DESC LIMIT 1 OFFSET :kept)"
 )
 _PRUNE_ALL_PROOFS = (
     "DELETE FROM proofs WHERE number <= (SELECT number FROM proofs ORDER BY number DESC LIMIT 1 OFFSET ?)"
@@ -53,12 +53,12 @@ SELDOM = 1_000
 """Proofs between two looks at how many there are in all, which reads as many rows of an index."""
 _PRUNE_DECISIONS = "DELETE FROM decisions WHERE number <= (SELECT max(number) FROM decisions) - ?"
 _PRUNE_BOOTS = (
-    "DELETE FROM boots WHERE machine = ?1 AND number <= "
-    "(SELECT number FROM boots WHERE machine = ?1 ORDER BY number DESC LIMIT 1 OFFSET ?2)"
+    "DELETE FROM boots WHERE machine = :machine AND number <= "
+    "(SELECT number FROM boots WHERE machine = :machine ORDER BY number DESC LIMIT 1 OFFSET :kept)"
 )
 _PRUNE_TRANSITIONS = (
-    "DELETE FROM transitions WHERE machine = ?1 AND id <= "
-    "(SELECT id FROM transitions WHERE machine = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)"
+    "DELETE FROM transitions WHERE machine = :machine AND id <= "
+    "(SELECT id FROM transitions WHERE machine = :machine ORDER BY id DESC LIMIT 1 OFFSET :kept)"
 )
 _PRUNE_SERIES = (
     "DELETE FROM durations WHERE (hardware, image) NOT IN "
@@ -84,11 +84,13 @@ class HistoryFile:
                 known = {boot for (boot,) in rows}
                 unknown = [boot for boot in boots if boot not in known]
                 worth = unknown if known else unknown[-1:]
-                db.executemany(_BEGIN, [(boot, machine, boot not in worth) for boot in unknown])
+                db.executemany(
+                    _BEGIN, [{"boot": boot, "machine": machine, "over": boot not in worth} for boot in unknown]
+                )
                 over = [(boot,) for boot in boots[:-1]]
                 db.executemany("UPDATE boots SET over = 1 WHERE boot = ? AND over = 0 AND counted = 0", over)
                 if unknown:
-                    db.execute(_PRUNE_BOOTS, (machine, BOOTS_KEPT))
+                    db.execute(_PRUNE_BOOTS, {"machine": machine, "kept": BOOTS_KEPT})
                 new += worth
             return Begun(new, _under_way(db, "machine", proven))
 
@@ -117,7 +119,7 @@ class HistoryFile:
             for one, at_ms in judged:
                 changed = _transitions(db, one, at_ms)
                 if changed:
-                    db.execute(_PRUNE_TRANSITIONS, (one.machine, TRANSITIONS_KEPT))
+                    db.execute(_PRUNE_TRANSITIONS, {"machine": one.machine, "kept": TRANSITIONS_KEPT})
             db.executemany(_IN_SERVICE, list(in_service))
             db.execute(_PRUNE_ALL_TRANSITIONS, (TRANSITIONS_IN_ALL,))
 
@@ -145,7 +147,7 @@ class HistoryFile:
         with self._transaction() as db:
             for (boot, machine), proof in proofs.items():
                 made = db.execute(_PROOF, (boot, machine, proof.proof, proof.signature))
-                db.execute(_PRUNE_PROOFS, (machine, PROOFS_KEPT))
+                db.execute(_PRUNE_PROOFS, {"machine": machine, "kept": PROOFS_KEPT})
                 if made.rowcount > 0 and (made.lastrowid or 0) % SELDOM == 0:
                     db.execute(_PRUNE_ALL_PROOFS, (PROOFS_IN_ALL,))
             db.executemany("UPDATE boots SET proven = 1 WHERE boot = ?", [(boot,) for boot in proven])

@@ -71,8 +71,8 @@ _REPLACE = f"INSERT OR REPLACE INTO intents ({', '.join(_COLUMNS)}) VALUES ({', 
 _NOTED = tuple(name for name in Entry.model_fields if name != "id")
 _NOTE = f"INSERT INTO history ({', '.join(_NOTED)}) VALUES ({', '.join('?' * len(_NOTED))})"  # noqa: S608
 _FORGET = (
-    "DELETE FROM history WHERE machine = ?1 AND id <= "
-    "(SELECT id FROM history WHERE machine = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)"
+    "DELETE FROM history WHERE machine = :machine AND id <= "
+    "(SELECT id FROM history WHERE machine = :machine ORDER BY id DESC LIMIT 1 OFFSET :kept)"
 )
 
 
@@ -101,9 +101,9 @@ class SqliteIntents:
 
     def history(self, machine: str | None, limit: int) -> list[Entry]:
         names = tuple(Entry.model_fields)
-        query = f"SELECT {', '.join(names)} FROM history WHERE ?1 IS NULL OR machine = ?1 ORDER BY id DESC LIMIT ?2"  # noqa: S608
+        query = f"SELECT {', '.join(names)} FROM history WHERE ? IS NULL OR machine = ? ORDER BY id DESC LIMIT ?"  # noqa: S608
         with opened(self._path, "ro") as db:
-            rows = db.execute(query, (machine, limit)).fetchall()
+            rows = db.execute(query, (machine, machine, limit)).fetchall()
             return [Entry.model_validate(dict(zip(names, row, strict=True))) for row in rows]
 
     def order(self, machine: str, order: Order, who: str, now_ms: int) -> Change:
@@ -125,7 +125,7 @@ def carry_out(db: sqlite3.Connection, machine: str, order: Order, who: str, now_
         db.execute(_REPLACE, [getattr(intent, column) for column in _COLUMNS])
     said = [end_of(intent) for intent in over] + entries(change, order, who, now_ms) if change.act else []
     db.executemany(_NOTE, [[getattr(entry, column) for column in _NOTED] for entry in said])
-    db.execute(_FORGET, (machine, HISTORY_KEPT))
+    db.execute(_FORGET, {"machine": machine, "kept": HISTORY_KEPT})
     return change
 
 

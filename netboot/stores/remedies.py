@@ -22,8 +22,8 @@ _SELECT = f"SELECT {', '.join(_COLUMNS)} FROM remedies"  # noqa: S608 - our own 
 _WRITTEN = (*(name for name in _COLUMNS if name != "id"), "evidence")
 _INSERT = f"INSERT INTO remedies ({', '.join(_WRITTEN)}) VALUES ({', '.join('?' * len(_WRITTEN))})"  # noqa: S608
 _FORGET = (
-    "DELETE FROM remedies WHERE machine = ?1 AND outcome = ?2 AND id <= "
-    "(SELECT id FROM remedies WHERE machine = ?1 AND outcome = ?2 ORDER BY id DESC LIMIT 1 OFFSET ?3)"
+    "DELETE FROM remedies WHERE machine = :machine AND outcome = :outcome AND id <= "
+    "(SELECT id FROM remedies WHERE machine = :machine AND outcome = :outcome ORDER BY id DESC LIMIT 1 OFFSET :kept)"
 )
 
 
@@ -39,9 +39,9 @@ class SqliteRemedies:
             return _books(db, now_ms)
 
     def latest(self, machine: str | None, limit: int) -> list[Remedy]:
-        query = f"{_SELECT} WHERE ?1 IS NULL OR machine = ?1 ORDER BY id DESC LIMIT ?2"
+        query = f"{_SELECT} WHERE ? IS NULL OR machine = ? ORDER BY id DESC LIMIT ?"
         with opened(self._path, "ro") as db:
-            return _read(db, query, machine, limit)
+            return _read(db, query, machine, machine, limit)
 
     def one(self, number: int) -> tuple[Remedy, str]:
         with opened(self._path, "ro") as db:
@@ -117,7 +117,7 @@ def _pause(db: sqlite3.Connection) -> Pause | None:
 
 def _written(db: sqlite3.Connection, remedy: Remedy, evidence: str) -> Remedy:
     row = db.execute(_INSERT, [*(getattr(remedy, name) for name in _WRITTEN[:-1]), evidence]).lastrowid
-    db.execute(_FORGET, (remedy.machine, remedy.outcome, KEPT))
+    db.execute(_FORGET, {"machine": remedy.machine, "outcome": remedy.outcome, "kept": KEPT})
     return remedy.model_copy(update={"id": row})
 
 

@@ -40,9 +40,10 @@ _HEALTH_COUNTS = (
     f"FROM machines WHERE {_DECLARED} GROUP BY found"
 )
 _SINCE_READY = (
-    "SELECT boot, trace FROM boots WHERE machine = ?1 AND standing >= ?2 AND since > coalesce((SELECT since FROM boots "
-    "WHERE machine = ?1 AND standing = 2 AND state = 'Ready' ORDER BY since DESC LIMIT 1), -1) "
-    "ORDER BY since DESC, boot DESC LIMIT ?3"
+    "SELECT boot, trace FROM boots WHERE machine = :machine AND standing >= :least "
+    "AND since > coalesce((SELECT since FROM boots WHERE machine = :machine AND standing = 2 AND state = 'Ready' "
+    "ORDER BY since DESC LIMIT 1), -1) "
+    "ORDER BY since DESC, boot DESC LIMIT :limit"
 )
 _RUNNING = "SELECT machine, digest FROM machines JOIN images ON images.id = machines.image"
 _IMAGES = (
@@ -123,7 +124,7 @@ class SqliteStates:
 
     def since_ready(self, machine: str, least: Standing, limit: int) -> list[Trace]:
         with self._open() as db:
-            rows = db.execute(_SINCE_READY, (machine, int(least), limit)).fetchall()
+            rows = db.execute(_SINCE_READY, {"machine": machine, "least": int(least), "limit": limit}).fetchall()
         return [trace for row in rows if (trace := parse_or_leave_out(BOOTS, *row)) is not None]
 
     def boot(self, boot: str) -> Trace | None:

@@ -9,9 +9,9 @@ from netboot.lifecycle import state
 _REFRESH = (
     "INSERT INTO machines (machine, boot, state, image, pending, pending_image, checked, checked_ms) "
     "SELECT c.machine, c.boot, c.state, c.image, p.boot, p.image, health.status, health.at_ms "
-    "FROM (SELECT * FROM boots WHERE machine = ?1 AND standing > 0 ORDER BY standing DESC, since DESC, boot DESC "
+    "FROM (SELECT * FROM boots WHERE machine = :machine AND standing > 0 ORDER BY standing DESC, since DESC, boot DESC "
     "LIMIT 1) AS c "
-    "LEFT JOIN (SELECT boot, image, since FROM boots WHERE machine = ?1 AND standing = 1 "
+    "LEFT JOIN (SELECT boot, image, since FROM boots WHERE machine = :machine AND standing = 1 "
     "ORDER BY since DESC, boot DESC LIMIT 1) AS p ON c.standing = 2 AND p.since > c.since "
     "LEFT JOIN health ON health.boot = c.boot"
 )
@@ -23,7 +23,7 @@ def refresh(db: sqlite3.Connection, machines: Iterable[str]) -> None:
     """Make the rows of these machines anew from their boots and health reports."""
     names = [(machine,) for machine in machines]
     db.executemany("DELETE FROM machines WHERE machine = ?", names)
-    db.executemany(_REFRESH, names)
+    db.executemany(_REFRESH, [{"machine": machine} for (machine,) in names])
 
 
 def refresh_stale(db: sqlite3.Connection) -> None:

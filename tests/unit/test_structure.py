@@ -1,6 +1,7 @@
 """What no linter of ours sees of the structure: no circle of modules, no file that is too long to be read at once."""
 
 import ast
+import re
 from collections.abc import Collection, Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -68,3 +69,15 @@ def test_no_file_is_too_long_to_be_read_at_once(name: str) -> None:
     lines = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in (ROOT / name).rglob("*.py")}
     long = {str(path.relative_to(ROOT)) for path, count in lines.items() if count > MOST_LINES}
     assert long - MADE == set()
+
+
+def test_values_of_sql_are_named_or_in_order() -> None:
+    """`?1` is neither to Python's sqlite3: 3.12 warns of it, and 3.14 refuses it."""
+    numbered = re.compile(r"\?\d")
+    texts = {
+        f"{path.relative_to(ROOT)}:{node.lineno}": node.value
+        for path in (ROOT / "netboot/stores").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_bytes()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    assert [place for place, text in texts.items() if numbered.search(text)] == []

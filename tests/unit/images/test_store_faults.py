@@ -3,7 +3,6 @@
 import errno
 import json
 import os
-import pwd
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -240,35 +239,6 @@ def test_a_folder_made_by_hand_becomes_a_link(world: World) -> None:
     store.set_bundle(*bundle(3))
     assert store.bundle() == bundle(3)
     assert len(os.listdir(store.root / "bundles")) == 1
-
-
-def test_a_store_of_another_account_is_read_and_not_written(world: World) -> None:
-    store = world.fresh()
-    Path(world.folder).chmod(0o755)
-    owner, other = (pwd.getpwuid(uid).pw_name for uid in (os.geteuid(), 65534 if os.geteuid() == 0 else os.geteuid()))
-    refusal = (
-        f"cannot write to the store {store.root}: Permission denied; it is of the account {owner}: use that one, "
-        f"or give the store to yours: `chown -R {other}: {store.root}` (docs/store.md, Whose it is)"
-    )
-    pid = os.fork()
-    if pid == 0:
-        status = 9
-        try:
-            if os.geteuid() == 0:
-                os.setgroups([])
-                os.setgid(65534)
-                os.setuid(65534)
-            else:
-                (store.root / "lock").chmod(0o444)
-            assert world.old in store.digests()
-            try:
-                store.set_channel("stable", world.new)
-            except StoreError as error:
-                status = 0 if str(error) == refusal else 8
-        finally:
-            os._exit(status)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-    assert store.channels()["stable"].image == world.old
 
 
 def test_what_cannot_be_read_is_not_absent(world: World) -> None:

@@ -8,6 +8,8 @@ from images.errors import RecipeError
 from images.formats import tree
 from images.formats.overlay import Entry
 
+pytestmark = pytest.mark.tools
+
 
 @pytest.fixture
 def outside(tmp_path: Path) -> Path:

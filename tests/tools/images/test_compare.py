@@ -3,12 +3,15 @@
 import os
 from pathlib import Path
 
+import pytest
+
 from images.artifact.manifest import Artifacts, Manifest
 from images.artifact.measure import measure
 from images.build.compare import differences, tree_differences
 from images.build.pipeline import Built
 from images.build.step import Product
 
+pytestmark = pytest.mark.tools
 TREES = ("bootstrap", "configure", "kernel")
 
 
