@@ -35,6 +35,7 @@ from netboot.stores.state import SqliteStates
 from netboot.stores.status import StatusFolder, room
 from netboot.web.app import create_app
 from netboot.web.dependencies import Dependencies
+from netboot.web.kept import Kept
 from netboot.web.metrics import Now, exposition
 from netboot.web.probe import Probe
 from netboot.web.server import Server
@@ -43,6 +44,8 @@ from netboot.web.tokens import Tokens, Vouching
 from netboot.web.watchers import Watchers
 
 RENEW = "netboot config management-certificate"
+SCRAPE_SECONDS = 1.0
+"""For which what `/metrics` answers is given to all who ask, and no token is asked for."""
 STORE_SECONDS = 5.0
 """For which an operator's change waits for another writer of the store."""
 
@@ -54,15 +57,20 @@ def run(spec: ProcessSpec) -> None:
     certificate = Certificate(tls.certificate, tls.key, RENEW) if tls is not None else None
     Server(
         spec.inherited(),
-        lambda stopping: create_app(compose(spec.config, stopping)),
+        lambda stopping: create_app(
+            compose(spec.config, stopping, lambda: certificate.expires_ms if certificate is not None else None)
+        ),
         spec.say_ready,
         beats,
         certificate=certificate,
     ).run()
 
 
-def compose(config: Config, stopping: Callable[[], bool]) -> Dependencies:
-    """What the operators' API works with. `stopping`: whether this process was told to end."""
+def compose(
+    config: Config, stopping: Callable[[], bool], expires_ms: Callable[[], int | None] = lambda: None
+) -> Dependencies:
+    """What the operators' API works with. `stopping`: whether this process was told to end; `expires_ms`: see
+    `Dependencies.certificate_expires_ms`."""
     live, states = LiveView(config.data / "snapshot.json"), SqliteStates(config.data / "state.db")
     repository, history = open_image_repository(config, STORE_SECONDS), SqliteHistory(config.data / "history.db")
     register = open_register(config, lambda: live.view().snapshot.inventory)
@@ -100,6 +108,8 @@ def compose(config: Config, stopping: Callable[[], bool]) -> Dependencies:
         room=partial(room, config.data),
         probe=Probe(config.provisioning.listen),
         metrics=partial(exposition, Now(live, states, history, status, clock)),
+        scrapes=Kept(SCRAPE_SECONDS),
+        certificate_expires_ms=expires_ms,
         stopping=stopping,
         watchers=Watchers(),
         register=register,

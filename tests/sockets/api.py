@@ -54,6 +54,7 @@ from netboot.stores.signal import SaidSignal
 from netboot.stores.status import StatusFolder, write_status
 from netboot.web.app import create_app
 from netboot.web.dependencies import Dependencies
+from netboot.web.kept import Kept
 from netboot.web.metrics import Now, exposition
 from netboot.web.tokens import Tokens
 from netboot.web.watchers import Watchers
@@ -236,6 +237,8 @@ class Api:
             room=lambda: self.room,
             probe=lambda: self.probe,
             metrics=lambda: exposition(now),
+            scrapes=Kept(0.0),
+            certificate_expires_ms=lambda: NOW + 86_400_000,
             stopping=lambda: self.stopping,
             watchers=self.watchers,
             register=self.register,
