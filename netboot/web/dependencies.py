@@ -60,6 +60,8 @@ class Dependencies:
     audit: SqliteAudit
     idempotency: SqliteIdempotency
     clock: Clock
+    steady: Clock
+    """The same as of the start, and what has gone by since, whatever is set: by it is forgotten what is old."""
     inventory: Path
     declared: Callable[[], Inventory]
     """What its files say now; raises FaultsError."""

@@ -12,6 +12,7 @@ from flask.testing import FlaskClient
 from images.artifact.keyring import KeyRing
 from images.store.store import Store
 from images.values.strict import Strict
+from netboot.clock import SteadyClock
 from netboot.config_access import Oidc
 from netboot.controllers.snapshot_publisher import SnapshotPublisher
 from netboot.join.issue import Issuer
@@ -228,6 +229,7 @@ class Api:
             audit=SqliteAudit(self.config.data / "audit.db"),
             idempotency=SqliteIdempotency(self.config.data / "audit.db", secrets.token_hex(8)),
             clock=self.clock,
+            steady=SteadyClock(self.clock.now_ms),
             inventory=self.config.inventory,
             declared=partial(read_inventory, self.config),
             inventory_files=InventoryFiles(self.config),
