@@ -2,6 +2,7 @@
 
 import re
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -15,6 +16,16 @@ class SystemClock:
 
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000
+
+
+class SteadyClock:
+    """`netboot.lifecycle.ports.Clock`: what `now_ms` said at first, and what has gone by since: nobody sets it."""
+
+    def __init__(self, now_ms: Callable[[], int]) -> None:
+        self._ahead_ms = now_ms() - monotonic_ms()
+
+    def now_ms(self) -> int:
+        return self._ahead_ms + monotonic_ms()
 
 
 def monotonic_ms() -> int:

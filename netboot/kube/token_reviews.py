@@ -14,7 +14,7 @@ from netboot.join.errors import ClusterUnavailableError
 from netboot.kube.connection import Connection, connect
 from netboot.lifecycle.errors import BadTokenError, IssuerUnavailableError, NoRoleError
 from netboot.lifecycle.roles import Person, granted
-from netboot.turns import NoTurnError, Turns
+from netboot.turns import NoTurnError, Places, Turns
 
 KNOWN_SECONDS = 5.0
 """For which an answer counts. The API server itself goes by what it found of a token for ten seconds (its
@@ -34,10 +34,13 @@ _Kept = TypeVar("_Kept")
 class Reviews:
     """Asks one API server, as an account that may create TokenReviews and nothing else. Safe for threads."""
 
-    def __init__(self, place: TokenReview, now: Callable[[], float] = monotonic) -> None:
+    def __init__(self, place: TokenReview, now: Callable[[], float] = monotonic, places: Places | None = None) -> None:
+        """`places`: of all lines of the listener together."""
         self._place, self._now = place, now
+        strangers, known = (places.strangers, places.known) if places is not None else ((), ())
         self._connection: Connection | None = None
-        self._lock, self._strangers, self._friends = threading.Lock(), Turns(AT_ONCE, IN_LINE), Turns(AT_ONCE, IN_LINE)
+        self._lock = threading.Lock()
+        self._strangers, self._friends = (Turns(AT_ONCE, IN_LINE, places=each) for each in (strangers, known))
         self._known: dict[bytes, tuple[float, Status]] = {}
         self._good: dict[bytes, float] = {}
         """Until when they go before others."""

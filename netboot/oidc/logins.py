@@ -13,7 +13,7 @@ from netboot.config_access import LOOPBACK
 from netboot.lifecycle.errors import IssuerUnavailableError, LoginRefusedError
 from netboot.oidc.issuer import Client, Granted
 from netboot.oidc.people import People
-from netboot.turns import NoTurnError, Turns
+from netboot.turns import NoTurnError, Places, Turns
 
 CALLBACK = "/page/login/oidc/callback"
 AT_ONCE, IN_LINE, OF_ONE_ADDRESS = 4, 16, 8
@@ -32,11 +32,13 @@ class Begun:
 class Logins:
     """At one issuer, for the page at `base_url`, which the configuration says and no request."""
 
-    def __init__(self, people: People, base_url: str) -> None:
+    def __init__(self, people: People, base_url: str, places: Places | None = None) -> None:
+        """`places`: of all lines of the listener together."""
+        strangers, known = (places.strangers, places.known) if places is not None else ((), ())
         self.people, self.redirect_uri = people, base_url + CALLBACK
         self.by_tls = base_url.startswith("https:")
-        self._logins = Turns(AT_ONCE, IN_LINE, OF_ONE_ADDRESS)
-        self._sessions = Turns(AT_ONCE, IN_LINE)
+        self._logins = Turns(AT_ONCE, IN_LINE, OF_ONE_ADDRESS, places=strangers)
+        self._sessions = Turns(AT_ONCE, IN_LINE, places=known)
         """Of who has logged in: strangers have no part of these."""
 
     @property

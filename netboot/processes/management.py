@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Callable
 from functools import partial
 
-from netboot.clock import SystemClock
+from netboot.clock import SteadyClock, SystemClock
 from netboot.config import Config
 from netboot.join.issue import Issuer
 from netboot.join.register import Register
@@ -33,16 +33,23 @@ from netboot.stores.rollouts import SqliteRollouts
 from netboot.stores.signal import SaidSignal
 from netboot.stores.state import SqliteStates
 from netboot.stores.status import StatusFolder, room
+from netboot.turns import Places
 from netboot.web.app import create_app
 from netboot.web.dependencies import Dependencies
+from netboot.web.kept import Kept
 from netboot.web.metrics import Now, exposition
 from netboot.web.probe import Probe
-from netboot.web.server import Server
+from netboot.web.server import THREADS, Server
 from netboot.web.tls import Certificate
 from netboot.web.tokens import Tokens, Vouching
-from netboot.web.watchers import Watchers
+from netboot.web.watchers import MOST_WATCHERS, Watchers
 
 RENEW = "netboot config management-certificate"
+SCRAPE_SECONDS = 1.0
+"""For which what `/metrics` answers is given to all who ask, and no token is asked for."""
+IN_LINES, STRANGERS = THREADS - MOST_WATCHERS - 6, 12
+"""Threads that may wait for an issuer or a cluster, all lines together: six of the listener's are left to whoever has a
+token of the site, however slow those are; and of strangers."""
 STORE_SECONDS = 5.0
 """For which an operator's change waits for another writer of the store."""
 
@@ -54,15 +61,20 @@ def run(spec: ProcessSpec) -> None:
     certificate = Certificate(tls.certificate, tls.key, RENEW) if tls is not None else None
     Server(
         spec.inherited(),
-        lambda stopping: create_app(compose(spec.config, stopping)),
+        lambda stopping: create_app(
+            compose(spec.config, stopping, lambda: certificate.expires_ms if certificate is not None else None)
+        ),
         spec.say_ready,
         beats,
         certificate=certificate,
     ).run()
 
 
-def compose(config: Config, stopping: Callable[[], bool]) -> Dependencies:
-    """What the operators' API works with. `stopping`: whether this process was told to end."""
+def compose(
+    config: Config, stopping: Callable[[], bool], expires_ms: Callable[[], int | None] = lambda: None
+) -> Dependencies:
+    """What the operators' API works with. `stopping`: whether this process was told to end; `expires_ms`: see
+    `Dependencies.certificate_expires_ms`."""
     live, states = LiveView(config.data / "snapshot.json"), SqliteStates(config.data / "state.db")
     repository, history = open_image_repository(config, STORE_SECONDS), SqliteHistory(config.data / "history.db")
     register = open_register(config, lambda: live.view().snapshot.inventory)
@@ -70,6 +82,7 @@ def compose(config: Config, stopping: Callable[[], bool]) -> Dependencies:
     conditions = SqliteConditions(config.data / "conditions.db")
     status, clock = StatusFolder(config.data / "status"), SystemClock()
     people = People(config.management.oidc, clock.now_ms) if config.management.oidc is not None else None
+    places = Places(IN_LINES, STRANGERS)
     return Dependencies(
         live=live,
         states=states,
@@ -87,10 +100,13 @@ def compose(config: Config, stopping: Callable[[], bool]) -> Dependencies:
         ),
         repository=repository,
         repository_writer=repository,
-        tokens=Tokens(config.management.token_file, config.management.tokens, clock.now_ms, _vouching(config, people)),
+        tokens=Tokens(
+            config.management.token_file, config.management.tokens, clock.now_ms, _vouching(config, people, places)
+        ),
         audit=SqliteAudit(config.data / "audit.db"),
         idempotency=SqliteIdempotency(config.data / "audit.db", secrets.token_hex(8)),
         clock=clock,
+        steady=SteadyClock(clock.now_ms),
         inventory=config.inventory,
         declared=partial(read_inventory, config),
         inventory_files=InventoryFiles(config),
@@ -100,6 +116,8 @@ def compose(config: Config, stopping: Callable[[], bool]) -> Dependencies:
         room=partial(room, config.data),
         probe=Probe(config.provisioning.listen),
         metrics=partial(exposition, Now(live, states, history, status, clock)),
+        scrapes=Kept(SCRAPE_SECONDS),
+        certificate_expires_ms=expires_ms,
         stopping=stopping,
         watchers=Watchers(),
         register=register,
@@ -111,17 +129,17 @@ def compose(config: Config, stopping: Callable[[], bool]) -> Dependencies:
         issuer=_issuer(config, register, intents) if config.clusters else None,
         boot_key=partial(bootkey.key_of, config),
         up_ms=up_ms,
-        logins=Logins(people, config.management.base_url) if people is not None else None,
+        logins=Logins(people, config.management.base_url, places) if people is not None else None,
     )
 
 
-def _vouching(config: Config, people: People | None) -> list[Vouching]:
+def _vouching(config: Config, people: People | None, places: Places) -> list[Vouching]:
     """Who else knows people by their tokens; the issuer first, for its tokens name it."""
     others: list[Vouching] = [people] if people is not None else []
     if config.management.token_review is not None:
         from netboot.kube.token_reviews import Reviews  # the client of Kubernetes is large: only with clusters
 
-        others.append(Reviews(config.management.token_review))
+        others.append(Reviews(config.management.token_review, places=places))
     return others
 
 

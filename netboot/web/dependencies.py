@@ -29,6 +29,7 @@ from netboot.stores.inventory_files import InventoryFiles
 from netboot.stores.live import LiveView
 from netboot.stores.signal import SaidSignal
 from netboot.stores.status import StatusFolder
+from netboot.web.kept import Kept
 from netboot.web.tokens import Tokens
 from netboot.web.watchers import Watchers
 
@@ -59,6 +60,8 @@ class Dependencies:
     audit: SqliteAudit
     idempotency: SqliteIdempotency
     clock: Clock
+    steady: Clock
+    """The same as of the start, and what has gone by since, whatever is set: by it is forgotten what is old."""
     inventory: Path
     declared: Callable[[], Inventory]
     """What its files say now; raises FaultsError."""
@@ -69,6 +72,7 @@ class Dependencies:
     room: Callable[[], int | None]
     probe: Callable[[], Condition]
     metrics: Callable[[], bytes]
+    scrapes: Kept
     stopping: Callable[[], bool]
     watchers: Watchers
     register: Register
@@ -81,6 +85,8 @@ class Dependencies:
     boot_key: Callable[[], bytes]
     up_ms: Callable[[], int]
     """`netboot.status.up_ms`, by which processes say when they were at work last."""
+    certificate_expires_ms: Callable[[], int | None] = lambda: None
+    """Of the operators' listener, milliseconds since 1970; None: it has none."""
     logins: Logins | None = None
     """At an issuer of OpenID Connect, where one is configured."""
 

@@ -53,7 +53,7 @@ def _begin() -> Response | None:
         return None
     who, deps = operator().identity, dependencies()
     asked = _fingerprint()
-    before = deps.idempotency.begin(who, key, asked, deps.clock.now_ms())
+    before = deps.idempotency.begin(who, key, asked, deps.steady.now_ms())
     if before is not None:
         return _again(before, asked, deps.idempotency.owner)
     g.idempotency = (deps.idempotency, who, key)

@@ -66,8 +66,12 @@ HEALTH = ("pass", "warn", "fail", "unknown", "stale", "none")
 def metrics() -> Response:
     """Every metric of the service, in Prometheus' text format."""
     deps = dependencies()
-    body = deps.metrics() + exposition(Attention(deps)) + exposition(Refused(current_app.extensions[EXTENSION]))
-    return Response(body, content_type="text/plain; version=0.0.4; charset=utf-8")
+
+    def made() -> bytes:
+        refused = Refused(current_app.extensions[EXTENSION])
+        return deps.metrics() + exposition(Attention(deps)) + exposition(refused)
+
+    return Response(deps.scrapes.of(made), content_type="text/plain; version=0.0.4; charset=utf-8")
 
 
 def exposition(collector: Collector) -> bytes:

@@ -35,6 +35,10 @@ class Attention(Collector):
             details.add_metric([name], int(detail.ok))
         yield details
         yield from self._alerts()
+        if (ends_ms := self._deps.certificate_expires_ms()) is not None:
+            text = "When the certificate of the operators' listener expires, seconds since 1970."
+            name = "netboot_management_certificate_expiry_timestamp_seconds"
+            yield GaugeMetricFamily(name, text, value=ends_ms / 1000)
         yield from _joining(self._join_servers())
 
     def _alerts(self) -> Iterator[Metric]:

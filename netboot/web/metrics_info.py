@@ -2,6 +2,7 @@
 
 import json
 import platform
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution
@@ -15,6 +16,9 @@ from netboot.lifecycle.snapshot import Snapshot
 MOST_MACHINES = 5_000
 """Of larger inventories machines are not listed: some 0.2 MB of each scrape for each thousand, which others join with
 what they have of them. `netboot_machine_info_listed` says so."""
+
+MOST_IMAGES, OTHER = 64, "other"
+"""Of what more images are served, machines are counted together."""
 
 
 @cache
@@ -42,8 +46,18 @@ def build_info() -> Iterator[Metric]:
 
 
 def machine_info(snapshot: Snapshot, states: States) -> Iterator[Metric]:
-    """Each machine of the inventory in force, also one that never booted. Raises StateUnavailableError."""
-    machines = snapshot.inventory.machines
+    """Machines of the inventory in force, also such as never booted: by image, and each. Raises
+    StateUnavailableError."""
+    machines, running = snapshot.inventory.machines, states.running()
+    images = Counter(running.get(each.name, "")[:12] for each in machines)
+    text = "Machines of the inventory in force by what their current boot was served; empty: none is known."
+    by_image = GaugeMetricFamily("netboot_machines_by_image", text, labels=["image"])
+    told = dict(images.most_common(MOST_IMAGES))
+    for image, count in sorted(told.items()):
+        by_image.add_metric([image], count)
+    if left := len(machines) - sum(told.values()):
+        by_image.add_metric([OTHER], left)
+    yield by_image
     listed = len(machines) <= MOST_MACHINES
     text = f"1: machines are listed by netboot_machine_info; 0: there are more than {MOST_MACHINES}."
     yield GaugeMetricFamily("netboot_machine_info_listed", text, value=int(listed))
@@ -51,7 +65,7 @@ def machine_info(snapshot: Snapshot, states: States) -> Iterator[Metric]:
         return
     text = "1: a machine of the inventory in force; image: what its current boot was served, empty where none is known."
     labels = ["machine", "class", "rack", "cluster", "profile", "image"]
-    info, running = GaugeMetricFamily("netboot_machine_info", text, labels=labels), states.running()
+    info = GaugeMetricFamily("netboot_machine_info", text, labels=labels)
     for each in machines:
         image = running.get(each.name, "")[:12]
         info.add_metric([each.name, each.class_name or "", each.rack or "", each.cluster, each.profile, image], 1)

@@ -73,6 +73,8 @@ class Tokens:
     ) -> None:
         self._paths, self._now_ms, self._others = (token_file, tokens), now_ms, others
         self._plain = Reread("operators' tokens", lambda: (token_file,), lambda: _read(token_file), NoTokensError)
+        self._ended = set[bytes]()
+        """Hashes of named ones that had ended when somebody came with them: so they stay, whatever the clock says."""
         self._named = Reread("named tokens", lambda: (tokens,), lambda: access_tokens.read(tokens), NoTokensError)
 
     def __repr__(self) -> str:
@@ -107,6 +109,8 @@ class Tokens:
 
     def _of(self, token: AccessToken, hashed: bytes) -> Operator:
         if token.expires_ms <= self._now_ms():
+            self._ended.add(hashed)
+        if hashed in self._ended:
             when = datetime.fromtimestamp(token.expires_ms / 1000, UTC).isoformat(timespec="seconds")
             raise TokenExpiredError(f"the token {token.name} expired at {when.replace('+00:00', 'Z')}")
         return Operator(hashed.hex()[:8], token.name, token.role, expires_ms=token.expires_ms)

@@ -12,6 +12,7 @@ from flask.testing import FlaskClient
 from images.artifact.keyring import KeyRing
 from images.store.store import Store
 from images.values.strict import Strict
+from netboot.clock import SteadyClock
 from netboot.config_access import Oidc
 from netboot.controllers.snapshot_publisher import SnapshotPublisher
 from netboot.join.issue import Issuer
@@ -54,6 +55,7 @@ from netboot.stores.signal import SaidSignal
 from netboot.stores.status import StatusFolder, write_status
 from netboot.web.app import create_app
 from netboot.web.dependencies import Dependencies
+from netboot.web.kept import Kept
 from netboot.web.metrics import Now, exposition
 from netboot.web.tokens import Tokens
 from netboot.web.watchers import Watchers
@@ -227,6 +229,7 @@ class Api:
             audit=SqliteAudit(self.config.data / "audit.db"),
             idempotency=SqliteIdempotency(self.config.data / "audit.db", secrets.token_hex(8)),
             clock=self.clock,
+            steady=SteadyClock(self.clock.now_ms),
             inventory=self.config.inventory,
             declared=partial(read_inventory, self.config),
             inventory_files=InventoryFiles(self.config),
@@ -236,6 +239,8 @@ class Api:
             room=lambda: self.room,
             probe=lambda: self.probe,
             metrics=lambda: exposition(now),
+            scrapes=Kept(0.0),
+            certificate_expires_ms=lambda: NOW + 86_400_000,
             stopping=lambda: self.stopping,
             watchers=self.watchers,
             register=self.register,

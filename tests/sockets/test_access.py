@@ -246,3 +246,13 @@ def test_the_command_line_makes_lists_and_revokes(api: Api, run: Run, tmp_path: 
     assert run("access", "token", "revoke", "eve", *config).err == "", "no service has been here yet"
     wrong = run("access", "token", "create", "bob", "--role", "viewer", "--ttl", "9000d", *config)
     assert "a whole number and s, m, h or d, like 12h or 30d, from 1m to 366d" in wrong.err
+
+
+def test_a_token_that_had_ended_stays_so_when_the_clock_is_set_back(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    ended, other = given(api, "alice", Role.VIEWER), given(api, "bob", Role.VIEWER)
+    with monkeypatch.context() as patched:
+        tokens = api.client.application.extensions["netboot"].tokens
+        patched.setattr(tokens, "_now_ms", lambda: NOW + 400 * 86_400_000)
+        assert api.get("/v1/whoami", ended).json["code"] == "token-expired"
+    assert api.get("/v1/whoami", ended).json["code"] == "token-expired"
+    assert api.get("/v1/whoami", other).status_code == 200, "nobody came with it meanwhile"

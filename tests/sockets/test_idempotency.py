@@ -372,3 +372,11 @@ def test_a_busy_store_is_tried_again_where_nothing_was_done(api: Api) -> None:
     with api.store.writing():
         assert api.put("/v1/channels/stable", {"image": image}).status_code == 503
     assert api.put("/v1/channels/stable", {"image": image}).status_code == 200
+
+
+def test_a_key_is_kept_though_the_clock_is_set_ahead_by_days(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = act(api, HOLD, HELD)
+    with monkeypatch.context() as patched:
+        patched.setattr("tests.sockets.api.Fixed.now_ms", lambda _: NOW + 3 * idempotency.KEPT_MS)
+        again = act(api, HOLD, HELD)
+    assert (again.data, again.headers["Idempotent-Replayed"]) == (first.data, "true")

@@ -7,6 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
+from cryptography import x509
 
 from netboot.cli.authority import new_authority, new_certificate
 from netboot.client import Client, ClientError
@@ -82,6 +83,15 @@ def test_what_is_said_where_it_fails_and_that_a_new_certificate_is_taken(service
     wait_for(lambda: "for another name" in said(service), 20)
     certify(root, ["127.0.0.1"])
     wait_for(lambda: believed(service), 20)
+    served = x509.load_pem_x509_certificate((root / "tls" / "management.crt").read_bytes())
+    ends = f"netboot_management_certificate_expiry_timestamp_seconds {served.not_valid_after_utc.timestamp()!r}"
+    wait_for(lambda: shown(ends, service.text("/metrics")), 20)
+
+
+def shown(line: str, text: str) -> bool:
+    """Numbers alike, however they are written."""
+    name, _, value = line.partition(" ")
+    return any(each.split(" ")[0] == name and float(each.split(" ")[1]) == float(value) for each in text.splitlines())
 
 
 def believed(service: Service) -> bool:

@@ -173,6 +173,11 @@ def test_machines_are_told_one_by_one_also_those_that_never_booted_and_none_that
     known = {re.findall(r'machine="([^"]*)"', line)[0]: re.findall(r'image="([^"]*)"', line)[0] for line in machines}
     assert known.keys() == {"gpu-001", "gpu-002", "off-001"}
     assert (len(known["gpu-001"]), known["gpu-002"]) == (12, "")
+    by_image = [line for line in lines if line.startswith("netboot_machines_by_image{")]
+    assert by_image == [
+        'netboot_machines_by_image{image=""} 2.0',
+        f'netboot_machines_by_image{{image="{known["gpu-001"]}"}} 1.0',
+    ]
     assert {
         "netboot_machine_info_listed 1.0",
         'netboot_machines_by_state{state="Booted"} 1.0',
@@ -188,4 +193,15 @@ def test_of_a_fleet_that_is_too_large_machines_are_counted_and_not_listed(
     text = Api(tmp_path).get("/metrics", None).text
     assert "netboot_machine_info{" not in text
     assert "netboot_machine_info_listed 0.0" in text
+    assert 'netboot_machines_by_image{image=""} 3.0' in text
     assert "netboot_machines 3.0" in text
+
+
+def test_of_many_images_the_most_served_are_named_and_the_rest_counted_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("netboot.web.metrics_info.MOST_IMAGES", 1)
+    api = Api(tmp_path)
+    api.states.take(Batch("boot-0.db", 1, 2, [script("gpu-001", 1), event("gpu-001", 1, Phase.BOOTED)]))
+    lines = [line for line in api.get("/metrics", None).text.splitlines() if line.startswith("netboot_machines_by_im")]
+    assert lines == ['netboot_machines_by_image{image=""} 2.0', 'netboot_machines_by_image{image="other"} 1.0']

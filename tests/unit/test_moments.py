@@ -74,7 +74,13 @@ def test_what_is_in_no_calendar_is_none(text: str) -> None:
 
 
 def test_values_and_their_shape_have_the_same_names() -> None:
-    inside = {"since_ms": 0, "ended_ms": None, "uptime_ms": 5, "within": [{"at_ms": 1_700_000_100_001}], "at_ms": "x"}
+    inside: dict[str, Any] = {
+        "since_ms": 0,
+        "ended_ms": None,
+        "uptime_ms": 5,
+        "within": [{"at_ms": 1_700_000_100_001}],
+        "at_ms": "x",
+    }
     inside["labels"] = {"created_ms": "5", "at_ms": "rack 1"}
     assert on_wire(inside) == {
         "since": "1970-01-01T00:00:00.000Z",

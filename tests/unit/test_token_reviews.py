@@ -58,7 +58,9 @@ def test_a_token_that_was_good_is_not_kept_waiting_by_tokens_that_nobody_knows()
 
 
 def test_where_the_line_does_not_move_nobody_can_tell(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("netboot.kube.token_reviews.Turns", lambda at_once, most: Turns(0, most, seconds=0.01))
+    monkeypatch.setattr(
+        "netboot.kube.token_reviews.Turns", lambda _, most, **more: Turns(0, most, seconds=0.01, **more)
+    )
     with pytest.raises(IssuerUnavailableError) as said:
         Asked().person("good.aa.aa")
     assert str(said.value) == "too many tokens are being asked about at the API server"

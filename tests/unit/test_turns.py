@@ -6,7 +6,10 @@ from functools import partial
 
 import pytest
 
-from netboot.turns import NoTurnError, Turns
+from netboot.processes.management import IN_LINES, STRANGERS
+from netboot.turns import NoTurnError, Places, Turns
+from netboot.web.server import THREADS
+from netboot.web.watchers import MOST_WATCHERS
 from tests.processes import wait_for
 
 
@@ -55,3 +58,41 @@ def test_who_waits_too_long_leaves_the_line() -> None:
                 raise AssertionError
     with turns.turn():
         pass
+
+
+def test_all_lines_together_leave_places_and_strangers_leave_some_to_who_is_known() -> None:
+    places = Places(most=5, of_strangers=3)
+    logins, reviews = (Turns(9, 9, places=places.strangers) for _ in range(2))
+    known = Turns(9, 9, places=places.known)
+    with ExitStack() as held:
+        held.enter_context(logins.turn())
+        for _ in range(2):
+            held.enter_context(reviews.turn())
+        for full in (logins, reviews):
+            with pytest.raises(NoTurnError):
+                held.enter_context(full.turn())
+        for _ in range(2):
+            held.enter_context(known.turn())
+        with pytest.raises(NoTurnError):
+            held.enter_context(known.turn())
+    with ExitStack() as held:
+        for _ in range(3):
+            held.enter_context(logins.turn())
+        for _ in range(2):
+            held.enter_context(known.turn())
+
+
+def test_who_finds_no_turn_keeps_no_place() -> None:
+    places = Places(most=2, of_strangers=2)
+    turns = Turns(1, 1, places=places.strangers)
+    with turns.turn():
+        for _ in range(3):
+            with pytest.raises(NoTurnError), turns.turn():
+                raise AssertionError
+        with Turns(1, 1, places=places.known).turn():
+            pass
+
+
+def test_the_listener_keeps_threads_for_whoever_has_a_token_of_the_site() -> None:
+    assert THREADS - MOST_WATCHERS - IN_LINES == 6
+    assert STRANGERS < IN_LINES

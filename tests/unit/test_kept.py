@@ -1,0 +1,61 @@
+"""What many ask for at once is made by one, and is no older than is said."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from netboot.lifecycle.errors import OverloadedError
+from netboot.web import kept
+from netboot.web.kept import Kept
+
+
+def test_it_is_made_again_when_it_is_old() -> None:
+    now, made = [0.0], list[bytes]()
+
+    def make() -> bytes:
+        made.append(str(len(made)).encode())
+        return made[-1]
+
+    scrapes = Kept(1.0, lambda: now[0])
+    assert [scrapes.of(make), scrapes.of(make)] == [b"0", b"0"]
+    now[0] = 0.99
+    assert scrapes.of(make) == b"0"
+    now[0] = 1.0
+    assert scrapes.of(make) == b"1"
+
+
+def test_while_one_makes_it_others_get_the_one_before_or_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, begun, goes_on = [0.0], threading.Event(), threading.Event()
+
+    def slow() -> bytes:
+        begun.set()
+        assert goes_on.wait(30)
+        return b"new"
+
+    scrapes = Kept(1.0, lambda: now[0])
+    assert scrapes.of(lambda: b"old") == b"old"
+    now[0] = 2.0
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(scrapes.of, slow)
+        assert begun.wait(30)
+        assert scrapes.of(slow) == b"old"
+        now[0] = kept.OLDEST_SECONDS
+        monkeypatch.setattr(kept, "WAIT_SECONDS", 0.01)
+        with pytest.raises(OverloadedError, match="it is being made for somebody else"):
+            scrapes.of(slow)
+        monkeypatch.setattr(kept, "WAIT_SECONDS", 30.0)
+        waits = pool.submit(scrapes.of, lambda: b"made twice")
+        goes_on.set()
+        assert (first.result(30), waits.result(30)) == (b"new", b"new")
+
+
+def test_a_failure_is_not_kept_and_keeps_nobody_out() -> None:
+    scrapes = Kept(1.0)
+
+    def broken() -> bytes:
+        raise OverloadedError("a file")
+
+    with pytest.raises(OverloadedError, match="a file"):
+        scrapes.of(broken)
+    assert scrapes.of(lambda: b"made") == b"made"
