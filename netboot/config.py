@@ -19,7 +19,7 @@ from netboot.addresses import Address, Listen, MachineUrl, TlsUrl
 from netboot.authorities import read_authorities
 from netboot.config_dhcp import Dhcp
 from netboot.config_management import Management, under
-from netboot.config_nodes import Journal, NodeLabels, Ssh, told
+from netboot.config_nodes import Discovery, Journal, NodeLabels, Ssh, told
 from netboot.config_outside import PauseSignal, Traces, UpstreamPlace
 from netboot.logs import Log
 from netboot.watchdog import Watchdog
@@ -141,6 +141,7 @@ class Config(Strict):
     """For the machines' clocks, in the signed site bundle; without any those of DHCP count."""
     journal: Journal | None = None
     ssh: Ssh | None = None
+    discovery: Discovery | None = None
     retry: Retry = Retry()
     watchdog: Watchdog = Watchdog()
     log: Log = Log()

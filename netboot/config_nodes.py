@@ -9,7 +9,9 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, model_validator
 
 from images.artifact.bundle import Principal
+from images.values.kernel_arguments import ProfileArgument
 from images.values.strict import Strict
+from images.values.types import Name
 from netboot.addresses import Url
 from netboot.authorities import read_authorities, read_ssh_authorities
 
@@ -93,6 +95,16 @@ class Ssh(Strict):
     """Public keys as `ssh-keygen` writes them, one a line: whose certificates are believed."""
     principals: Annotated[tuple[Principal, ...], AfterValidator(_some), Field(max_length=16)]
     """Those among which profiles choose."""
+
+
+class Discovery(Strict):
+    """Unknown machines boot an image of this channel that says what they are made of: docs/discovery.md. Left out: they
+    wait."""
+
+    channel: Name
+    """One that the inventory declares; its image is one that joins, for those have the program."""
+    kernel_arguments: Annotated[tuple[ProfileArgument, ...], Field(max_length=16)] = ()
+    """What cards of the network or a console want."""
 
 
 def told(journal: Journal | None, ssh: Ssh | None) -> dict[str, Any]:

@@ -1,11 +1,14 @@
 """Records for tests: short to write, valid."""
 
+from typing import Any
+
 from netboot.lifecycle.bootid import mint
 from netboot.lifecycle.events import (
     CertificateRecord,
     CrashRecord,
     DiscoveryRecord,
     EventRecord,
+    HardwareRecord,
     HealthRecord,
     ScriptRecord,
 )
@@ -98,3 +101,12 @@ def sighted(mac: str | None, at_ms: int = START, outcome: str = "unknown", peer:
             "peer": peer,
         }
     )
+
+
+def made_of(mac: str, at_ms: int = START, memory: int = 1, **more: Any) -> HardwareRecord:
+    """A machine that nobody has declared said what it is made of."""
+    firmware = {"vendor": "QEMU", "product": "Standard PC", "serial": "LAB-0001", "uuid": "", "bios": "1.16.2"}
+    parts: dict[str, Any] = {"cpu": {"model": "EPYC", "count": 2}, "cards": [], "disks": [], "gpus": [], "tpm": None}
+    report = {"schema": 1, "mac": mac, "memory_bytes": memory, **parts, "firmware": firmware, **more}
+    fields = {"at_ms": at_ms, "boot": boot_id("discovery", 1), "peer": "192.0.2.9", "report": report}
+    return HardwareRecord.model_validate(fields)

@@ -11,9 +11,11 @@ from netboot.lifecycle.events import (
     CertificateRecord,
     CrashRecord,
     DiscoveryRecord,
+    HardwareRecord,
     HealthRecord,
     ScriptRecord,
 )
+from netboot.lifecycle.hardware import MOST_MACHINES
 from netboot.lifecycle.phases import Phase, source_of
 from netboot.lifecycle.sightings import Discovered, seen_again, sighting
 from netboot.lifecycle.state import Batch, Checked, Claims, FeedEntry, MachineState
@@ -28,6 +30,7 @@ class MemoryStates:
         self.traces: dict[str, Trace] = {}
         self.served: dict[str, Claims] = {}
         self.seen: dict[str, Discovered] = {}
+        self.made_of: dict[str, HardwareRecord] = {}
         self.reports: dict[str, HealthRecord] = {}
         self.entries: list[FeedEntry] = []
         self.taken_ms: dict[str, int] = {}
@@ -100,11 +103,8 @@ class MemoryStates:
         return Counter(row.origin for row in batch.set_aside)
 
     def _take(self, record: AnyRecord, counted: bool, arrived: int) -> None:
-        if isinstance(record, DiscoveryRecord):
-            if counted:
-                return
-            new = sighting(record)
-            self.seen[new.key] = seen_again(self.seen.pop(new.key, None), new)
+        if isinstance(record, DiscoveryRecord | HardwareRecord):
+            self._pass_by(record, counted)
             return
         if isinstance(record, HealthRecord):
             if arrived >= self.reported.get(record.boot, 0) or record.boot not in self.reports:
@@ -193,6 +193,19 @@ class MemoryStates:
 
     def discovered(self, limit: int) -> list[Discovered]:
         return list(reversed(self.seen.values()))[:limit]
+
+    def _pass_by(self, record: DiscoveryRecord | HardwareRecord, counted: bool) -> None:
+        if isinstance(record, DiscoveryRecord):
+            if not counted:
+                new = sighting(record)
+                self.seen[new.key] = seen_again(self.seen.pop(new.key, None), new)
+            return
+        last = self.made_of.get(record.report.mac)
+        if last is None or record.at_ms >= last.at_ms:
+            self.made_of[record.report.mac] = record
+
+    def hardware(self) -> list[HardwareRecord]:
+        return sorted(self.made_of.values(), key=lambda one: (-one.at_ms, one.report.mac))[:MOST_MACHINES]
 
     def feed(self, after: int | None, limit: int) -> list[FeedEntry]:
         if after is None:

@@ -10,7 +10,7 @@ ROOT, CONTAINERS, MEMORY, LOGIN = (NODE / name for name in ("root", "containers"
 """What goes into every root; into those that bring container images; that join a cluster; whose console is root's."""
 HOME = "/usr/lib/netboot"
 """Where units start `python3 -m node.agent` and the others of PACKAGES: the packages `node` and `tokens` lie there."""
-PACKAGES = ("agent", "health", "orders", "status")
+PACKAGES = ("agent", "discovery", "health", "orders", "status")
 SHARED = ("__init__.py", "errors.py", "wire.py")
 """Of `tokens`, what node and server share: standard library only."""
 

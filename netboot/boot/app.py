@@ -16,6 +16,7 @@ from netboot.boot import answers
 from netboot.boot.answers import PreparedResponse
 from netboot.boot.artifacts import Artifacts
 from netboot.boot.binaries import Binaries
+from netboot.boot.discovery import Discovering
 from netboot.boot.metrics import Counters
 from netboot.boot.nonces import Nonces
 from netboot.boot.readiness import Readiness
@@ -77,10 +78,12 @@ class App:
         binaries: Binaries,
         reports: Reports,
         nonces: Nonces,
+        discovering: Discovering,
         readiness: Readiness,
         counters: Counters,
     ) -> None:
         self._scripts, self._waiting, self._readiness, self._counters = scripts, waiting, readiness, counters
+        self.discovering = discovering
         self.routes = (
             Route(
                 SCRIPT, {"GET": lambda asked: scripts.boot(asked.query, asked.peer, connection_of(asked.request).gone)}
@@ -98,6 +101,13 @@ class App:
                 {
                     "GET": lambda asked: reports.expected(asked.name, asked.query),
                     "POST": lambda asked: reports.health(asked.request, asked.name),
+                },
+            ),
+            Route(
+                "/v1/boots/<id>/discovery",
+                {
+                    "GET": lambda asked: discovering.declared(asked.name, asked.query, asked.peer),
+                    "POST": lambda asked: discovering.report(asked.request, asked.name),
                 },
             ),
             Route("/healthz", _reading(lambda _: readiness.healthy())),
@@ -181,7 +191,7 @@ class App:
     def _failed(self, request: web.BaseRequest, path: str, error: Exception) -> web.StreamResponse:
         response, row = answers.failure(error)
         if isinstance(error, BadClaimError | NoSuchBootError | TooOftenError):
-            results = self._counters.health if path.endswith("/health") else self._counters.events
+            results = self._counters.of_report(path.rpartition("/")[2])
             results["limited" if isinstance(error, TooOftenError) else "refused"] += 1
         # The journal says so itself, once and not for each request.
         level = logging.DEBUG if isinstance(error, JournalUnavailableError) else row.level

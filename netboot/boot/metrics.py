@@ -12,6 +12,7 @@ COUNTED = (
     "scripts_repeated",
     "events",
     "health",
+    "discovery",
     "transfers",
     "bytes_sent",
     "refused",
@@ -30,11 +31,13 @@ class Counters:
     """Counts since the service began: one that takes the place of another goes on where that one was."""
 
     scripts: dict[str, int] = field(
-        default_factory=lambda: dict.fromkeys(("boot", "unknown", "refused", "unavailable"), 0)
+        default_factory=lambda: dict.fromkeys(("boot", "discovery", "unknown", "refused", "unavailable"), 0)
     )
     """By outcome."""
     events: dict[str, int] = field(default_factory=lambda: dict.fromkeys(REPORTS, 0))
     health: dict[str, int] = field(default_factory=lambda: dict.fromkeys(REPORTS, 0))
+    discovery: dict[str, int] = field(default_factory=lambda: dict.fromkeys(REPORTS, 0))
+    """Reports of the hardware of machines that nobody has declared."""
     transfers: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("whole", "broken"), 0))
     bytes_sent: int = 0
     refused: int = 0
@@ -42,6 +45,10 @@ class Counters:
     discoveries_dropped: int = 0
     scripts_repeated: int = 0
     """Scripts with the boot id of the one before; see `scripts.Scripts`."""
+
+    def of_report(self, kind: str) -> dict[str, int]:
+        """Where a report is counted that was posted to a path that ends so."""
+        return {"health": self.health, "discovery": self.discovery}.get(kind, self.events)
 
     def ended(self, transfer: Transfer) -> None:
         """Count a transfer that has ended, well or not."""

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import ipxe.render
 import ipxe.values
 from netboot.boot.answers import PreparedResponse
-from netboot.boot.discoveries import Discoveries
+from netboot.boot.discovery import Strangers
 from netboot.boot.ingest import Ingest, Repeats
 from netboot.boot.live import Live
 from netboot.boot.metrics import Counters
@@ -44,13 +44,13 @@ class Scripts:
         journal: Journal,
         clock: Clock,
         counters: Counters,
-        discoveries: Discoveries,
+        strangers: Strangers,
         ingest: Ingest,
         waiting: Waiting,
     ) -> None:
         self._key, self._live, self._waiting = key, live, waiting
         self._minter = bootid.Minter(key())
-        self._journal, self._clock, self._counters, self._discoveries = journal, clock, counters, discoveries
+        self._journal, self._clock, self._counters, self._strangers = journal, clock, counters, strangers
         self._ingest, self._repeats = ingest, Repeats()
         self._numbers = bootid.numbers()
 
@@ -69,9 +69,7 @@ class Scripts:
         if isinstance(outcome, Ready):
             return await self._served(outcome, peer, gone)
         decision, claim = outcome
-        if not isinstance(decision, Unavailable):
-            await self._discoveries.note(decision, claim, peer)
-        return self._waiting.script(decision, claim)
+        return await self._strangers.script(decision, claim, peer)
 
     async def _served(self, ready: "Ready", peer: str, gone: Callable[[], bool]) -> PreparedResponse:
         now, machine = self._clock.now_ms(), ready.machine

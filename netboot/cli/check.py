@@ -59,6 +59,7 @@ def check_site(path: Path) -> Findings:
             *_pause(findings.config.pause),
             *_traces(findings.config.traces),
             *_told(findings.config),
+            *_discovered(findings.config, findings.inventory),
             *joining.faults(findings.config, findings.inventory),
         ]
     if findings.config is not None and findings.inventory is not None:
@@ -129,6 +130,15 @@ def _pinned(inventory: Inventory | None, store: Store, *, upstream: bool) -> Ite
             if upstream and isinstance(error, NotFoundError):  # it is fetched when the service runs
                 continue
             yield Fault(str(store.root), 0, "", f"channel {channel.name} is pinned to it in the inventory: {error}")
+
+
+def _discovered(config: Config, inventory: Inventory | None) -> Iterator[Fault]:
+    if config.discovery is None or inventory is None:
+        return
+    channel, names = config.discovery.channel, [each.name for each in inventory.channels]
+    if channel not in names:
+        message = f"no channel is named {channel!r}; the inventory declares {', '.join(names) or 'none'}"
+        yield Fault(str(config.inventory), 0, "discovery.channel", message)
 
 
 def _revoked(config: Config, inventory: Inventory) -> Iterator[Fault]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 @click.option("--profile", required=True, help="A declared profile, which says what it boots.")
 @click.option("--class", "class_name", help="A declared class, whose hardware it has.")
 @click.option("--rack", help="A declared rack, where it stands.")
+@click.option("--seen", default="", help="What `discovered` shows under seen: it is declared by nothing else.")
 @click.option("--print", "printed", is_flag=True, help="Print the YAML, for an inventory that is kept in git.")
 @may_say_why_option
 @dry_run_option
@@ -32,20 +33,24 @@ def declare(
     profile: str,
     class_name: str | None,
     rack: str | None,
+    seen: str,
     printed: bool,
     reason: str,
     dry_run: bool,
     connection: Connection,
     output: str,
 ) -> None:
-    """Declare the machine with MAC, which asked and may not boot, by what it said.
+    """Declare the machine with MAC, which asked and may not boot, by what it said: its MACs, UUID and serial
+    number, and the key of its TPM, where it was discovered; else the MAC and UUID with which it asked.
+
+    With --seen it is declared by what `netboot machine discovered` showed, or not at all: it may be another by now.
 
     Only where the service may write the inventory (`inventory_writable`); what would not be taken is not written, and
     every fault is named. With --print nothing is written: the YAML goes into a file of the inventory.
 
     \b
       netboot machine discovered
-      netboot machine declare 52:54:00:12:34:56 --name gpu-001 --profile default
+      netboot machine declare 52:54:00:12:34:56 --name gpu-001 --profile default --seen 0123456789abcdef
       netboot machine declare 52:54:00:12:34:56 --name gpu-001 --profile default --print >> inventory/gpu-001.yaml
     """
     try:
@@ -54,12 +59,14 @@ def declare(
         raise click.BadParameter(str(error), param_hint="MAC") from None
     client = connection.open()
     if printed:
-        click.echo(_yaml(client, wanted, name, profile, class_name, rack), nl=False)
+        click.echo(_yaml(client, wanted, name, profile, class_name, rack, seen), nl=False)
         return
-    body: DeclaringFound = {"name": name, "profile": profile, "class": class_name, "rack": rack}
+    body: DeclaringFound = {"name": name, "profile": profile, "class": class_name, "rack": rack, "seen": seen}
     answer = client.declared.declare(wanted, {**body, "reason": reason, "dry_run": dry_run})
     so = "would be" if answer["dry_run"] else "is"
-    show(output, answer, (), (), f"{name} {so} declared in {answer['file']}")
+    match = (answer["declared"] or {}).get("match", {})
+    by = ", ".join(f"{key} {' '.join(value) if isinstance(value, list) else value}" for key, value in match.items())
+    show(output, answer, (), (), f"{name} {so} declared in {answer['file']}: {by}")
 
 
 @click.command()
@@ -81,11 +88,15 @@ def undeclare(machine: str, reason: str, dry_run: bool, connection: Connection, 
     show(output, answer, (), (), f"{machine} {'would be' if dry_run else 'is'} declared no more")
 
 
-def _yaml(client: Client, mac: str, name: str, profile: str, class_name: str | None, rack: str | None) -> str:
+def _yaml(
+    client: Client, mac: str, name: str, profile: str, class_name: str | None, rack: str | None, seen: str
+) -> str:
     from netboot.stores.inventory_files import text_of  # brings the whole inventory
 
     found = next((each for each in client.boots.each_discovered() if each["mac"] == mac), None)
     if found is None:
         raise UnknownError(f"no machine with the MAC {mac} asked and may not boot", "see `netboot machine discovered`")
-    seen = mac, found["uuid"], found["architecture"]
-    return text_of(declaration(name, profile, *seen, class_name=class_name, rack=rack))
+    if seen and seen != found["seen"]:
+        why = f"the machine with the MAC {mac} says something else of itself by now than was shown ({seen})"
+        raise UnknownError(why, "look again: `netboot machine discovered`")
+    return text_of(declaration(name, profile, found, class_name=class_name, rack=rack))

@@ -26,6 +26,7 @@ from netboot.cli.following import follow, watch_option
 from netboot.cli.output import image_digest, is_wide, program, say, show
 from netboot.cli.selection import Selection, selection_options
 from netboot.cli.times import ago, boot_line, moment, state
+from netboot.machines.found import summary
 
 if TYPE_CHECKING:
     from netboot.client.models import MachineListed, MachineShown, TraceShown
@@ -168,11 +169,24 @@ def _discovered(client: Client, output: str, limit: int) -> None:
             asker["peer"],
             ago(asker["last_at"]),
             asker["times"],
+            summary(asker["hardware"]),
+            asker["seen"],
             asker["reason"],
         )
         for asker in listed["discovered"]
     ]
-    columns = ("MAC", "UUID", "serial", "arch", "address", "last seen", "times", "why it may not boot")
+    columns = (
+        "MAC",
+        "UUID",
+        "serial",
+        "arch",
+        "address",
+        "last seen",
+        "times",
+        "made of",
+        "seen",
+        "why it may not boot",
+    )
     names = [asker["mac"] for asker in listed["discovered"]]
     show(output, listed, columns, rows, "nobody that may not boot has asked", names=names)
 

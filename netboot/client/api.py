@@ -43,7 +43,7 @@ class BootsApi(Api):
         )
         return answer
 
-    def each_discovered(self, *, limit: int = 500) -> Iterator[models.Discovered]:
+    def each_discovered(self, *, limit: int = 500) -> Iterator[models.Sighting]:
         """All that `list_discovered` lists, page by page, `limit` in one; FailedError where what a page ended with
         has gone."""
         return pages(lambda after: self.list_discovered(limit=limit, continue_=after), "discovered")
@@ -163,7 +163,7 @@ class DeclaredApi(Api):
     def declare(
         self, mac: str, body: models.DeclaringFound, *, idempotency_key: str | None = None
     ) -> models.DeclaredActed:
-        """Declare a machine that asked and may not boot, by the MAC and UUID with which it did."""
+        """Declare a machine that asked and may not boot, by what it said of itself."""
         answer: models.DeclaredActed = self._asker.ask(
             "POST", f"/v1/discovered/{segment(mac)}/declare", headers={"Idempotency-Key": idempotency_key}, body=body
         )

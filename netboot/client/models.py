@@ -196,6 +196,18 @@ Boots = TypedDict("Boots", {"continue": "str | None", "boots": "list[TraceShown]
 """The newest first."""
 
 
+class Card(TypedDict):
+    """A network card's port. `pci`: "" where it is on another bus; `speed_mbps`: 0 without a link."""
+
+    name: str
+    mac: str
+    pci: str
+    driver: str
+    speed_mbps: int
+    link: bool
+    neighbour: NotRequired[Neighbour | None]
+
+
 class Certificate(TypedDict):
     """A client certificate of the boot: `at` when the approver saw it, by our clock; `until`: when it ends."""
 
@@ -327,6 +339,13 @@ class ControlPlaneMachines(TypedDict):
     kept: list[str]
 
 
+class Cpu(TypedDict):
+    """Processors, as the kernel counts them: threads."""
+
+    model: str
+    count: int
+
+
 class CrashShown(TypedDict):
     """A crash. `boot`: the one that crashed, null where that cannot be told; `text`: the end of its log, null
     where it cannot be read (any more)."""
@@ -413,6 +432,7 @@ DeclaringFound = TypedDict(
         "profile": "str",
         "class": "NotRequired[str | None]",
         "rack": "NotRequired[str | None]",
+        "seen": "NotRequired[str]",
         "reason": "NotRequired[str]",
         "dry_run": "NotRequired[bool]",
     },
@@ -465,24 +485,17 @@ class DifferenceDifference(TypedDict):
     removed: list[str]
 
 
-class Discovered(TypedDict):
-    """A machine that asked and may not boot. `key`: the first of MAC, UUID, serial and address that it has."""
-
-    key: str
-    outcome: Literal["unknown", "refused"]
-    mac: NotRequired[str | None]
-    uuid: NotRequired[str | None]
-    serial: NotRequired[str | None]
-    architecture: NotRequired[str | None]
-    reason: NotRequired[str]
-    peer: NotRequired[str]
-    first_at: str
-    last_at: str
-    times: NotRequired[int]
-
-
-DiscoveredMachines = TypedDict("DiscoveredMachines", {"continue": "str | None", "discovered": "list[Discovered]"})
+DiscoveredMachines = TypedDict("DiscoveredMachines", {"continue": "str | None", "discovered": "list[Sighting]"})
 """The latest seen first."""
+
+
+class Disk(TypedDict):
+    """A disk. `path`: its name in /dev/disk/by-path."""
+
+    name: str
+    model: str
+    size_bytes: int
+    path: str
 
 
 class DrainActed(TypedDict):
@@ -691,6 +704,16 @@ class Failure(TypedDict):
     peer: NotRequired[str]
 
 
+class Firmware(TypedDict):
+    """What SMBIOS says of the machine."""
+
+    vendor: str
+    product: str
+    serial: str
+    uuid: str
+    bios: str
+
+
 class Fleet(TypedDict):
     """How many machines are how, have which reason of which condition, are at which phase. `first`: late and
     ill ones; `rollouts`: those under way, null where that cannot be told; `problem`: why this may not be so
@@ -743,6 +766,27 @@ class GateShown(TypedDict):
 
     in_service_at: str | None
     now: ConditionShown | None
+
+
+class Gpu(TypedDict):
+    """A display or 3D controller; `id`: vendor and device, as `10de:2330`."""
+
+    pci: str
+    id: str
+
+
+class HardwareReport(TypedDict):
+    """The body that a machine posts to `/v1/boots/<id>/discovery`. `mac`: of the card that it booted from."""
+
+    schema: Literal[1]
+    mac: str
+    cpu: Cpu
+    memory_bytes: int
+    cards: list[Card]
+    disks: list[Disk]
+    gpus: list[Gpu]
+    tpm: Tpm | None
+    firmware: Firmware
 
 
 class Health(TypedDict):
@@ -1141,6 +1185,13 @@ class Moved(TypedDict):
     ended_rollouts: list[int]
     assignments_kept: bool
     dry_run: bool
+
+
+class Neighbour(TypedDict):
+    """What the switch at the other end of a card's cable says by LLDP."""
+
+    system: str
+    port: str
 
 
 class NewToken(TypedDict):
@@ -1662,6 +1713,29 @@ class Script(TypedDict):
     arguments: NotRequired[str | None]
 
 
+class Sighting(TypedDict):
+    """A machine that asked and may not boot. `key`: the first of MAC, UUID, serial and address that it has;
+    `hardware`: what it said of itself at `taken_at`, null where it was not discovered within the last hour;
+    `suggested_class`: of the inventory's classes one whose hardware that is; `seen`: a digest of what a
+    machine is declared by."""
+
+    key: str
+    outcome: Literal["unknown", "refused"]
+    mac: str | None
+    uuid: str | None
+    serial: str | None
+    architecture: str | None
+    reason: str
+    peer: str
+    first_at: str
+    last_at: str
+    times: int
+    hardware: HardwareReport | None
+    taken_at: str | None
+    suggested_class: str | None
+    seen: str
+
+
 class SignalShown(TypedDict):
     """What somebody outside says; `age_seconds`: null where it is not known."""
 
@@ -1802,6 +1876,14 @@ class Topology(TypedDict):
     region: NotRequired[str | None]
     tiers: NotRequired[list[str]]
     accelerator_domain: NotRequired[str | None]
+
+
+class Tpm(TypedDict):
+    """A TPM 2.0. `ek_sha256`: of its endorsement key, as the inventory names it; `certificate`: base64 of its
+    DER."""
+
+    ek_sha256: str
+    certificate: NotRequired[str | None]
 
 
 class TraceShown(TypedDict):

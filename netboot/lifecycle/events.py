@@ -8,6 +8,7 @@ from pydantic import AfterValidator, Field, StringConstraints
 
 from images.values.strict import Strict
 from images.values.types import Name, Sha256
+from netboot.lifecycle.hardware import HardwareReport
 from netboot.lifecycle.health import HealthReport
 from netboot.lifecycle.phases import REPORTED_PHASES, Phase
 from netboot.machines.values import Mac
@@ -114,6 +115,17 @@ class DiscoveryRecord(Strict):
     peer: str
 
 
+class HardwareRecord(Strict):
+    """A machine that nobody has declared said what it is made of."""
+
+    kind: Literal["hardware"] = "hardware"
+    at_ms: Moment
+    boot: BootId
+    """Of the discovery; of no machine."""
+    peer: str
+    report: HardwareReport
+
+
 class HealthRecord(Strict):
     """A machine reported the results of its health checks."""
 
@@ -163,5 +175,5 @@ class CertificateRecord(Strict):
 
 TraceRecord = ScriptRecord | EventRecord | CrashRecord | CertificateRecord
 """What a boot's trace is made of."""
-AnyRecord = TraceRecord | DiscoveryRecord | HealthRecord
+AnyRecord = TraceRecord | DiscoveryRecord | HardwareRecord | HealthRecord
 Record = Annotated[AnyRecord, Field(discriminator="kind")]

@@ -4,7 +4,7 @@ from asyncio import Future
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
-from netboot.lifecycle.events import AnyRecord, HealthRecord
+from netboot.lifecycle.events import AnyRecord, HardwareRecord, HealthRecord
 from netboot.lifecycle.sightings import Discovered
 from netboot.lifecycle.state import Batch, FeedEntry, MachineState, Standing
 from netboot.lifecycle.trace import Trace
@@ -96,6 +96,10 @@ class Sightings(Protocol):
 
     def discovered(self, limit: int) -> list[Discovered]:
         """Machines that asked and may not boot, the latest seen first."""
+        ...
+
+    def hardware(self) -> list[HardwareRecord]:
+        """What the machines that were discovered last said of their hardware, the latest first."""
         ...
 
     def feed(self, after: int | None, limit: int) -> list[FeedEntry]:

@@ -1,35 +1,69 @@
 """The declaration of a machine that asked and may not boot."""
 
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
-from netboot.machines.identity import parse_mac, parse_uuid
+from netboot.machines.identity import parse_mac, parse_serial, parse_uuid
+
+MOST_MACS = 16
 
 
 def declaration(
-    name: str,
-    profile: str,
-    mac: str,
-    uuid: str | None,
-    architecture: str | None,
-    *,
-    class_name: str | None = None,
-    rack: str | None = None,
+    name: str, profile: str, found: Mapping[str, Any], *, class_name: str | None = None, rack: str | None = None
 ) -> dict[str, Any]:
-    """An item of `machines`, as a file of the inventory has it. `mac`, `uuid`, `architecture`: as the machine said them
-    when it asked; a UUID that is none, or that many have, is left out.
+    """An item of `machines`, as a file of the inventory has it. `found`: the machine as `/v1/discovered` shows it. What
+    it says that identifies no machine, a placeholder say, is left out.
 
     Raises:
-        ValueError: the MAC is none.
+        ValueError: its MAC is none.
     """
-    match: dict[str, Any] = {"macs": [parse_mac(mac)]}
+    hardware = found.get("hardware") or {}
+    firmware = hardware.get("firmware") or {}
+    macs = [parse_mac(found["mac"]), *_macs(hardware)]
+    match: dict[str, Any] = {"macs": list(dict.fromkeys(macs))[:MOST_MACS]}
     with suppress(ValueError):  # the MAC suffices
-        match["uuid"] = parse_uuid(uuid)
+        match["uuid"] = parse_uuid(found["uuid"] or firmware.get("uuid"))
+    with suppress(ValueError):
+        match["serial"] = parse_serial(firmware.get("serial"))
+    if hardware.get("tpm"):
+        match["ek_sha256"] = hardware["tpm"]["ek_sha256"]
     said: dict[str, Any] = {"name": name, "match": match, "profile": profile}
     if rack is not None:
         said["rack"] = rack
     if class_name is not None:
         said["class"] = class_name
-    elif architecture == "arm64":  # what neither it nor its class says is amd64
-        said["architecture"] = architecture
+    elif found["architecture"] == "arm64":  # what neither it nor its class says is amd64
+        said["architecture"] = found["architecture"]
     return said
+
+
+def _macs(hardware: Mapping[str, Any]) -> Iterator[str]:
+    """Of cards on the PCI bus: what a board's controller shows by USB has one address in many machines."""
+    for card in hardware.get("cards", ()):
+        with suppress(ValueError):
+            if card["pci"]:
+                yield parse_mac(card["mac"])
+
+
+def summary(hardware: Mapping[str, Any] | None) -> str:
+    """What a machine is made of, in a few words; "": it was not discovered."""
+    if hardware is None:
+        return ""
+    firmware, count = hardware["firmware"], hardware["cpu"]["count"]
+    links = [card["neighbour"] for card in hardware["cards"] if card["neighbour"]]
+    parts = [
+        f"{firmware['vendor']} {firmware['product']}".strip(),
+        f"{count} CPU{'s' * (count != 1)}",
+        f"{hardware['memory_bytes'] / 2**30:.0f} GiB",
+        *_many(len(hardware["cards"]), "card"),
+        *_many(len(hardware["disks"]), "disk"),
+        *_many(len(hardware["gpus"]), "GPU"),
+        f"TPM {hardware['tpm']['ek_sha256'][:16]}" if hardware["tpm"] else "no TPM",
+        *(f"at {link['system']} {link['port']}" for link in links[:1]),
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def _many(count: int, what: str) -> list[str]:
+    return [f"{count} {what}{'s' * (count != 1)}"] if count else []

@@ -15,6 +15,7 @@ from netboot.boot.app import App
 from netboot.boot.artifacts import Artifacts
 from netboot.boot.binaries import Binaries
 from netboot.boot.discoveries import Discoveries
+from netboot.boot.discovery import Discovering, Strangers, share
 from netboot.boot.ingest import Ingest
 from netboot.boot.limits import gate_of, limited, share_of
 from netboot.boot.live import Live
@@ -74,13 +75,27 @@ def compose(config: Config, index: int, clock: Clock, seal: Seal | None = None) 
     artifacts = Artifacts(
         config.store, counters, reports.fetched, limits.send_stall_seconds, lambda: _revoked(live.snapshot)
     )
+    discovering = Discovering(
+        settings=config.discovery,
+        most=share(index, limits.workers),
+        key=key,
+        live=live,
+        journal=journal,
+        clock=clock,
+        counters=counters,
+        ingest=ingest,
+        body_seconds=limits.body_seconds,
+        retry=config.retry.unknown_seconds,
+    )
+    strangers = Strangers(discoveries, waiting, discovering)
     app = App(
-        Scripts(key, live, journal, clock, counters, discoveries, ingest, waiting),
+        Scripts(key, live, journal, clock, counters, strangers, ingest, waiting),
         waiting,
         artifacts,
         Binaries(limits.ipxe, artifacts),
         reports,
         Nonces(key, live, clock, seal),
+        discovering,
         readiness,
         counters,
     )

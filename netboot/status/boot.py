@@ -1,5 +1,7 @@
 """What a boot server says."""
 
+from pydantic import Field
+
 from netboot.status import Timed
 
 
@@ -11,6 +13,7 @@ class BootStatus(Timed):
     scripts_repeated: int = 0
     events: dict[str, int]
     health: dict[str, int]
+    discovery: dict[str, int] = Field(default_factory=dict)
     transfers: dict[str, int]
     bytes_sent: int
     refused: int

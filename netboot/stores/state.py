@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 from netboot.lifecycle.errors import NoSuchBootError, StateUnavailableError
-from netboot.lifecycle.events import HealthRecord
+from netboot.lifecycle.events import HardwareRecord, HealthRecord
 from netboot.lifecycle.sightings import Discovered
 from netboot.lifecycle.state import Checked, Claims, FeedEntry, MachineState, Standing
 from netboot.lifecycle.trace import Trace
@@ -17,6 +17,7 @@ from netboot.stores.state_rows import (
     CRASHES,
     DISCOVERED,
     FEED,
+    HARDWARE,
     HEALTH,
     S,
     Table,
@@ -153,6 +154,11 @@ class SqliteStates:
             query = "SELECT key, body FROM discovered ORDER BY arrived DESC, key LIMIT ?"
             rows = db.execute(query, (limit,)).fetchall()
         return [seen for row in rows if (seen := parse_or_leave_out(DISCOVERED, *row)) is not None]
+
+    def hardware(self) -> list[HardwareRecord]:
+        with self._open() as db:
+            rows = db.execute("SELECT mac, body FROM hardware ORDER BY at_ms DESC, mac").fetchall()
+        return [seen for row in rows if (seen := parse_or_leave_out(HARDWARE, *row)) is not None]
 
     def feed(self, after: int | None, limit: int) -> list[FeedEntry]:
         with self._open() as db:

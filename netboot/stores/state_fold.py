@@ -16,17 +16,17 @@ from netboot.lifecycle.events import (
     CrashRecord,
     DiscoveryRecord,
     EventRecord,
+    HardwareRecord,
     HealthRecord,
     ScriptRecord,
     TraceRecord,
 )
 from netboot.lifecycle.phases import Phase, source_of
-from netboot.lifecycle.sightings import Discovered, seen_again, sighting
 from netboot.lifecycle.state import FeedEntry
 from netboot.lifecycle.trace import Trace, apply
-from netboot.stores import state_crashes, state_machines, state_rows
+from netboot.stores import state_crashes, state_machines, state_rows, state_sightings
 from netboot.stores.packing import pack
-from netboot.stores.state_rows import BOOTS, DISCOVERED, HEALTH
+from netboot.stores.state_rows import BOOTS, HEALTH
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +76,8 @@ def project(db: sqlite3.Connection, rows: Sequence[Row]) -> None:
     _count_claims(db, [row.record for row in new if isinstance(row.record, ScriptRecord)])
     machines = {record.machine for record in told}
     _prune_boots(db, {record.machine for _, record in kept}, machines)
-    _discover(db, [(row.arrived, row.record) for row in new if isinstance(row.record, DiscoveryRecord)])
+    state_sightings.keep(db, [(row.arrived, row.record) for row in new if isinstance(row.record, DiscoveryRecord)])
+    state_sightings.keep_hardware(db, [row.record for row in rows if isinstance(row.record, HardwareRecord)])
     reports = [(row.arrived, row.record) for row in rows if isinstance(row.record, HealthRecord)]
     _keep_reports(db, reports)
     state_machines.refresh(db, machines | {record.machine for _, record in reports})
@@ -228,21 +229,3 @@ def _keep_reports(db: sqlite3.Connection, records: Iterable[tuple[int, HealthRec
         "FROM health LEFT JOIN boots USING (boot) WHERE health.machine = ?) WHERE place > ?)",
         [(machine, state.REPORTS_KEPT) for machine in {record.machine for _, record in latest.values()}],
     )
-
-
-def _discover(db: sqlite3.Connection, records: Iterable[tuple[int, DiscoveryRecord]]) -> None:
-    seen: dict[str, tuple[int, Discovered]] = {}
-    for arrived, record in records:
-        new = sighting(record)
-        seen[new.key] = (arrived, seen_again(seen[new.key][1] if new.key in seen else None, new))
-    for key, (arrived, new) in seen.items():
-        both = seen_again(state_rows.stored(db, DISCOVERED, key), new)
-        db.execute(
-            "INSERT OR REPLACE INTO discovered (key, last_ms, body, arrived) VALUES (?, ?, ?, ?)",
-            (key, both.last_ms, both.model_dump_json(), arrived),
-        )
-    if seen:
-        over = db.execute("SELECT count(*) FROM discovered").fetchone()[0] - state.DISCOVERED_KEPT
-        if over > 0:
-            query = "DELETE FROM discovered WHERE key IN (SELECT key FROM discovered ORDER BY arrived, key LIMIT ?)"
-            db.execute(query, (over,))

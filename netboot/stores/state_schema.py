@@ -103,6 +103,10 @@ MIGRATIONS = (
     -- refuse the file
     SELECT 1;
     """,
+    """
+    -- what machines that nobody has declared said of their hardware, the latest of each
+    CREATE TABLE hardware (mac TEXT PRIMARY KEY, at_ms INTEGER NOT NULL, body BLOB NOT NULL) WITHOUT ROWID;
+    """,
 )
 VERSION = len(MIGRATIONS)
 _NEWER = "it was written by a newer netboot (schema {}, this one knows {}); run that version, or restore a backup"

@@ -109,7 +109,7 @@ ROUTES: tuple[Route, ...] = (
     Route("PUT", "/v1/inventory/machines/<name>", declared.put, on=etags.ON_DECLARED, needs=EITHER),
     Route("DELETE", "/v1/inventory/machines/<name>", declared.removed, on=etags.ON_DECLARED, needs=EITHER[:1]),
     Route("POST", "/v1/inventory/machines/<name>/rename", renaming.renamed, on=etags.ON_DECLARED),
-    Route("POST", "/v1/discovered/<mac>/declare", declared.declare),
+    Route("POST", "/v1/discovered/<mac>/declare", declared.declare, refuses=(412,)),
     Route("GET", "/v1/inventory/diff", inventory.compared, tag=etags.INVENTORY, refuses=(422,)),
     Route("POST", "/v1/inventory/accept", inventory.accepted, on=etags.ON_INVENTORY),
     Route("GET", "/v1/enrolments", enrolments.listed),

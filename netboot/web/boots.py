@@ -6,7 +6,6 @@ from typing import Annotated
 
 from netboot.lifecycle.crashes import crashes_of
 from netboot.lifecycle.errors import CannotTellError, NoSuchBootError, unheard_of
-from netboot.lifecycle.sightings import Discovered
 from netboot.lifecycle.spans import spans
 from netboot.lifecycle.state import DISCOVERED_KEPT, KEPT
 from netboot.lifecycle.trace import Trace
@@ -17,6 +16,7 @@ from netboot.web.dependencies import dependencies
 from netboot.web.inputs import Whole
 from netboot.web.pages import PageAsked, Paged, gone, page, read, written
 from netboot.web.shapes import CheckedReport, CrashShown, TraceShown
+from netboot.web.sightings import Sighting, sightings
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ class DiscoveredAsked(PageAsked):
 class DiscoveredMachines(Paged):
     """The latest seen first."""
 
-    discovered: tuple[Discovered, ...]
+    discovered: tuple[Sighting, ...]
 
 
 def listed(query: BootsAsked) -> Boots:
@@ -109,6 +109,6 @@ def _in_service(trace: Trace) -> int | None:
 
 def discovered(query: DiscoveredAsked) -> DiscoveredMachines:
     """Machines that asked and may not boot, the latest seen first."""
-    known = dependencies().sightings.discovered(query.limit + 1 if query.after is None else DISCOVERED_KEPT)
+    known = sightings(query.limit + 1 if query.after is None else DISCOVERED_KEPT)
     found, more = page(query, known, attrgetter("key"))
     return DiscoveredMachines(discovered=tuple(found), next_page=more)

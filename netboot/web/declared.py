@@ -83,6 +83,8 @@ class DeclaringFound(Strict):
     profile: Name
     class_name: Name | None = Field(None, alias="class")
     rack: Name | None = None
+    seen: Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{16})?$")] = ""
+    """`seen` of what was shown: it is declared by nothing else. Empty: by whatever was heard last."""
     reason: MayBeWhy = ""
     dry_run: bool = False
 
@@ -164,11 +166,10 @@ def removed(name: str, query: Removing) -> DeclaredActed:
 
 
 def declare(mac: str, body: DeclaringFound) -> DeclaredActed:
-    """Declare a machine that asked and may not boot, by the MAC and UUID with which it did."""
-    found = seen(mac)
-    said = found.mac or mac, found.uuid, found.architecture
-    value = declaration(body.name, body.profile, *said, class_name=body.class_name, rack=body.rack)
+    """Declare a machine that asked and may not boot, by what it said of itself."""
     with writing():
+        found = plain(seen(mac, body.seen))
+        value = declaration(body.name, body.profile, found, class_name=body.class_name, rack=body.rack)
         if declared_item(body.name) is not None:
             raise InventoryReadOnlyError(f"{body.name} is declared already: choose another name, or edit that machine")
         return _declare(body.name, value, body.reason, dry_run=body.dry_run)

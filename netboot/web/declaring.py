@@ -1,13 +1,19 @@
 """What may be declared by the API: no more removed at once than an edit may, and of strangers what they said."""
 
-from netboot.lifecycle.errors import BadClaimError, InventoryUnreadError, NoSuchMachineError, TooManyRemovedError
-from netboot.lifecycle.sightings import Discovered
+from netboot.lifecycle.errors import (
+    BadClaimError,
+    InventoryUnreadError,
+    NoSuchMachineError,
+    PreconditionFailedError,
+    TooManyRemovedError,
+)
 from netboot.machines.difference import names, too_many_of
 from netboot.machines.former import names_ever
 from netboot.machines.identity import parse_mac
 from netboot.machines.values import Inventory
 from netboot.status.controllers import PublisherStatus
 from netboot.web.dependencies import dependencies
+from netboot.web.sightings import Sighting, sightings
 
 LOOKED_AT = 10_000
 """Discovered machines, of which the latest with that MAC counts."""
@@ -36,17 +42,23 @@ def few_enough(then: Inventory) -> None:
         )
 
 
-def seen(mac: str) -> Discovered:
-    """What the machine with that MAC said when it asked last.
+def seen(mac: str, shown: str) -> Sighting:
+    """What the machine with that MAC said last. `shown`: the digest of what somebody decided by; empty: of nothing.
 
     Raises:
         BadClaimError: it is no MAC. NoSuchMachineError: none with that MAC asked and may not boot.
+        PreconditionFailedError: it says something else by now.
     """
     try:
         wanted = parse_mac(mac)
     except ValueError as error:
         raise BadClaimError(str(error), field="mac") from None
-    found = [each for each in dependencies().sightings.discovered(LOOKED_AT) if each.mac == wanted]
+    found = [each for each in sightings(LOOKED_AT) if each.mac == wanted]
     if not found:
         raise NoSuchMachineError(f"no machine with the MAC {wanted} asked and may not boot")
+    if shown and shown != found[0].seen:
+        raise PreconditionFailedError(
+            f"the machine with the MAC {wanted} says something else of itself by now ({found[0].seen}) than was shown "
+            f"({shown}): look at it again, it may be another"
+        )
     return found[0]

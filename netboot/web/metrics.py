@@ -44,6 +44,7 @@ _LABELLED = {
     "scripts": ("netboot_scripts", "Scripts served.", "outcome"),
     "events": ("netboot_boot_events", "Boot events posted by machines.", "result"),
     "health": ("netboot_health_reports", "Health reports posted.", "result"),
+    "discovery": ("netboot_discovery_reports", "Reports of the hardware of unknown machines posted.", "result"),
     "transfers": ("netboot_transfers", "Files sent.", "result"),
 }
 """Field of a `BootStatus` → name, text, label."""

@@ -37,6 +37,7 @@ ACTS = {
     415: "Not of the kind of content that is read here",
     422: "Not allowed, or with faults",
 }
+CHANGED = "It is not what If-Match was given for"
 _REFERENCE = "#/components/schemas/"
 _VARIABLE = re.compile(r"<(?:(\w+):)?(\w+)>")
 
@@ -224,11 +225,11 @@ def _responses(route: Route, models: Models) -> Schema:
 
 
 def _errors(route: Route) -> Mapping[int, str]:
-    more = {status: (ACTS | ANYWHERE)[status] for status in route.refuses}
+    more = {status: (ACTS | ANYWHERE | {412: "It is not what was shown"})[status] for status in route.refuses}
     if not route.guarded:
         return {500: ANYWHERE[500]} | more
     acts = ACTS if route.method != "GET" else {}
-    acts = acts | ({412: "It is not what If-Match was given for"} if route.on else {})
+    acts = acts | ({412: CHANGED} if route.on else {})
     return ANYWHERE | GUARDED | (NAMED if "<" in route.path else {}) | acts | more
 
 

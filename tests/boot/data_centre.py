@@ -125,18 +125,20 @@ def data_centre(
     origins: bool = False,
     mode: Mode | Literal["ipv6"] = "authoritative",
     clock: bool = False,
+    more: str = "",
 ) -> Iterator[DataCentre]:
     """Everything running, the channel pointing at the shared image, no machine declared.
 
     `origins`: do not start the service yet; `start_with_kernels_of_origins` does. `mode` ipv6: there is no
-    IPv4 for machines. `clock`: DHCP names a time server.
+    IPv4 for machines. `clock`: DHCP names a time server. `more`: of the
+    configuration.
     """
     with contextlib.ExitStack() as stack:
         net = None if user_network else stack.enter_context(network(folder / "network"))
         host = "127.0.0.1" if net is None else ipv6.host(net) if mode == "ipv6" else net.host
         site = make_site(folder / "site", host, None if net else "10.0.2.2", keys=built.site.folder / "keys")
         with site.config.open("a") as config:
-            config.write(QUICK_RETRIES)
+            config.write(QUICK_RETRIES + more)
         copy_images(built.site.store, site.store)
         site.declare(f"machines: []\n{PROFILES}")
         running = Service(site, folder)

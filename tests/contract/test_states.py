@@ -13,13 +13,14 @@ from hypothesis import strategies as st
 from netboot.lifecycle import state
 from netboot.lifecycle.errors import NoSuchBootError, StateUnavailableError
 from netboot.lifecycle.events import AnyRecord as Record
+from netboot.lifecycle.hardware import MOST_MACHINES
 from netboot.lifecycle.phases import OBSERVED_PHASES, REPORTED_PHASES, Phase
 from netboot.lifecycle.state import Batch, SetAside
 from netboot.lifecycle.trace import apply
 from netboot.stores.state import SqliteStates
 from netboot.stores.state_schema import MIGRATIONS, VERSION
 from netboot.stores.state_writer import SqliteProjection
-from tests.records import START, boot_id, certified, checked, event, found_crash, script, sighted
+from tests.records import START, boot_id, certified, checked, event, found_crash, made_of, script, sighted
 from tests.states import MemoryStates
 
 
@@ -53,6 +54,15 @@ def both(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Both]:
     yield made
     if isinstance(made.writer, SqliteProjection):
         made.writer.close()
+
+
+def test_of_hardware_the_latest_report_of_each_of_the_last_machines_is_kept(both: Both) -> None:
+    macs = [f"52:54:00:00:01:{number:02x}" for number in range(MOST_MACHINES + 2)]
+    both.take(*(made_of(mac, START + number) for number, mac in enumerate(macs)))
+    both.take(made_of(macs[5], START + 900, memory=2), made_of(macs[6], START, memory=3))
+    found = both.reader.hardware()
+    assert [record.report.mac for record in found] == [macs[5], *(mac for mac in reversed(macs[2:]) if mac != macs[5])]
+    assert [record.report.memory_bytes for record in found] == [2, *[1] * (MOST_MACHINES - 1)]
 
 
 def test_boots_since_one_was_ready_are_told_by_standing_newest_first(both: Both) -> None:

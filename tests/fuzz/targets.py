@@ -23,6 +23,7 @@ from netboot.join import messages
 from netboot.lifecycle.claims import parse_claim
 from netboot.lifecycle.errors import BadClaimError, NotReadyError
 from netboot.lifecycle.events import BootEvent, CrashReport
+from netboot.lifecycle.hardware import HardwareReport
 from netboot.lifecycle.health import HealthReport
 from netboot.stores.snapshot import read_snapshot
 from tokens import ekcert, eventlog, pkcs10, wire
@@ -112,6 +113,12 @@ def _health(data: bytes) -> None:
     assert HealthReport.model_validate_json(report.model_dump_json(by_alias=True)) == report
 
 
+def _hardware(data: bytes) -> None:
+    report = parsed(data, HardwareReport, "a report of hardware")
+    assert HardwareReport.model_validate_json(report.model_dump_json()) == report
+    assert set(report.model_dump_json()) <= set(string.printable)
+
+
 def _hello(data: bytes) -> None:
     hello = messages.read(data, messages.Hello)
     if hello.hints is not None:
@@ -186,6 +193,7 @@ TARGETS: Mapping[str, Target] = {
     "event": Target(_event, (BadClaimError,)),
     "crash": Target(_crash, (BadClaimError,), longest=40 * 1024),
     "health": Target(_health, (BadClaimError,), longest=32 * 1024),
+    "hardware": Target(_hardware, (BadClaimError,), longest=64 * 1024),
     "hello": Target(_hello, (BadClaimError,), longest=16 * 1024),
     "attest": Target(_attest, (BadClaimError,), longest=16 * 1024),
     "tpm-public": Target(_public, (TokenError,)),

@@ -17,6 +17,7 @@ from netboot.boot.nonces import Seal
 from netboot.boot.server import BootServer
 from netboot.clock import SystemClock
 from netboot.config import Config, Provisioning
+from netboot.config_nodes import Discovery
 from netboot.lifecycle.bootid import mint
 from netboot.lifecycle.events import Record
 from netboot.lifecycle.snapshot import ImageFacts, Snapshot
@@ -146,13 +147,15 @@ def fill_store(store: Path) -> None:
 
 @asynccontextmanager
 async def running(
-    root: Path, *, published: bool = True, seal: Seal | None = None, **limits: Any
+    root: Path, *, published: bool = True, seal: Seal | None = None, discovery: Discovery | None = None, **limits: Any
 ) -> AsyncIterator[RunningBootServer]:
     """A boot server that serves until the block ends. `limits`: fields of `provisioning`."""
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
     provisioning = Provisioning(listen=Address("127.0.0.1", port), url=f"http://127.0.0.1:{port}", workers=1, **limits)
-    config = Config(site="test", data=root / "data", store=root / "store", provisioning=provisioning)
+    config = Config(
+        site="test", data=root / "data", store=root / "store", provisioning=provisioning, discovery=discovery
+    )
     config.data.mkdir(exist_ok=True)
     if not config.store.exists():
         fill_store(config.store)

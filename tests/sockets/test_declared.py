@@ -9,6 +9,8 @@ import pytest
 
 from images.values import files
 from images.values.flock import exclusive
+from netboot.lifecycle.events import HardwareRecord
+from netboot.lifecycle.hardware import KEPT_MS
 from netboot.lifecycle.roles import Role
 from netboot.lifecycle.state import Batch
 from netboot.machines.difference import digest_of
@@ -16,7 +18,7 @@ from netboot.stores import inventory_files
 from netboot.stores.inventory import read_inventory
 from netboot.stores.inventory_files import text_of
 from netboot.web.roles import needed
-from tests.records import sighted
+from tests.records import made_of, sighted
 from tests.sockets.api import PUBLISHER, Api, given, of_alice
 
 HEAD = """\
@@ -360,6 +362,49 @@ def test_who_asked_is_declared_as_they_were_seen(api: Api) -> None:
     )
     assert refused(ask(api, "POST", path, body | {"name": "x"}))[:2] == (422, "faults")
     assert refused(ask(api, "POST", "/v1/discovered/nothing/declare", body))[0] == 400
+
+
+def test_a_discovered_machine_is_declared_by_its_report_and_by_nothing_but_what_was_shown(api: Api) -> None:
+    path, body = f"/v1/discovered/{MAC}/declare", {"name": "gpu-009", "profile": "compute"}
+    now = api.clock.now_ms()
+    seen(api)
+    (bare,) = api.get("/v1/discovered").json["discovered"]
+    assert (bare["hardware"], bare["suggested_class"], bare["taken_at"]) == (None, None, None)
+    cards = [
+        {"name": name, "mac": mac, "pci": pci, "driver": "mlx5_core", "speed_mbps": 0, "link": False}
+        for name, mac, pci in (("eth0", MAC, "0000:01:00.0"), ("usb0", "52:54:00:00:00:77", ""))
+    ]
+    cards += [{**cards[0], "name": "eth1", "mac": "52:54:00:12:34:9a"}, {**cards[0], "name": "ib0", "mac": "80:00:02"}]
+    tpm = {"ek_sha256": "ab" * 32, "certificate": None}
+    told(api, made_of(MAC, now, cards=cards, tpm=tpm))
+    (shown,) = api.get("/v1/discovered").json["discovered"]
+    assert (shown["hardware"]["tpm"]["ek_sha256"], shown["hardware"]["memory_bytes"]) == ("ab" * 32, 1)
+    words = (
+        f"the machine with the MAC {MAC} says something else of itself by now ({shown['seen']}) than was shown "
+        f"({bare['seen']}): look at it again, it may be another"
+    )
+    assert refused(ask(api, "POST", path, {**body, "seen": bare["seen"]})) == (412, "precondition-failed", words)
+    assert set(content(api)) == {"site.yaml"}
+    api.states.take(Batch("boot-2.db", 1, 1, [sighted(MAC, now + 1)]))
+    assert [each["seen"] for each in api.get("/v1/discovered").json["discovered"]] == [shown["seen"]]
+    made = ask(api, "POST", path, {**body, "seen": shown["seen"]}).json
+    match = {"macs": [MAC, "52:54:00:12:34:9a"], "serial": "LAB-0001", "ek_sha256": "ab" * 32}
+    assert made["declared"]["match"] == match
+    (machine,) = [one for one in read_inventory(api.config).machines if one.name == "gpu-009"]
+    assert machine.match.ek_sha256 == "ab" * 32
+
+
+def test_a_report_is_shown_for_an_hour(api: Api) -> None:
+    now = api.clock.now_ms()
+    seen(api)
+    told(api, made_of(MAC, now - KEPT_MS - 60_000))
+    assert api.get("/v1/discovered").json["discovered"][0]["hardware"] is None
+    told(api, made_of(MAC, now))
+    assert api.get("/v1/discovered").json["discovered"][0]["hardware"]["firmware"]["product"] == "Standard PC"
+
+
+def told(api: Api, record: HardwareRecord) -> None:
+    api.states.take(Batch("boot-1.db", 1, api.states.cursor("boot-1.db")[1] + 1, [record]))
 
 
 def test_what_is_nested_too_deep_is_a_fault(api: Api) -> None:

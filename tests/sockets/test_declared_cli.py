@@ -16,6 +16,8 @@ from tests.sockets.served import runner, served
 MAC, UUID = "52:54:00:12:34:99", "86a9f546-d31b-4ba2-9bbb-303b61bcf8d1"
 NAMED = ("--name", "gpu-009", "--profile", "compute")
 
+BY = f"macs {MAC}, uuid {UUID}"
+
 
 @pytest.fixture
 def api(tmp_path: Path) -> Api:
@@ -32,9 +34,9 @@ def run(api: Api, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Monkey
 
 def test_declared_in_one_command(api: Api, run: Run) -> None:
     planned = run("machine", "declare", "5254.0012.3499", *NAMED, "--dry-run")
-    assert planned.out == "gpu-009 would be declared in machine-gpu-009.yaml\n"
+    assert planned.out == f"gpu-009 would be declared in machine-gpu-009.yaml: {BY}\n"
     assert not (api.config.inventory / "machine-gpu-009.yaml").exists()
-    assert run("machine", "declare", MAC, *NAMED).out == "gpu-009 is declared in machine-gpu-009.yaml\n"
+    assert run("machine", "declare", MAC, *NAMED).out == f"gpu-009 is declared in machine-gpu-009.yaml: {BY}\n"
     (machine,) = [each for each in read_inventory(api.config).machines if each.name == "gpu-009"]
     assert (machine.match.macs, machine.match.uuid, machine.architecture) == ((MAC,), UUID, "arm64")
     again = run("machine", "declare", MAC, *NAMED)

@@ -8,12 +8,12 @@ from flask import abort, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
 from netboot.lifecycle.roles import Role
-from netboot.machines.found import declaration
+from netboot.machines.found import declaration, summary
 from netboot.web.page.client import ApiError
 from netboot.web.page.views import of_page
 
 LISTED = 10_000
-FIELDS = ("name", "profile", "class", "rack", "reason")
+FIELDS = ("name", "profile", "class", "rack", "seen", "reason")
 
 
 def shown(mac: str) -> str:
@@ -41,7 +41,7 @@ def _form(mac: str, said: dict[str, str], error: ApiError | None = None) -> str:
     inventory, role = api.get("/v1/inventory"), api.get("/v1/whoami")["role"]
     kept = inventory["read_only"] or ("" if role == Role.ADMIN else f"that needs the role admin, and you are {role}")
     yaml = _yaml(found, inventory["profiles"]) if kept else ""
-    told = {"found": found, "inventory": inventory, "kept": kept, "yaml": yaml}
+    told = {"found": found, "inventory": inventory, "kept": kept, "yaml": yaml, "made_of": summary(found["hardware"])}
     return render_template("declare.html", **told, said=said, error=error)
 
 
@@ -50,4 +50,4 @@ def _yaml(found: dict[str, Any], profiles: list[str]) -> str:
     from netboot.stores.inventory_files import text_of
 
     profile = profiles[0] if profiles else "PROFILE"
-    return text_of(declaration("NAME", profile, found["mac"], found["uuid"], found["architecture"]))
+    return text_of(declaration("NAME", profile, found))

@@ -1,0 +1,60 @@
+"""Machines that asked and may not boot, with what they said of their hardware where they were discovered."""
+
+import hashlib
+import json
+from typing import Literal
+
+from netboot.lifecycle.events import HardwareRecord
+from netboot.lifecycle.hardware import KEPT_MS, HardwareReport, suggested
+from netboot.lifecycle.sightings import Discovered
+from netboot.machines.found import declaration
+from netboot.web.binding import Shown, plain
+from netboot.web.dependencies import dependencies
+from netboot.web.render import grown
+
+
+class Sighting(Shown):
+    """A machine that asked and may not boot. `key`: the first of MAC, UUID, serial and address that it has; `hardware`:
+    what it said of itself at `taken_ms`, null where it was not discovered within the last hour; `suggested_class`: of
+    the inventory's classes one whose hardware that is; `seen`: a digest of what a machine is declared by."""
+
+    key: str
+    outcome: Literal["unknown", "refused"]
+    mac: str | None
+    uuid: str | None
+    serial: str | None
+    architecture: str | None
+    reason: str
+    peer: str
+    first_ms: int
+    last_ms: int
+    times: int
+    hardware: HardwareReport | None
+    taken_ms: int | None
+    suggested_class: str | None
+    seen: str
+
+
+def sightings(limit: int) -> list[Sighting]:
+    """The latest seen first."""
+    deps = dependencies()
+    oldest = deps.clock.now_ms() - KEPT_MS
+    told = {record.report.mac: record for record in deps.sightings.hardware() if record.at_ms >= oldest}
+    return [_sighting(each, told.get(each.mac or "")) for each in deps.sightings.discovered(limit)]
+
+
+def _sighting(found: Discovered, told: HardwareRecord | None) -> Sighting:
+    report = told.report if told is not None else None
+    hardware = plain(report) if report is not None else None
+    said = {**plain(found), "hardware": hardware}
+    by = [declaration("", "", said)["match"] if found.mac is not None else {}, found.architecture]
+    return grown(
+        Sighting,
+        found,
+        hardware=report,
+        taken_ms=told.at_ms if told is not None else None,
+        suggested_class=suggested(report, dependencies().live.view().snapshot.inventory.classes)
+        if report is not None
+        else None,
+        seen=hashlib.sha256(json.dumps(by, sort_keys=True).encode()).hexdigest()[:16],
+    )

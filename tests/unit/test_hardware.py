@@ -1,0 +1,61 @@
+"""What is made of a machine's report: its declaration, a few words, and the class that it may be of."""
+
+from typing import Any
+
+import pytest
+
+from netboot.lifecycle.hardware import HardwareReport, suggested
+from netboot.machines.classes import Class, Disks, Gpus
+from netboot.machines.found import declaration, summary
+from tests.records import made_of
+
+MAC = "52:54:00:aa:00:01"
+GIB = 2**30
+DISK = {"name": "nvme0n1", "model": "MZQL23T8", "size_bytes": 3_840_755_982_336, "path": ""}
+GPU = {"pci": "0000:17:00.0", "id": "10de:2330"}
+
+
+def report(**more: Any) -> HardwareReport:
+    return made_of(MAC, **more).report
+
+
+@pytest.mark.parametrize(
+    ("hardware", "said"),
+    [
+        (Class(name="x"), False),
+        (Class(name="x", memory_gib=64), True),
+        (Class(name="x", memory_gib=128), False),
+        (Class(name="x", gpus=Gpus(count=1)), True),
+        (Class(name="x", memory_gib=64, gpus=Gpus(count=8)), False),
+        (Class(name="x", disks=(Disks(count=2, size_gb=3840),)), True),
+        (Class(name="x", disks=(Disks(count=2, size_gb=7680),)), False),
+        (Class(name="x", disks=(Disks(count=2, model="MZQL"),)), True),
+    ],
+)
+def test_a_class_is_suggested_where_all_that_it_says_is_so(hardware: Class, said: bool) -> None:
+    display = {"pci": "0000:03:00.0", "id": "1a03:2000"}
+    mine = report(memory=int(62.8 * GIB), disks=[DISK, DISK], gpus=[GPU, display])
+    assert suggested(mine, [hardware]) == ("x" if said else None)
+
+
+def test_a_machine_in_a_few_words() -> None:
+    assert summary(None) == ""
+    mine = report(memory=64 * GIB, disks=[DISK], gpus=[GPU, GPU], tpm={"ek_sha256": "ab" * 32}).model_dump(mode="json")
+    assert summary(mine) == "QEMU Standard PC, 2 CPUs, 64 GiB, 1 disk, 2 GPUs, TPM abababababababab"
+    neighbour = {"system": "leaf-1", "port": "swp10"}
+    card = {"name": "e", "mac": MAC, "pci": "", "driver": "", "speed_mbps": 0, "link": True, "neighbour": neighbour}
+    assert summary(report(cards=[card]).model_dump(mode="json")) == (
+        "QEMU Standard PC, 2 CPUs, 0 GiB, 1 card, no TPM, at leaf-1 swp10"
+    )
+
+
+def test_placeholders_identify_nobody() -> None:
+    firmware = {"vendor": "", "product": "", "serial": "Default string", "uuid": "0" * 8, "bios": ""}
+    hardware = report(firmware=firmware).model_dump(mode="json")
+    found = {"mac": MAC, "uuid": None, "architecture": "arm64", "hardware": hardware}
+    assert declaration("n", "p", found) == {
+        "name": "n",
+        "match": {"macs": [MAC]},
+        "profile": "p",
+        "architecture": "arm64",
+    }
