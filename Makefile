@@ -11,7 +11,7 @@ SECONDS ?= 60
 # Three workers, what belongs together on one of them: docs/decisions/019.
 PYTEST := -m pytest -n 3 -p tests.plugins.workers -p tests.plugins.budgets
 
-.PHONY: help setup demo test check lint unit client fuzz mutants hosts cluster bench clean
+.PHONY: help setup demo test check lint unit client fuzz mutants hosts cluster bench wheel deb clean
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
 
@@ -31,7 +31,7 @@ lint: setup ## ruff, import contracts, mypy, dead code, shellcheck
 	@.venv/bin/lint-imports
 	@.venv/bin/mypy
 	@.venv/bin/vulture
-	@shellcheck setup.sh .ci/run tests/in_memory.sh tests/hosts.sh
+	@shellcheck setup.sh .ci/run tests/in_memory.sh tests/hosts.sh deploy/debian/p*
 	@shellcheck -s dash images/node/initrd/init images/node/initrd/*.sh images/node/dracut/stage.sh images/node/dracut/hooks/*/*.sh images/node/*/usr/lib/netboot/*.sh images/recipes/features/*/usr/lib/netboot/*.sh images/node/health/generators/* bench/floor_files/initrd/* bench/floor_files/run/floor/*.sh
 
 unit: setup
@@ -55,6 +55,12 @@ cluster: setup ## a Kubernetes control plane to play with, until Ctrl-C
 
 bench: setup ## ratios against peers in one run (matchbox, nginx), a fleet that joins a real control plane, boots beside a bare floor
 	@$(PY) -m bench
+
+wheel: setup ## dist/netboot-….whl, and what it needs with hashes: docs/install.md
+	@$(PY) -m lab.packages wheel dist
+
+deb: setup ## dist/netboot_…_amd64.deb, with its Python libraries inside (VERSION=… in place of the tree's)
+	@$(PY) -m lab.packages deb dist
 
 clean: ## remove what builds and tests left (the virtual environment stays)
 	@$(SUDO) rm -rf .cache .work .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

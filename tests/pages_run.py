@@ -2,10 +2,13 @@
 
 A block that is fenced as `console` has commands behind `$ ` and what they say below. A command goes on in the next line
 behind a `\\`, and up to `EOF` behind `<<EOF` or `<<'EOF'`. All blocks of a page are one bash session, in order. Each
-command ends with 0; behind ```` ```console exit 2 ```` the last one of the block ends with 2. What it says, on both
-outputs, is compared after digests, times and the like were made alike (`ALIKE`) and runs of spaces were made two. `…`
-stands for anything on a line; alone on a line, for any lines, none included. What runs on (`netboot serve … &`) writes
-elsewhere, and is killed when the page has ended.
+command ends with 0; behind ```` ```console exit 2 ```` the last one of the block ends with 2. Behind
+```` ```console again ```` commands that only look are typed again until they say it: what was done before is shown a
+moment later.
+
+What a command says, on both outputs, is compared after digests, times and the like were made alike (`ALIKE`) and runs
+of spaces were made two. `…` stands for anything on a line; alone on a line, for any lines, none included. What runs on
+(`netboot serve … &`) writes elsewhere, and is killed when the page has ended.
 """
 
 import contextlib
@@ -38,13 +41,19 @@ SECONDS = 900.0
 _MARK = "--- ended"
 
 
+AGAIN_SECONDS = 60.0
+"""Until a command says it that is typed again."""
+
+
 class Command(NamedTuple):
-    """What is typed, in which line of the page; what the page shows that it says, and its exit status."""
+    """What is typed, in which line of the page; what the page shows that it says, and its exit status; whether it is
+    typed again until it says so."""
 
     line: int
     typed: str
     shown: str
-    status: int
+    status: int = 0
+    again: bool = False
 
 
 def run_page(
@@ -66,8 +75,10 @@ def run_page(
         replaced = replaced.replace(there, value)
     with _shell(folder, environment) as shell:
         for command in commands(replaced):
-            where = f"{page.name}:{command.line}: $ {command.typed}"
+            where, end = f"{page.name}:{command.line}: $ {command.typed}", time.monotonic() + AGAIN_SECONDS
             said, status = _typed(shell, folder / ".typed", command.typed, where, seconds)
+            while command.again and not fits(command.shown, said, alike) and time.monotonic() < end:
+                said, status = _typed(shell, folder / ".typed", command.typed, where, seconds)
             both = f"-- the page shows:\n{command.shown}\n-- it said:\n{said}"
             assert fits(command.shown, said, alike), f"{where}\n{both}"
             assert status == command.status, f"{where}\n-- ended with {status}, not {command.status}:\n{said}"
@@ -79,9 +90,11 @@ def commands(page: str) -> list[Command]:
     for token in MarkdownIt().parse(page):
         words = token.info.split()
         if token.type == "fence" and words[:1] == ["console"] and token.map is not None:
-            status = int(words[2]) if words[1:2] == ["exit"] else 0
-            block = list(_of_block(token.content.splitlines(), token.map[0] + 2))
-            found += [*block[:-1], block[-1]._replace(status=status)]
+            line = token.map[0] + 1
+            marks = re.fullmatch(r"console( again)?( exit (\d+))?", " ".join(words))
+            assert marks is not None, f"line {line}: a block is `console`, with `again` or `exit STATUS` behind it"
+            block = [one._replace(again=bool(marks[1])) for one in _of_block(token.content.splitlines(), line + 1)]
+            found += [*block[:-1], block[-1]._replace(status=int(marks[3] or 0))]
     return found
 
 
@@ -117,7 +130,7 @@ def _of_block(lines: list[str], first: int) -> Iterator[Command]:
         below = at
         while at < len(lines) and not lines[at].startswith("$ "):
             at += 1
-        yield Command(first + start, "\n".join(typed), "\n".join(lines[below:at]), 0)
+        yield Command(first + start, "\n".join(typed), "\n".join(lines[below:at]))
 
 
 @contextlib.contextmanager

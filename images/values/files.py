@@ -30,7 +30,8 @@ def refused(what: str, error: OSError) -> StoreError:
 def replacing(path: Path, *, mode: int = 0o644, staging: Path | None = None) -> Iterator[BinaryIO]:
     """Write to a temporary file of the same file system; when the block ends well it is `path`, whole and durable.
 
-    `staging` is the folder of the temporary file, for where the folder of `path` is read by others.
+    `staging` is the folder of the temporary file, for where the folder of `path` is read by others. What root writes
+    is of the account that the folder of `path` is of: that one's service could not read root's secrets.
 
     Raises:
         StoreError: the file system refuses; nothing was changed. NotDurableError: it is in place all the same.
@@ -40,6 +41,7 @@ def replacing(path: Path, *, mode: int = 0o644, staging: Path | None = None) -> 
         with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode), "wb") as file:
             yield file
             file.flush()
+            _give(file.fileno(), path.parent)
             os.fchmod(file.fileno(), mode)
             os.fsync(file.fileno())
         temporary.rename(path)
@@ -49,6 +51,13 @@ def replacing(path: Path, *, mode: int = 0o644, staging: Path | None = None) -> 
     finally:
         with suppress(OSError):  # what stays in a staging folder is swept later; the first error is the one to tell
             temporary.unlink(missing_ok=True)
+
+
+def _give(descriptor: int, folder: Path) -> None:
+    """A file of root's to the owner of a folder, who could put another one in its place anyway."""
+    owner = folder.stat()
+    if os.geteuid() == 0 and owner.st_uid != 0:
+        os.fchown(descriptor, owner.st_uid, owner.st_gid)
 
 
 def write(path: Path, data: bytes, *, mode: int = 0o644, staging: Path | None = None) -> None:

@@ -1,5 +1,9 @@
 """`netboot init DIR`: a working site from nothing."""
 
+import json
+import os
+import pwd
+import re
 import secrets
 import socket
 from collections.abc import Callable, Iterator
@@ -14,10 +18,11 @@ from images.artifact.keyring import KeyRing
 from images.values import files
 from images.values.types import Name
 from netboot.addresses import parse_machine_url, parse_tls_url
-from netboot.cli import bundles
+from netboot.cli import bundles, ownership
 from netboot.cli.authority import new_authority
 from netboot.cli.joining import write_certificate
 from netboot.cli.outcomes import cannot
+from netboot.cli.paths import HOST
 from netboot.config import Config, Join, load_config
 from netboot.stores import proofkey
 from netboot.stores.sealing import NONCES, SEALING, new_key, write_keys
@@ -43,33 +48,63 @@ def _url(_context: click.Context, option: click.Parameter, value: str | None) ->
         raise click.BadParameter(str(error)) from None
 
 
+def _account(_context: click.Context, _option: click.Parameter, value: str | None) -> pwd.struct_passwd | None:
+    if value is None:
+        return None
+    if os.geteuid() != 0:
+        raise click.BadParameter(f"root alone can give files away: run it as root, or as {value} and without --owner")
+    try:
+        return pwd.getpwnam(value)
+    except KeyError:
+        raise click.BadParameter(
+            f"there is no account {value}: `adduser --system --group --no-create-home {value}` makes one"
+        ) from None
+
+
 @click.command()
 @click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
 @click.option("--url", callback=_url, help="How machines will reach the service, e.g. http://192.0.2.10:8080.")
 @click.option("--join-url", callback=_url, help="Machines are to join a cluster, here: e.g. https://192.0.2.10:8443.")
 @click.option("--site", callback=_site, default="main", show_default=True, help="Name of the site.")
+@click.option("--state", type=click.Path(file_okay=False, path_type=Path), help="Folder of data and store, if not DIR.")
+@click.option("--owner", callback=_account, help="Account of the service: gets the state and what is secret, no keys.")
 @click.option("--force", is_flag=True, help="Into a folder that is not empty: what is there already stays as it is.")
-def command(folder: Path, url: str | None, join_url: str | None, site: str, force: bool) -> None:
+def command(
+    folder: Path,
+    url: str | None,
+    join_url: str | None,
+    site: str,
+    state: Path | None,
+    owner: pwd.struct_passwd | None,
+    force: bool,
+) -> None:
     """Write a working site into DIR: configuration, sample inventory, keys, the operator's token, the site bundle.
 
     \b
       netboot init site
       netboot init site --join-url https://192.0.2.1:8443
+
+    \b
+    For the service of the Debian package, as root:
+      netboot init /etc/netboot --state /var/lib/netboot --owner netboot
     """
     if files.is_folder(folder) and files.names(folder) and not force:
         raise click.ClickException(f"{folder} is not empty: choose another, or give --force to add what is missing")
     guessed = url or f"http://{_own_address()}:8080"
+    place = None if state is None else state.absolute()
     try:
-        _fill(folder, site, guessed, join_url)
+        _fill(folder, _values(site, guessed, join_url, place), owner)
     except OSError as error:
         raise cannot(f"cannot write {error.filename}", error) from None
-    click.echo(_next_steps(folder, guessed if url is None else None))
+    click.echo(_next_steps(folder, guessed if url is None else None, owner))
 
 
-def _fill(folder: Path, site: str, url: str, join_url: str | None) -> None:
-    for path, mode, content in _contents(folder, site, url, join_url):
+def _fill(folder: Path, values: dict[str, str], owner: pwd.struct_passwd | None) -> None:
+    for path, mode, content in _contents(folder, values):
         _write(path, mode, content)
     config = load_config(folder / "netboot.yaml")
+    if owner is not None:
+        ownership.make_state(config, owner)
     if config.join is not None:
         _fill_join(config.join)
         _fill_proofs(config)
@@ -78,6 +113,9 @@ def _fill(folder: Path, site: str, url: str, join_url: str | None) -> None:
         _say("wrote", config.keys / f"{ring.create().id}.key")
     if any(info.active and info.private for info in ring.infos()):
         bundles.install(config)
+    if owner is not None:
+        ownership.give(folder, config, owner)
+        click.echo(f"{owner.pw_name} has {config.data}, {config.store} and what is secret; the rest it can read")
 
 
 def _fill_join(join: Join) -> None:
@@ -116,19 +154,24 @@ def _join_section(join_url: str | None) -> str:
     return "\n".join(line if line.startswith("#") or not line else f"# {line}" for line in text.splitlines())
 
 
-def _contents(
-    folder: Path, site: str, url: str, join_url: str | None
-) -> Iterator[tuple[Path, int, Callable[[], bytes]]]:
+def _values(site: str, url: str, join_url: str | None, state: Path | None) -> dict[str, str]:
+    """What stands in the holes of the templates. Paths with what YAML could take for something else are quoted."""
+    values = {"@SITE@": site, "@URL@": url, "@LISTEN@": f"{_any_address()}:8080", "@JOIN@": _join_section(join_url)}
+    for name in ("data", "store"):
+        path = name if state is None else str(state / name)
+        values[f"@{name.upper()}@"] = path if re.fullmatch(r"[\w./-]+", path) else json.dumps(path)
+    return values
+
+
+def _contents(folder: Path, values: dict[str, str]) -> Iterator[tuple[Path, int, Callable[[], bytes]]]:
     """Path, mode and content of every file, the content made only where the file is not there yet."""
-    values = {"@SITE@": site, "@URL@": url, "@LISTEN@": f"{_any_address()}:8080"}
-    values["@JOIN@"] = _join_section(join_url)
     yield folder / "netboot.yaml", 0o644, lambda: _template("netboot.yaml", values)
     yield folder / "inventory" / "site.yaml", 0o644, lambda: _template("inventory.yaml", {})
     yield folder / ".gitignore", 0o644, lambda: _template("gitignore", {})
     yield folder / "secrets" / "operator.token", PRIVATE, lambda: secrets.token_urlsafe(32).encode() + b"\n"
     yield folder / "secrets" / "access.json", PRIVATE, lambda: b"{}\n"  # nobody is blocked: that is known
     if not (folder / "tls" / "ca.key").exists() and not (folder / "tls" / "ca.crt").exists():
-        certificate, key = new_authority(site)
+        certificate, key = new_authority(values["@SITE@"])
         yield folder / "tls" / "ca.key", PRIVATE, lambda: key
         yield folder / "tls" / "ca.crt", 0o644, lambda: certificate
 
@@ -170,18 +213,21 @@ def _own_address() -> str:
         return str(address[0])
 
 
-def _next_steps(folder: Path, guessed: str | None) -> str:
+def _next_steps(folder: Path, guessed: str | None, owner: pwd.struct_passwd | None) -> str:
     note = (
         f"machines are told to reach this service at {guessed}: change provisioning.url if that is not so\n"
         if guessed
         else ""
     )
+    start = "  netboot serve                                   start the service"
+    if owner is not None and folder.absolute() / "netboot.yaml" == HOST:
+        start = "  systemctl start netboot                         start the service"
     return (
         f"\n{note}next:\n"
         f"  cd {folder}\n"
         "  netboot config check                            every fault at once\n"
         "  netboot image build debian-12-minimal           build and sign an image into the store\n"
-        "  netboot serve                                   start the service\n"
+        f"{start}\n"
         "  netboot channel set stable debian-12-minimal    in another terminal: machines boot this image\n"
         "back up keys/, secrets/ and tls/; .gitignore keeps their private parts out of git"
     )

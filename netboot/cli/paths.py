@@ -17,9 +17,21 @@ if TYPE_CHECKING:
 Command = Callable[..., None]
 
 
+HOST = Path("/etc/netboot/netboot.yaml")
+"""Of a site that a Debian package serves (docs/install.md)."""
+
+
 def config_path(given: Path | None) -> Path:
-    """The configuration file: the option, `$NETBOOT_CONFIG`, or `netboot.yaml` here."""
-    return given or Path(os.environ.get("NETBOOT_CONFIG") or "netboot.yaml")
+    """The configuration file: the option, `$NETBOOT_CONFIG`, `netboot.yaml` here, or this host's, where it has one.
+
+    Raises:
+        images.errors.StoreError: nobody can tell whether it is there.
+    """
+    named = os.environ.get("NETBOOT_CONFIG")
+    if given is not None or named:
+        return given or Path(named or "")
+    here = Path("netboot.yaml")
+    return HOST if files.look(here) is None and files.look(HOST) is not None else here
 
 
 def config_file(given: Path | None) -> Path:
@@ -116,7 +128,7 @@ def paths_options(*, store: bool = True, keys: bool = True) -> Callable[[Command
 
 def config_option(function: Command) -> Command:
     """Add `--config`, of a command that needs the configuration itself: for `find_config`."""
-    text = "Configuration of the site.  [default: $NETBOOT_CONFIG, then ./netboot.yaml]"
+    text = "Configuration of the site.  [default: $NETBOOT_CONFIG, ./netboot.yaml, /etc/netboot/netboot.yaml]"
     return click.option("--config", "config", type=click.Path(path_type=Path), help=text)(function)
 
 

@@ -6,7 +6,6 @@ process that mounts one over the other. So nothing is built for it, and there is
 
 import contextlib
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from pathlib import Path
 
 from images.formats import cpio
 from lab.accelerator import arguments
+from lab.packages import OURS, needed
 from lab.processes import Child, child
 from lab.work import ROOT
 from tests.boot.data_centre import BuiltImage
@@ -24,7 +24,6 @@ UID = 990
 """Of the user `netboot`, as an operator makes one for a service."""
 PYTHON = f"python{sys.version_info.major}.{sys.version_info.minor}"
 _ACCOUNTS = {"passwd": f"netboot:x:{UID}:{UID}::/srv/netboot:/usr/sbin/nologin\n", "group": f"netboot:x:{UID}:\n"}
-_OURS = ("netboot", "images", "ipxe", "tokens")
 _START = b"""\
 #!/bin/busybox sh
 export PATH=/bin
@@ -61,7 +60,7 @@ def installed(folder: Path, built: BuiltImage) -> Path:
                 target = site_packages / file
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(str(file.locate()), target)
-    for name in _OURS:
+    for name in OURS:
         shutil.copytree(ROOT / name, site_packages / name)
     binaries = folder / "opt/netboot/bin"
     binaries.mkdir()
@@ -93,17 +92,6 @@ def enable(folder: Path, unit: str) -> None:
     (wants / unit).symlink_to(f"/etc/systemd/system/{unit}")
 
 
-def needed(name: str) -> set[str]:
-    """A distribution of .venv, and all that it needs to run."""
-    found, new = {name}, {name}
-    while new:
-        wanted = [line for one in new for line in metadata.requires(one) or () if "extra ==" not in line]
-        names = {re.split(r"[^\w.-]", line, maxsplit=1)[0].lower() for line in wanted}
-        new = {each for each in names if _is_there(each)} - found
-        found |= new
-    return found
-
-
 def blob(built: BuiltImage, artifact: str) -> Path:
     sha256: str = built.manifest["artifacts"][artifact]["sha256"]
     return built.site.store / "blobs" / sha256
@@ -131,10 +119,3 @@ def switched_on(folder: Path, built: BuiltImage, tree: Path, masked: Sequence[st
     argv += ["-serial", f"file:{folder}/console.log", "-serial", "stdio"]
     with child("the machine", argv, folder / "said.log", grace=3) as running:
         yield running
-
-
-def _is_there(name: str) -> bool:
-    with contextlib.suppress(metadata.PackageNotFoundError):
-        metadata.distribution(name)
-        return True
-    return False

@@ -1,6 +1,7 @@
 """`netboot init` and `netboot config`: a site from nothing, and everything that can be wrong with it."""
 
 import json
+import os
 import ssl
 import stat
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from images.artifact.keyring import KeyRing
 from images.artifact.signing import signers_of, verify
 from images.store.check import check_bundle
 from images.store.store import Store
+from netboot.cli import paths
 from netboot.config import load_config
 from netboot.machines.inventory import load_inventory
 from tests.commands import Ran, Run
@@ -295,3 +297,35 @@ def test_without_a_configuration(tmp_path: Path, run: Run, monkeypatch: pytest.M
         f"{tmp_path}/netboot.yaml: cannot be read: Is a directory",
         "Remedy: correct what is named, then give the command again",
     ]
+
+
+def test_state_may_be_in_a_folder_of_its_own(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    state = tmp_path / "with: a colon"
+    assert run("init", tmp_path / "site", "--url", URL, "--state", state).status == 0
+    config = load_config(tmp_path / "site/netboot.yaml")
+    assert (config.data, config.store) == (state / "data", state / "store")
+    assert Store(state / "store").bundle()
+    assert not (tmp_path / "site/store").exists()
+
+
+def test_files_are_given_to_an_account_that_is_there_and_by_root_alone(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for uid, words in ((0, "there is no account nobody-here"), (1000, "root alone can give files away")):
+        monkeypatch.setattr(os, "geteuid", lambda uid=uid: uid)
+        ran = run("init", tmp_path / "site", "--url", URL, "--owner", "nobody-here")
+        assert (ran.status, words in ran.err) == (2, True)
+    assert not (tmp_path / "site").exists()
+
+
+def test_a_host_has_one_site_that_is_found_from_everywhere(
+    site: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paths, "HOST", site / "netboot.yaml")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert run("config", "check").out.startswith(f"{site}/netboot.yaml: no faults")
+    (tmp_path / "elsewhere/netboot.yaml").write_text("site: other\n")
+    assert "elsewhere/netboot.yaml:1: provisioning: this key is required" in run("config", "check").err
+    monkeypatch.setenv("NETBOOT_CONFIG", str(tmp_path / "none.yaml"))
+    assert "no configuration at" in run("config", "check").err

@@ -87,7 +87,19 @@ def read_by_somebody(pipe: Path) -> bool:
 
 
 def test_lines_are_counted_as_editors_do() -> None:
-    assert commands("\n\n```console exit 1\n$ a\nb\n$ c\n```\n") == [Command(4, "a", "b", 0), Command(6, "c", "", 1)]
+    assert commands("\n\n```console exit 1\n$ a\nb\n$ c\n```\n") == [Command(4, "a", "b"), Command(6, "c", "", 1)]
+
+
+def test_a_command_is_typed_again_where_the_page_says_so(tmp_path: Path) -> None:
+    page = "```console again\n$ echo x >> seen; wc -l < seen\n3\n```\n"
+    ran(tmp_path, page)
+    with pytest.raises(AssertionError, match=r"-- it said:\n4"):
+        ran(tmp_path, page.replace(" again", ""))
+
+
+def test_marks_that_mean_nothing_are_refused() -> None:
+    with pytest.raises(AssertionError, match="line 1: a block is `console`, with `again` or `exit STATUS` behind it"):
+        commands("```console status 1\n$ a\n```\n")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,220 @@
+"""netboot as what is installed: a wheel, and a Debian package with its own locked Python environment.
+
+`python -m lab.packages wheel|deb FOLDER`, behind `make wheel` and `make deb`. The same tree gives the same bytes: times
+are those of SOURCE_DATE_EPOCH, or of the last commit.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from importlib import metadata
+from pathlib import Path
+
+from lab.work import ROOT, work_folder
+
+OURS = ("netboot", "images", "ipxe", "tokens")
+HOME = Path("usr/lib/netboot")
+"""Of the environment, in the root of a host: its Python finds itself by that path."""
+PYTHON = "/usr/bin/python3"
+"""The distribution's, whose version the package depends on."""
+LOCK = "netboot.lock"
+UNIT = ROOT / "deploy/netboot.service"
+PLACES = {
+    "/opt/netboot/": f"/{HOME}/",
+    "/srv/netboot/data": "/var/lib/netboot/data",
+    "/srv/netboot/store": "/var/lib/netboot/store",
+    "/srv/netboot": "/etc/netboot",
+}
+"""Where a package has what the unit names."""
+SHELLS = {
+    "bash": "usr/share/bash-completion/completions/netboot",
+    "zsh": "usr/share/zsh/vendor-completions/_netboot",
+    "fish": "usr/share/fish/vendor_completions.d/netboot.fish",
+}
+_COMMAND = f"#!/{HOME}/bin/python3\nimport sys\nfrom netboot.cli.main import main\n\nsys.exit(main())\n"
+_CONTROL = ROOT / "deploy/debian"
+
+
+def wheel(folder: Path) -> Path:
+    """A wheel of a copy of the tree's packages, made in `folder` with nothing but setuptools."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tree = folder / "tree"
+    for package in OURS:
+        shutil.copytree(ROOT / package, tree / package, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, tree)
+    _run([sys.executable, "-c", "from setuptools import build_meta; build_meta.build_wheel('..')"], tree)
+    shutil.rmtree(tree)
+    (built,) = folder.glob("netboot-*.whl")
+    return built
+
+
+def locked() -> str:
+    """The lines of requirements.lock, with their hashes, that `netboot` itself needs."""
+    names = {_normal(name) for name in needed("netboot")}
+    lines = re.split(r"(?m)^(?=\w)", (ROOT / "requirements.lock").read_text(encoding="utf-8"))
+    return "".join(line for line in lines if _normal(re.split(r"[=\s\[]", line, maxsplit=1)[0]) in names)
+
+
+def needed(name: str) -> set[str]:
+    """A distribution of .venv, and all that it needs to run."""
+    found, new = {name}, {name}
+    while new:
+        wanted = [line for one in new for line in metadata.requires(one) or () if "extra ==" not in line]
+        names = {re.split(r"[^\w.-]", line, maxsplit=1)[0].lower() for line in wanted}
+        new = {each for each in names if _is_there(each)} - found
+        found |= new
+    return found
+
+
+def environment(folder: Path, built: Path) -> None:
+    """A virtual environment with a wheel of ours, and what the lock names, each file by its hash."""
+    lock = built.with_name(LOCK)
+    lock.write_text(locked(), encoding="utf-8")
+    _run([PYTHON, "-m", "venv", str(folder)])
+    pip = [f"{folder}/bin/python3", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]
+    _run([*pip, "--require-hashes", "-r", str(lock)])
+    _run([*pip, "--no-deps", "--no-index", str(built)])
+    lock.unlink()
+
+
+def deb(folder: Path, built: Path, version: str) -> Path:
+    """The Debian package `netboot_<version>_<architecture>.deb` with a wheel of ours; what is in it: `folder/root`."""
+    root = folder / "root"
+    environment(root / HOME, built)
+    _bare(root / HOME)
+    _files(root)
+    for path in (root, *root.rglob("*")):
+        if not path.is_symlink():
+            path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644)
+    return pack(root, version)
+
+
+def pack(root: Path, version: str) -> Path:
+    """A package of what `deb` has laid out, beside it: of this version, whatever the program says of itself."""
+    architecture = _said(["dpkg", "--print-architecture"])
+    _control(root, version, architecture)
+    target = root.with_name(f"netboot_{version}_{architecture}.deb")
+    _run(["dpkg-deb", "--root-owner-group", "-Zzstd", "--build", str(root), str(target)])
+    return target
+
+
+def _bare(home: Path) -> None:
+    """An environment without what installs, without paths of this machine, compiled for the place where it will be."""
+    pip = [f"{home}/bin/python3", "-m", "pip", "--disable-pip-version-check", "uninstall", "--quiet", "--yes"]
+    _run([*pip, "setuptools", "pip"])
+    for path in (home / "bin").iterdir():
+        if not path.name.startswith("python"):
+            path.unlink()
+    (home / "bin/netboot").write_text(_COMMAND)
+    (home / "bin/netboot").chmod(0o755)
+    (home / "pyvenv.cfg").write_text("home = /usr/bin\ninclude-system-site-packages = false\n")
+    for path in (*home.rglob("direct_url.json"), *home.rglob("installed-files.txt"), *home.rglob("RECORD")):
+        path.unlink()  # they name this folder, or programs that are gone
+    compiled = [f"{home}/bin/python3", "-m", "compileall", "-q", "-s", str(home.parents[2]), "-p", "/"]
+    _run([*compiled, "--invalidation-mode", "unchecked-hash", str(home / "lib")])
+
+
+def _files(root: Path) -> None:
+    """All but the environment: the command, the unit, completion, documentation, folders."""
+    unit = UNIT.read_text(encoding="utf-8")
+    for there, here in PLACES.items():
+        unit = unit.replace(there, here)
+    _place(root / "usr/lib/systemd/system/netboot.service", unit)
+    (root / "usr/bin").mkdir()
+    (root / "usr/bin/netboot").symlink_to(f"../lib/{HOME.name}/bin/netboot")
+    for shell, path in SHELLS.items():
+        _place(root / path, _said([f"{root / HOME}/bin/python3", f"{root / HOME}/bin/netboot", "completion", shell]))
+    documents = root / "usr/share/doc/netboot"
+    shutil.copytree(ROOT / "docs", documents)
+    shutil.copy(ROOT / "LICENSE", documents / "copyright")
+    shutil.copy(ROOT / "CHANGELOG.md", documents)
+    for folder in ("etc/netboot", "var/lib/netboot"):
+        (root / folder).mkdir(parents=True)
+
+
+def _control(root: Path, version: str, architecture: str) -> None:
+    major, minor = _said([PYTHON, "-c", "import sys; print(*sys.version_info[:2])"]).split()
+    values = {
+        "@VERSION@": version,
+        "@ARCHITECTURE@": architecture,
+        "@PYTHON@": f"python3 (>= {major}.{minor}), python3 (<< {major}.{int(minor) + 1})",
+        "@SIZE@": str(sum(path.lstat().st_size for path in (root / "usr").rglob("*")) // 1024),
+    }
+    (root / "DEBIAN").mkdir(mode=0o755, exist_ok=True)
+    for path in sorted(_CONTROL.iterdir()):
+        text = path.read_text(encoding="utf-8")
+        for hole, value in values.items():
+            text = text.replace(hole, value)
+        _place(root / "DEBIAN" / path.name, text)
+        (root / "DEBIAN" / path.name).chmod(0o644 if path.name == "control" else 0o755)
+
+
+def _place(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text + ("" if text.endswith("\n") else "\n"), encoding="utf-8")
+
+
+def _run(argv: Sequence[str], folder: Path | None = None) -> None:
+    """
+    Raises:
+        subprocess.CalledProcessError: with what it said, on our standard error.
+    """
+    done = subprocess.run(argv, cwd=folder, env=_surroundings(), capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        sys.stderr.write(done.stdout + done.stderr)
+        done.check_returncode()
+
+
+def _said(argv: Sequence[str]) -> str:
+    return subprocess.run(argv, env=_surroundings(), capture_output=True, text=True, check=True).stdout.strip()
+
+
+def _surroundings() -> dict[str, str]:
+    """Nothing that depends on who builds, or when; what is imported from the tree is not what is packed."""
+    when = os.environ.get("SOURCE_DATE_EPOCH") or _last_commit()
+    left = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    return left | {
+        "SOURCE_DATE_EPOCH": when,
+        "PYTHONHASHSEED": "0",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "LC_ALL": "C.UTF-8",
+    }
+
+
+def _last_commit() -> str:
+    argv = ["git", "-C", str(ROOT), "log", "-1", "--format=%ct"]
+    return subprocess.run(argv, capture_output=True, text=True, check=False).stdout.strip() or "0"
+
+
+def _is_there(name: str) -> bool:
+    try:
+        metadata.distribution(name)
+    except metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def main(kind: str, target: Path) -> None:
+    """Make one, and say where it is. Beside a wheel is what it needs, with hashes: `netboot.lock`."""
+    target.mkdir(parents=True, exist_ok=True)
+    with work_folder("packages") as folder:
+        made = wheel(folder)
+        if kind == "deb":
+            made = deb(folder, made, os.environ.get("VERSION") or metadata.version("netboot"))
+        else:
+            (target / LOCK).write_text(locked(), encoding="utf-8")
+        shutil.copy(made, target)
+        shutil.rmtree(folder)
+    print(target / made.name)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]))
