@@ -12,11 +12,11 @@ import click
 from pydantic import ValidationError
 
 from images.store.store import Store
-from netboot.cli import archives, daemon_sets
+from netboot.cli import archives, daemon_sets, network
 from netboot.cli.check import check_site
 from netboot.cli.diagnosis import Diagnosis, confinement, ipxe, proofs, show, store, sum_up
 from netboot.cli.output import output_option, program
-from netboot.cli.paths import config_file, config_option
+from netboot.cli.paths import config_file, config_option, find_config
 from netboot.cli.times import moment
 from netboot.cli.tls import endpoint_fault, pair_fault
 from netboot.client import transport
@@ -50,19 +50,29 @@ _AGAIN = "`netboot cluster kubeconfigs`"
     multiple=True,
     help="Look at DaemonSets too, as the owner of this kubeconfig; used now, and not kept.",
 )
-def command(config: Path | None, output: str, quiet: bool, admin: tuple[str, ...]) -> None:
+@click.option("--network", "on_network", is_flag=True, help="Ask here as firmware does, in place of all else; as root.")
+@click.option("--interface", metavar="NAME", help="With --network: where.  [default: that of the default route]")
+def command(
+    config: Path | None, output: str, quiet: bool, admin: tuple[str, ...], on_network: bool, interface: str | None
+) -> None:
     """Check everything that booting and joining need: files, keys, the service, each cluster; say what to do.
 
     Nothing is changed anywhere. Exit status 1 when something is wrong that forbids to boot or join (FAIL). What cannot
     be told though it was asked for has the mark `?`.
 
+    With --network it asks who answers DHCP, as BIOS, UEFI, UEFI HTTP Boot and iPXE do, and whether what they would be
+    told is there; no address is taken.
+
     \b
     Example:
       netboot doctor
       netboot doctor --admin-kubeconfig ~/.kube/config
+      netboot doctor --network --interface eth1
       netboot doctor --output json | jq '.[] | select(.outcome == "refuse")'
     """
-    diagnoses = diagnose(config_file(config), admin)
+    if interface is not None and not on_network:
+        raise click.UsageError("--interface is of --network alone")
+    diagnoses = network.diagnose(find_config(config), interface) if on_network else diagnose(config_file(config), admin)
     shown = [each for each in diagnoses if each.outcome in ("unknown", "warn", "refuse")] if quiet else diagnoses
     if output == "json":
         program(output, [diagnosis._asdict() for diagnosis in shown], sort_keys=False)

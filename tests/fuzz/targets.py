@@ -19,6 +19,8 @@ from netboot.boot.artifacts import none_match, still_same, wanted_span
 from netboot.boot.heads import Heads
 from netboot.boot.requests import machine_and_mac, parsed
 from netboot.controllers.records import read_record
+from netboot.dhcp.frames import message_in
+from netboot.dhcp.packets import NotAnOfferError, parse
 from netboot.join import messages
 from netboot.lifecycle.claims import parse_claim
 from netboot.lifecycle.errors import BadClaimError, NotReadyError
@@ -83,6 +85,13 @@ def _query(data: bytes) -> None:
     machine, mac = machine_and_mac(_latin(data))
     assert isinstance(machine, str)
     assert len(mac) in {0, 17}
+
+
+def _dhcp_offer(data: bytes) -> None:
+    """A whole frame, as the wire brings it."""
+    message = message_in(data)
+    offer = parse(message, int.from_bytes(message[4:8]))
+    assert all(" " <= character <= "~" for text in offer[:4] for character in str(text))
 
 
 def _range(data: bytes) -> None:
@@ -189,6 +198,7 @@ TARGETS: Mapping[str, Target] = {
     "head": Target(_head),
     "boot-query": Target(_boot_query),
     "query": Target(_query),
+    "dhcp-offer": Target(_dhcp_offer, (NotAnOfferError,)),
     "range": Target(_range, longest=256),
     "event": Target(_event, (BadClaimError,)),
     "crash": Target(_crash, (BadClaimError,), longest=40 * 1024),
