@@ -1,6 +1,6 @@
 """The page of a large fleet beside that of a small one, in Chromium, turn about in the same rounds."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,17 @@ SMALL, LARGE = 50, 5_000
 VISITS = 20
 """Of each page in a round."""
 TARGET = 3.0
-PATHS = ("/page/", "/page/machines")
+PATHS: Mapping[str, Callable[[World], str]] = {
+    "/page/": lambda _: "/page/",
+    "/page/machines": lambda _: "/page/machines",
+    "/page/machines/NAME": lambda world: f"/page/machines/{world.names[0]}",
+    "/page/boots/ID": lambda world: f"/page/boots/{world.boots[world.names[0]]}",
+    "/page/rollouts": lambda _: "/page/rollouts",
+    "/page/rollouts/1": lambda _: "/page/rollouts/1",
+    "/page/discovered": lambda _: "/page/discovered",
+    "/page/audit": lambda _: "/page/audit",
+}
+"""As they are called here, and what they are of a fleet."""
 _TIMES = """() => {
   const [visit] = performance.getEntriesByType("navigation");
   return [visit.responseEnd - visit.requestStart, visit.loadEventEnd];
@@ -53,10 +63,10 @@ def measure(folder: Path, rounds: int, *, quick: bool) -> Pages:
         worlds = {size: World(folder / f"page-{size}", size) for size in sizes}
         pages = {size: stack.enter_context(_page(browser, world)) for size, world in worlds.items()}
         for _ in range(rounds):
-            for path in PATHS:
+            for path, of in PATHS.items():
                 for _ in range(VISITS):
                     for size, page in pages.items():
-                        found[path][size].append(_visit(page, path))
+                        found[path][size].append(_visit(page, of(worlds[size])))
             for number in range(VISITS):
                 for size, page in pages.items():
                     worlds[size].keep([worlds[size].found("gpu-0003", minutes=number)])

@@ -69,8 +69,12 @@ def _write(path: Path, act: str, name: str, before: dict[str, Any] | None, after
     Raises:
         StateUnavailableError: the file is there, and cannot be written.
     """
-    if not path.exists():
+    try:
+        path.lstat()
+    except FileNotFoundError:
         return
+    except OSError as error:
+        raise StateUnavailableError(f"{path} cannot be looked at: {error.strerror}") from None
     record = Record(
         at_ms=round(time() * 1000),
         who=_who(),
