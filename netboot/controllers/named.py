@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable, Mapping
 
 from netboot.lifecycle.errors import CannotTellError
-from netboot.lifecycle.events import AnyRecord, DiscoveryRecord
+from netboot.lifecycle.events import AnyRecord, DiscoveryRecord, HardwareRecord
 from netboot.lifecycle.ports import Projection
 from netboot.machines.difference import names
 from netboot.machines.former import present_names
@@ -45,7 +45,7 @@ class NamedMachines:
 
     def present(self, record: AnyRecord) -> AnyRecord:
         """The record, by the name that its machine has now."""
-        if isinstance(record, DiscoveryRecord) or record.machine not in self._present:
+        if isinstance(record, DiscoveryRecord | HardwareRecord) or record.machine not in self._present:
             return record
         return record.model_copy(update={"machine": self._present[record.machine]})
 
