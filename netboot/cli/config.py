@@ -17,7 +17,7 @@ from images.errors import CorruptError, ImageError, NotFoundError
 from images.store.check import check_bundle
 from images.store.store import Store
 from images.values.strict import FaultsError
-from netboot.cli import bundles, joining, pending
+from netboot.cli import bundles, joining, pending, reload
 from netboot.cli.check import check_site
 from netboot.cli.outcomes import NOT_ALLOWED, ApiError, cannot
 from netboot.cli.output import output_option, program, show
@@ -32,6 +32,7 @@ def group() -> None:
 
 group.add_command(pending.diff)
 group.add_command(pending.accept)
+group.add_command(reload.reload)
 
 
 @group.command()
@@ -66,7 +67,7 @@ def check(config: Path | None, output: str) -> None:
 @output_option
 def show_(config: Path | None, output: str) -> None:
     """Show what the configuration says: what was given and what was not, with absolute paths. A running service goes by
-    what it said when that was started: `netboot doctor` tells where it was changed since.
+    what it said when that was started, or reloaded: `netboot doctor` tells where it was changed since.
 
     \b
       netboot config show --output json

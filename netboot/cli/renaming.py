@@ -15,13 +15,11 @@ from netboot.client.errors import UnknownError
 if TYPE_CHECKING:
     from netboot.client.models import DeclaredShown
 
-_REMEDY = "`netboot machine drain {0}`, then --yes; or declare `node: {{name: {1}}}` first, which keeps its node"
-
 
 @click.command()
 @click.argument("machine", metavar="OLD", shell_complete=complete.machines)
 @click.argument("name", metavar="NEW")
-@click.option("--yes", is_flag=True, help="Also where it is in service, and its node gets another name by that.")
+@click.option("--yes", is_flag=True, help="Also where it is in service.")
 @may_say_why_option
 @dry_run_option
 @api_command
@@ -32,18 +30,22 @@ def rename(machine: str, name: str, reason: str, dry_run: bool, yes: bool, conne
     writes the inventory (`inventory_writable`), it does; a file that a person wrote is edited here, on the service's
     host, and its comments stay.
 
-    A node cannot be renamed: one that is in service stays what it is until the machine boots again, and then another
-    one joins. `node: {name: OLD}` in the inventory, written before this, keeps the node's name.
+    A node cannot be renamed: a machine in service runs on as the node that it is until it boots again, its certificates
+    are not renewed, and then another node joins. So drain it, rename it, reboot it. `node: {name: OLD}` in the
+    inventory, written before this, keeps the node's name over that.
 
     \b
       netboot machine rename gpu-001 r7-gpu-01 --dry-run
       netboot machine rename gpu-001 r7-gpu-01 --reason "moved to rack 7"
     """
+    if name == machine:
+        raise click.BadParameter("it has that name already", param_hint="NEW")
     client = connection.open()
     declared = client.declared.get(machine)
     node = _node(client, declared)
     if node and not (yes or dry_run):
-        raise ApiError(_in_service(machine, name, node), _REMEDY.format(machine, node), NOT_ALLOWED)
+        words = f"{machine} is in service. {_afterwards(machine, name, node)}"
+        raise ApiError(words, f"`netboot machine drain {machine}`, then --yes, and reboot it", NOT_ALLOWED)
     so = "would be" if dry_run else "is"
     if not declared["read_only"]:
         answer = client.renaming.renamed(machine, {"name": name, "reason": reason, "dry_run": dry_run})
@@ -51,36 +53,32 @@ def rename(machine: str, name: str, reason: str, dry_run: bool, yes: bool, conne
     else:
         file = _edit(declared, name, connection, dry_run=dry_run)
         done = {"name": name, "did": "renamed", "dry_run": dry_run, "file": file}
-    text = f"{machine} {so} {name} in {file}" + (f"\n{_afterwards(name, node)}" if node else "")
+    text = f"{machine} {so} {name} in {file}" + (f"\n{_afterwards(machine, name, node)}" if node else "")
     show(output, done, (), (), text)
 
 
 def _node(client: Client, declared: "DeclaredShown") -> str:
-    """The node whose name would be another one, where the machine is in service with it; empty: none."""
+    """The node as which the machine is in service; empty: as none."""
     name, node = declared["name"], declared["declared"].get("node")
-    if isinstance(node, dict) and node.get("name"):
-        return ""
+    its = str(node.get("name") or name) if isinstance(node, dict) else str(name)
     try:
         found = client.machines.get(name)
     except UnknownError:
         return ""  # declared, and not in force yet
     if found["conditions"] is None:
-        return str(name)  # nobody can tell: as if it were
+        return its  # nobody can tell: as if it were
     by_type = {each["type"]: each for each in found["conditions"]}
     in_service = by_type.get("InService")
-    joins = in_service is not None and in_service["reason"] != "NoCluster"
-    return str(name) if joins and in_service is not None and in_service["status"] == "True" else ""
+    if in_service is None or in_service["status"] != "True" or in_service["reason"] == "NoCluster":
+        return ""
+    return its
 
 
-def _in_service(machine: str, name: str, node: str) -> str:
-    return f"{machine} is in service as node {node}, and a node cannot be renamed. {_afterwards(name, node)}"
-
-
-def _afterwards(name: str, node: str) -> str:
-    return (
-        f"Until it boots again it runs as node {node}, whose certificates are not renewed: they end within a day. "
-        f"Then it joins as node {name}, and `kubectl delete node {node}` removes the old one."
-    )
+def _afterwards(machine: str, name: str, node: str) -> str:
+    until = f"Until it boots again it runs as node {node}, whose certificates are not renewed: they end within a day."
+    if node != machine:
+        return f"{until} Then it joins as that node again."
+    return f"{until} Then it joins as node {name}, and `kubectl delete node {node}` removes the old one."
 
 
 def _edit(declared: "DeclaredShown", name: str, connection: Connection, *, dry_run: bool) -> str:

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from functools import partial
 from pathlib import Path
 
 import click
@@ -26,7 +27,8 @@ def command(config: Path | None, log_format: str | None, log_level: str | None) 
 
     \b
     SIGTERM, Ctrl-C    stop: no request is cut; again: hurry
-    SIGHUP             read inventory, channels and keys again now (changes are noticed by themselves)
+    SIGHUP             take of netboot.yaml what `netboot config reload` takes; read inventory, channels and keys again
+                       now (changes of these are noticed by themselves)
 
     It logs to stderr, one event a line: docs/logs.md. Under systemd: deploy/netboot.service.
 
@@ -40,7 +42,8 @@ def command(config: Path | None, log_format: str | None, log_level: str | None) 
     from netboot.processes.supervisor import serve
     from netboot.stores.lock import AlreadyRunningError
 
-    settings = logging_as(find_config(config), log_format, log_level)
+    adapt = partial(logging_as, form=log_format, level=log_level)
+    settings = adapt(find_config(config))
     logs.set_up("supervisor", "supervisor", settings.log)
     if os.geteuid() == 0:
         click.echo(
@@ -49,7 +52,7 @@ def command(config: Path | None, log_format: str | None, log_level: str | None) 
             err=True,
         )
     try:
-        serve(settings, config_path(config).absolute(), lambda line: click.echo(line))
+        serve(settings, config_path(config).absolute(), lambda line: click.echo(line), adapt)
     except (AlreadyRunningError, ListenError, StateUnavailableError) as error:
         from netboot.cli.ends import failed  # brings what no process needs
 

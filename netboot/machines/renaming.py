@@ -49,7 +49,7 @@ def _line(line: str, name: str, new: str, former: str) -> str:
     if found is None:
         return line
     before, rest = line[: found.start()], line[found.end() :]
-    begin = f"{before}name: {new}"
+    begin = f"{before}name: {_scalar(new)}"
     if not former:
         return begin + rest
     if "{" in before:
@@ -59,4 +59,13 @@ def _line(line: str, name: str, new: str, former: str) -> str:
 
 
 def _flow(names: object) -> str:
-    return f"[{', '.join(map(str, names))}]" if isinstance(names, list) and names else "[]"
+    return f"[{', '.join(_scalar(str(name)) for name in names)}]" if isinstance(names, list) else "[]"
+
+
+def _scalar(name: str) -> str:
+    """In quotes where YAML would take it for something else than text."""
+    try:
+        plain = strict.parse(f"name: {name}\n", "").value == {"name": name}
+    except FaultsError:
+        plain = False
+    return name if plain else f'"{name}"'

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import netboot
+from netboot import logs
 from netboot.addresses import Address
 from netboot.config import Config
 from netboot.confine.access import Access, access_of, exposed, strays
@@ -26,7 +27,7 @@ from netboot.stores.bootkey import key_of
 from netboot.stores.lock import sole_instance
 from netboot.stores.status import wipe
 from netboot.supervise.broker import Broker
-from netboot.supervise.changed import ChangedConfig
+from netboot.supervise.changed import RunningConfig
 from netboot.supervise.notify import Manager
 from netboot.supervise.process import Definition
 from netboot.supervise.pulse import Silence
@@ -36,9 +37,9 @@ from netboot.supervise.told import Told
 log = logging.getLogger(__name__)
 
 
-def serve(config: Config, file: Path, say: Callable[[str], None]) -> None:
-    """Run the service until it is told to stop. `file`: what the configuration was read from; `say` shows a line to
-    whoever started it.
+def serve(config: Config, file: Path, say: Callable[[str], None], adapt: Callable[[Config], Config]) -> None:
+    """Run the service until it is told to stop. `file`: what the configuration was read from; `adapt`: what the command
+    line says over it; `say` shows a line to whoever started it.
 
     Raises:
         AlreadyRunningError, ListenError, StateUnavailableError: with the remedy. OSError: `data` cannot be written.
@@ -53,14 +54,16 @@ def serve(config: Config, file: Path, say: Callable[[str], None]) -> None:
     with sole_instance(config.data / "lock"), _walls(config) as broker:
         wipe(config.data / "status")
         manager = Manager(os.environ)
-        told = Told(config.data / "status", manager, ChangedConfig(file, config).words)
+        running = RunningConfig(file, config, adapt)
+        told = Told(config.data / "status", manager, running)
         supervisor = Supervisor(
             [sys.executable, "-P", "-m", "netboot.cli.main", "process"],
-            _definitions(config, broker),
+            _definitions(config, broker, running),
             environment=_environment(),
             report=told.report,
             once_ready=lambda: say("ready"),
             beat=told.beat,
+            reload=partial(_reload, running),
         )
         say(f"provisioning (machines)   {config.provisioning.listen}, reached as {config.provisioning.url}")
         if config.join is not None:
@@ -73,10 +76,17 @@ def serve(config: Config, file: Path, say: Callable[[str], None]) -> None:
         told.close()
 
 
-def _definitions(config: Config, broker: Broker) -> list[Definition]:
+def _reload(running: RunningConfig) -> bool:
+    """Whether anything of netboot.yaml was taken; the supervisor's own log goes by it at once."""
+    taken = running.reload()
+    logs.set_up("supervisor", "supervisor", running.value.log)
+    return taken
+
+
+def _definitions(config: Config, broker: Broker, running: RunningConfig) -> list[Definition]:
     """What is started, in this order; stages of the stop: first those who serve machines, last who keeps the books."""
     clusters = list(config.clusters)
-    one = partial(_definition, config, broker)
+    one = partial(_definition, config, broker, running)
     return [
         one("controllers", "controllers", stage=2, reload=True),
         *_servers(one, "boot", config.provisioning.listen, "provisioning.listen", config.provisioning.workers, 0),
@@ -105,7 +115,15 @@ def _servers(
 
 
 def _definition(
-    config: Config, broker: Broker, kind: Kind, name: str, *, index: int = 0, cluster: str = "", **more: Any
+    config: Config,
+    broker: Broker,
+    running: RunningConfig,
+    kind: Kind,
+    name: str,
+    *,
+    index: int = 0,
+    cluster: str = "",
+    **more: Any,
 ) -> Definition:
     supervisor, files = os.getpid(), broker.offer(partial(_may, access_of(kind, name, cluster, config)))
 
@@ -116,7 +134,7 @@ def _definition(
                 index=index,
                 cluster=cluster,
                 name=name,
-                config=config,
+                config=running.value,
                 listener=listener,
                 ready=ready,
                 supervisor=supervisor,

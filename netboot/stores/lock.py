@@ -14,6 +14,21 @@ class AlreadyRunningError(Exception):
     """Another instance works on the same data; the message names its process id. Or a restore was interrupted."""
 
 
+def holder(path: Path) -> int | None:
+    """The process that works on the data folder of this lock; None: none does.
+
+    Raises:
+        OSError: it cannot be looked at.
+    """
+    if not path.exists():
+        return None
+    try:
+        with exclusive(path, str(path.parent)):
+            return None
+    except HeldError as error:
+        return int(error.holder) if error.holder.isdecimal() else None
+
+
 @contextmanager
 def sole_instance(path: Path, *, interrupted: bool = False) -> Iterator[None]:
     """Hold the lock file while in the block; the kernel releases it when the process ends, however it ends.

@@ -1,36 +1,78 @@
-"""Whether netboot.yaml says something else than what the service runs by, which reads it at its start alone."""
+"""The configuration by which the service runs, and whether netboot.yaml says something else since: some of it is taken
+while the service runs, the rest with its next start."""
 
+import logging
+from collections.abc import Callable
 from pathlib import Path
 
 from images.values.strict import FaultsError
 from netboot.config import Config, load_config
 from netboot.reread import look
 
+log = logging.getLogger(__name__)
 
-class ChangedConfig:
-    """Looks at the file whenever `stat` says that it is another. What `netboot serve` itself was told of the log does
-    not count."""
+RELOADED = frozenset(
+    {
+        "inventory_limits",
+        "kernel_from_origins",
+        "log",
+        "minimum_epoch",
+        "origins",
+        "retry",
+        "time_servers",
+    }
+)
+"""Keys that processes take when they are started again, and that need nothing of what the supervisor holds for them:
+no address, no file, no other process, no other wall."""
 
-    def __init__(self, file: Path, running: Config) -> None:
-        self._file, self._running = file, running
+
+class RunningConfig:
+    """Looks at the file whenever `stat` says that it is another. `adapt`: what the command line says over the file."""
+
+    def __init__(self, file: Path, value: Config, adapt: Callable[[Config], Config] = lambda config: config) -> None:
+        self._file, self._adapt, self.value = file, adapt, value
         self._seen = look(file)
         self._words = ""
+        self.reloads = 0
+        """How often it was asked to `reload`."""
+        self.taken: tuple[str, ...] = ()
+        """Keys that were taken the last time."""
 
     def words(self) -> str:
-        """What is to be said of it; "": nothing."""
+        """What is to be said of the file; "": nothing."""
         seen = look(self._file)
         if seen != self._seen:
             self._seen, self._words = seen, self._compared()
         return self._words
 
+    def reload(self) -> bool:
+        """Take what may be taken; whether anything was, so that processes have to be started again."""
+        self.reloads, self.taken = self.reloads + 1, ()
+        try:
+            now = self._adapt(load_config(self._file))
+        except FaultsError as error:
+            log.warning("netboot.yaml has faults, and nothing of it is taken: %s", error.faults[0])
+            return False
+        taken = self._changed(now) & RELOADED
+        self.taken = tuple(sorted(taken))
+        self.value = self.value.model_copy(update={name: getattr(now, name) for name in taken})
+        self._seen, self._words = look(self._file), self._compared()
+        if taken:
+            log.info("netboot.yaml: %s taken; processes are started again, one after the other", ", ".join(self.taken))
+        return bool(taken)
+
+    def _changed(self, now: Config) -> set[str]:
+        return {name for name in Config.model_fields if getattr(now, name) != getattr(self.value, name)}
+
     def _compared(self) -> str:
         try:
-            now = load_config(self._file)
+            changed = self._changed(self._adapt(load_config(self._file)))
         except FaultsError as error:
             return f"{self._file} was changed and has faults, so the service would not start again: {error.faults[0]}"
-        changed = sorted(
-            name for name in Config.model_fields if name != "log" and getattr(now, name) != getattr(self._running, name)
+        parts = [
+            f"`netboot config reload` takes {', '.join(sorted(changed & RELOADED))}" if changed & RELOADED else "",
+            f"needs a restart: {', '.join(sorted(changed - RELOADED))}" if changed - RELOADED else "",
+        ]
+        return (
+            f"{self._file} was changed since the service took it: {'; '.join(filter(None, parts))}" if changed else ""
         )
-        if not changed:
-            return ""
-        return f"{self._file} was changed ({', '.join(changed)}), and the service runs by what it said at the start"

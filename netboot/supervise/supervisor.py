@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from typing import Literal
 
 from netboot.supervise.process import Definition, Process
+from netboot.supervise.rolling import Rolling
 
 log = logging.getLogger(__name__)
 
@@ -26,7 +27,8 @@ SLEPT_SECONDS = 3.0
 class Supervisor:
     """Runs processes until SIGTERM or SIGINT. `report` hears of every change, `once_ready` when first all are ready.
 
-    `beat` is called every time that the loop goes round, at least twice a second. None of them may block.
+    `beat` is called every time that the loop goes round, at least twice a second; `reload` with SIGHUP: whether what
+    processes are told at their start has changed, so that they are to be started again. None of them may block.
     """
 
     def __init__(
@@ -38,10 +40,12 @@ class Supervisor:
         report: Callable[[Literal["running", "stopping"], Sequence[Process]], None] = lambda _state, _processes: None,
         once_ready: Callable[[], None] = lambda: None,
         beat: Callable[[], None] = lambda: None,
+        reload: Callable[[], bool] = lambda: False,
     ) -> None:
         self._command, self._environment = list(command), environment
         self._processes = [Process(definition, definition.listener, start_at=0.0) for definition in definitions]
-        self._report, self._once_ready, self._beat = report, once_ready, beat
+        self._report, self._once_ready, self._beat, self._reload = report, once_ready, beat, reload
+        self._rolling = Rolling()
         self._selector = selectors.DefaultSelector()
         self._signals: list[int] = []
         self._stage: int | None = None
@@ -63,6 +67,8 @@ class Supervisor:
                     self._heed_signals()
                     self._reap()
                     self._judge()
+                    if self._stage is None:
+                        self._rolling.step()
                     self._advance()
                     self._beat()
             finally:
@@ -119,10 +125,13 @@ class Supervisor:
 
     def _reap(self) -> None:
         for process in self._running():
+            told = self._rolling.is_told(process)
             if not process.reap():
                 continue
             self._close_pipe(process)
-            if self._stage is None:
+            if self._stage is None and told:
+                process.start_at = time.monotonic()
+            elif self._stage is None:
                 process.postpone(f"ended: {process.last_exit}")
             else:
                 log.info("%s ended: %s", process.definition.name, process.last_exit)
@@ -144,7 +153,10 @@ class Supervisor:
         taken, self._signals = self._signals, []
         for number in taken:
             if number == signal.SIGHUP:
-                log.info("SIGHUP: reading the inventory again")
+                log.info("SIGHUP: reading configuration and inventory again")
+                if self._reload() and self._stage is None:
+                    self._rolling.begin(self._processes)
+                self._tell()
                 for process in self._processes:
                     if process.definition.reload:
                         process.signal(signal.SIGHUP)

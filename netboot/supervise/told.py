@@ -2,13 +2,14 @@
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
 from netboot.clock import monotonic_ms
 from netboot.status.supervisor import ProcessStatus, SupervisorStatus
 from netboot.stores.status import StatusWriter
+from netboot.supervise.changed import RunningConfig
 from netboot.supervise.notify import Manager
 from netboot.supervise.process import Process
 
@@ -19,9 +20,8 @@ SAY_SECONDS = 2.0
 class Told:
     """What the supervisor says of itself: to the service manager, and in `data/status` for `/readyz` and metrics."""
 
-    def __init__(self, folder: Path, manager: Manager, changed: Callable[[], str] = str) -> None:
-        """`changed`: whether the configuration is, in words."""
-        self._writer, self._manager, self._changed = StatusWriter(folder, "supervisor"), manager, changed
+    def __init__(self, folder: Path, manager: Manager, config: RunningConfig) -> None:
+        self._writer, self._manager, self._config = StatusWriter(folder, "supervisor"), manager, config
         self._status: SupervisorStatus | None = None
         self._said = float("-inf")
 
@@ -38,7 +38,13 @@ class Told:
             for process in processes
         }
         self._status = SupervisorStatus(
-            state=state, pid=os.getpid(), uptime_ms=monotonic_ms(), processes=status, changed=self._changed()
+            state=state,
+            pid=os.getpid(),
+            uptime_ms=monotonic_ms(),
+            processes=status,
+            changed=self._config.words(),
+            reloads=self._config.reloads,
+            taken=self._config.taken,
         )
         self._say()
         down = ", ".join(sorted(name for name, process in status.items() if not process.ready))
@@ -50,7 +56,9 @@ class Told:
         """Its loop goes round."""
         self._manager.beat()
         if self._status is not None and time.monotonic() - self._said >= SAY_SECONDS:
-            self._status = self._status.model_copy(update={"uptime_ms": monotonic_ms(), "changed": self._changed()})
+            self._status = self._status.model_copy(
+                update={"uptime_ms": monotonic_ms(), "changed": self._config.words()}
+            )
             self._say()
 
     def close(self) -> None:

@@ -87,7 +87,9 @@ def assess(deps: Dependencies) -> Readiness:
         details |= _reporting(deps, sorted(supervisor.processes), now, cause)
         stopping = supervisor.state == "stopping"
         details["configuration"] = Detail(
-            ok=not supervisor.changed, message=supervisor.changed or "as at the start", remedy="restart the service"
+            ok=not supervisor.changed,
+            message=supervisor.changed or "in force",
+            remedy="`netboot config reload`, and what that does not take: restart the service",
         )
     details["intents"] = _intents(deps)
     problem = deps.tokens.problem()

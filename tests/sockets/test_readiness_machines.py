@@ -36,10 +36,13 @@ def test_what_is_not_set_yet_is_said_and_what_nobody_can_boot_is_no_readiness(ap
 
 
 def test_a_configuration_that_was_changed_since_the_start_is_said_with_its_cure(api: Api) -> None:
-    assert api.get("/readyz", None).json["details"]["configuration"] == {"ok": True, "message": "as at the start"}
-    words = "netboot.yaml was changed (origins), and the service runs by what it said at the start"
+    assert api.get("/readyz", None).json["details"]["configuration"] == {"ok": True, "message": "in force"}
+    words = "netboot.yaml was changed since the service took it: `netboot config reload` takes origins"
     api.say(supervisor=SUPERVISOR.model_copy(update={"changed": words}))
-    said = api.get("/readyz", None).json
-    assert said["details"]["configuration"] == {"ok": False, "message": words, "remedy": "restart the service"}
+    said, cure = (
+        api.get("/readyz", None).json,
+        "`netboot config reload`, and what that does not take: restart the service",
+    )
+    assert said["details"]["configuration"] == {"ok": False, "message": words, "remedy": cure}
     assert (said["ready"], said["degraded"]) == (True, True)
     assert 'netboot_detail_ok{detail="configuration"} 0.0' in api.get("/metrics", None).text

@@ -8,9 +8,15 @@ from netboot.config import load_config
 from netboot.join.enrolment import Act, Import
 from netboot.lifecycle.conditions import Judged, MachineCondition
 from netboot.lifecycle.reasons import ConditionType, Reason
+from netboot.lifecycle.rollout import Member
+from netboot.lifecycle.rollout_store import Note
 from netboot.stores.enrolment import SqliteEnrolments
+from netboot.stores.history import SqliteHistory
+from netboot.stores.history_writer import HistoryFile
 from netboot.stores.renamed import carry
+from netboot.stores.rollouts import SqliteRollouts, make
 from tests.processes import wait_for
+from tests.rollouts import OLD, rollout
 from tests.sites import add_image, make_site
 from tests.sockets.api import NOW, Api, of_alice
 from tests.sockets.served import runner, served
@@ -18,10 +24,7 @@ from tests.sockets.service import serving
 from tests.sockets.test_declared import HEAD, NEW, ask, content, create, refused
 
 EK, MAC = "e1" * 32, "52:54:00:00:00:01"
-REMEDY = (
-    "Remedy: `netboot machine drain gpu-009`, then --yes; or declare `node: {name: gpu-009}` first, which keeps its "
-    "node\n"
-)
+REMEDY = "Remedy: `netboot machine drain gpu-009`, then --yes, and reboot it\n"
 AT = "/v1/inventory/machines/gpu-009/rename"
 
 
@@ -74,6 +77,23 @@ def test_its_tpm_goes_with_it(tmp_path: Path) -> None:
         assert [each.said for each in store.alerts("r7-1")] == ["an earlier TPM"]
 
 
+def test_its_place_in_a_rollout_and_its_history_go_with_it(tmp_path: Path) -> None:
+    make(tmp_path / "rollouts.db").close()
+    rollouts, history = SqliteRollouts(tmp_path / "rollouts.db"), HistoryFile(tmp_path / "history.db")
+    members = {name: Member(machine=name, previous=OLD) for name in ("gpu-001", "gpu-002")}
+    number = rollouts.start(rollout(), members, Note(1, "alice", "start", "")).number
+    condition = MachineCondition.of(ConditionType.IN_SERVICE, Reason.IN_SERVICE, "said", NOW)
+    history.note([(Judged(machine="gpu-001", conditions=(condition,), timers={}), NOW)])
+    carry(tmp_path, {"gpu-001": "r7-1"})
+    assert {name: each.machine for name, each in rollouts.members(number).items()} == {
+        "r7-1": "r7-1",
+        "gpu-002": "gpu-002",
+    }
+    (transition,) = SqliteHistory(tmp_path / "history.db").transitions("r7-1", None, 9)
+    assert transition.machine == "r7-1"
+    history.close()
+
+
 def test_one_that_the_api_wrote(tmp_path: Path) -> None:
     api = of_alice(Api(tmp_path, inventory=HEAD, writable=True))
     create(api)
@@ -122,7 +142,7 @@ def test_one_in_service_is_renamed_by_a_second_word(
         refused = run("machine", "rename", "gpu-009", "r7-9")
         assert (refused.status, refused.err) == (
             4,
-            f"Error: gpu-009 is in service as node gpu-009, and a node cannot be renamed. {afterwards}{REMEDY}",
+            f"Error: gpu-009 is in service. {afterwards}{REMEDY}",
         )
         would = "gpu-009 would be r7-9 in machine-r7-9.yaml\n"
         assert run("machine", "rename", "gpu-009", "r7-9", "--dry-run").out == would + afterwards
@@ -141,7 +161,12 @@ def test_a_node_with_a_name_of_its_own_keeps_it(
     api.kept.keep([Judged(machine="gpu-009", conditions=(condition,), timers={})], (), {})
     with served(api) as address:
         run = runner(address, api, capsys, monkeypatch)
-        assert run("machine", "rename", "gpu-009", "r7-9").out == "gpu-009 is r7-9 in machine-r7-9.yaml\n"
+        assert run("machine", "rename", "gpu-009", "r7-9").status == 4
+        assert run("machine", "rename", "gpu-009", "r7-9", "--yes").out == (
+            "gpu-009 is r7-9 in machine-r7-9.yaml\n"
+            "Until it boots again it runs as node node-9, whose certificates are not renewed: they end within a day. "
+            "Then it joins as that node again.\n"
+        )
 
 
 def test_what_is_refused(tmp_path: Path) -> None:

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from netboot.config import load_config
-from netboot.supervise.changed import ChangedConfig
+from netboot.cli.serve import logging_as
+from netboot.config import Config, load_config
+from netboot.supervise.changed import RunningConfig
 
 TEXT = "site: lab\nprovisioning: {url: http://192.0.2.1:8080}\n"
 
@@ -24,21 +25,45 @@ def write(file: Path, text: str) -> None:
     new.replace(file)
 
 
-def test_a_change_is_said_with_its_keys_until_it_is_taken_back(file: Path) -> None:
-    changed = ChangedConfig(file, load_config(file))
+def test_a_change_is_said_with_its_keys_and_cure_until_it_is_taken_back(file: Path) -> None:
+    changed = RunningConfig(file, load_config(file))
     assert changed.words() == ""
-    write(file, TEXT + "# a comment\nlog: {level: debug}\n")
+    write(file, TEXT + "# a comment\n")
     assert changed.words() == ""
-    write(file, TEXT + "minimum_epoch: 4\norigins: [http://rack1]\n")
-    said = f"{file} was changed (minimum_epoch, origins), and the service runs by what it said at the start"
-    assert changed.words() == said
-    assert changed.words() == said
+    write(file, TEXT + "minimum_epoch: 4\norigins: [http://rack1]\ndata: elsewhere\n")
+    said = f"{file} was changed since the service took it: `netboot config reload` takes minimum_epoch, origins; "
+    assert changed.words() == f"{said}needs a restart: data"
+    assert changed.words() == f"{said}needs a restart: data"
     write(file, TEXT)
     assert changed.words() == ""
 
 
+def test_what_may_be_taken_is_taken_and_nothing_else(file: Path) -> None:
+    running = RunningConfig(file, load_config(file))
+    assert (running.reload(), running.taken, running.reloads) == (False, (), 1)
+    write(file, TEXT + "minimum_epoch: 4\norigins: [http://rack1]\ndata: elsewhere\n")
+    assert (running.reload(), running.taken, running.reloads) == (True, ("minimum_epoch", "origins"), 2)
+    assert (running.value.minimum_epoch, running.value.origins) == (4, ("http://rack1",))
+    assert running.value.data == file.parent / "data"
+    assert running.words() == f"{file} was changed since the service took it: needs a restart: data"
+    write(file, TEXT + "minimum_epochs: 5\n")
+    assert (running.reload(), running.taken, running.value.minimum_epoch) == (False, (), 4)
+    write(file, TEXT)
+    assert (running.reload(), running.taken) == (True, ("minimum_epoch", "origins"))
+
+
+def test_what_the_command_line_says_of_the_log_is_over_the_file(file: Path) -> None:
+    running = RunningConfig(file, adapted(load_config(file)), adapted)
+    write(file, TEXT + "log: {level: debug}\n")
+    assert (running.words(), running.reload()) == ("", False)
+
+
+def adapted(config: Config) -> Config:
+    return logging_as(config, None, "error")
+
+
 def test_a_change_that_could_not_be_started_is_said_as_that(file: Path) -> None:
-    changed = ChangedConfig(file, load_config(file))
+    changed = RunningConfig(file, load_config(file))
     write(file, TEXT + "minimum_epochs: 4\n")
     words = f"{file} was changed and has faults, so the service would not start again: {file}:3: minimum_epochs: "
     assert changed.words() == f"{words}unknown key; did you mean 'minimum_epoch'?"

@@ -8,6 +8,8 @@ from typing import Literal
 
 import pytest
 
+from netboot.config import load_config
+from netboot.supervise.changed import RunningConfig
 from netboot.supervise.notify import Manager
 from netboot.supervise.told import Told
 
@@ -24,7 +26,10 @@ def listening(tmp_path: Path) -> Iterator[socket.socket]:
 def test_a_word_that_was_lost_is_said_again(
     listening: socket.socket, tmp_path: Path, state: Literal["running", "stopping"], said: str
 ) -> None:
-    told = Told(tmp_path / "status", Manager({"NOTIFY_SOCKET": str(tmp_path / "notify")}))
+    file = tmp_path / "netboot.yaml"
+    file.write_text("site: lab\nprovisioning: {url: http://192.0.2.1:8080}\n")
+    running = RunningConfig(file, load_config(file))
+    told = Told(tmp_path / "status", Manager({"NOTIFY_SOCKET": str(tmp_path / "notify")}), running)
     for _ in range(3):
         told.report(state, [])
     told.close()
