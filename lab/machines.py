@@ -23,6 +23,12 @@ CRASH_STORE_BYTES = 64 * 1024
 SERIAL_BYTES = 1024 * 1024
 """What anybody may have in a pipe (/proc/sys/fs/pipe-max-size), and more than a boot says."""
 _OVMF = Path("/usr/share/OVMF")
+_NO_PXE = tuple(
+    word
+    for name in ("IPv4PXESupport", "IPv6PXESupport", "IPv6Support")
+    for word in ("-fw_cfg", f"name=opt/org.tianocore/{name},string=n")
+)
+"""Switches of OVMF (OvmfPkg/RUNTIME_CONFIG.md): with all on, it is minutes until HTTP's turn."""
 _OVMF_PAIRS = (("OVMF_CODE_4M.fd", "OVMF_VARS_4M.fd"), ("OVMF_CODE.fd", "OVMF_VARS.fd"))
 
 
@@ -31,6 +37,7 @@ class Hardware:
     """What the machine is. `memory` in MiB; `rom` False: the NIC has none, the firmware's own PXE must fetch iPXE.
 
     `others`: addresses of further cards, whose ROM is none.
+    `http_boot`: its UEFI boots by HTTP, and tries no PXE before.
     `program`: an EFI program that the firmware starts, before it looks at the network.
     `tpm`: it has a TPM 2.0, whose state is `<folder>/<name>.tpm`: a machine that is switched off and on keeps its chip.
     `disks`: how many NVMe disks it has, empty at first; what they hold stays in `<folder>/<name>.disk<number>`.
@@ -47,6 +54,7 @@ class Hardware:
     memory: int = 1024
     cpus: int = 1
     rom: bool = True
+    http_boot: bool = False
     others: tuple[str, ...] = ()
     tpm: bool = False
     disks: int = 0
@@ -138,6 +146,7 @@ def _argv(hardware: Hardware, attachment: Attachment, stem: Path, accelerator: A
         *serial_arguments(serial),
         *("-object", "rng-random,id=rng,filename=/dev/urandom", "-device", "virtio-rng-pci,rng=rng"),
         *_firmware(hardware, stem),
+        *(_NO_PXE if hardware.http_boot else ()),
         *(("-kernel", str(hardware.program)) if hardware.program else ()),
         *_nic(hardware, attachment),
         *_disks(hardware, stem),

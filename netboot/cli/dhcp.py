@@ -80,7 +80,10 @@ def tftp_folder(config: Path | None, folder: Path) -> None:
         raise click.ClickException(
             f"{source} has none of {', '.join(BINARIES)}: `apt-get install ipxe`, or set provisioning.ipxe"
         )
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise files.refused(str(folder), error) from None
     for name, data in there.items():
         files.write(folder / name, data)
         click.echo(f"{folder / name}")

@@ -1,7 +1,7 @@
 """Asking on a network what firmware would be told there, and whether what it would be told to fetch is there."""
 
 import errno
-import http.client
+import re
 import secrets
 import select
 import socket
@@ -15,13 +15,14 @@ from netboot.dhcp.packets import LONGEST, Client, NotAnOfferError, Offer, discov
 
 SECONDS, AGAIN_SECONDS, OTHERS_SECONDS = 10.0, 3.0, 2.0
 """For all offers; until those who heard of none are heard again; for further servers once all were answered."""
-MOST = 16
+MOST = 8
 """Offers to one client: a wire with more servers is described well enough by these."""
 _FETCH_SECONDS = 5.0
 _IPV4 = 0x0800  # ETH_P_IP
 _ETHERNET = 1  # ARPHRD_ETHER
 _IP_RECVERR = 11  # linux/in.h
-_TFTP = 69
+_HTTP, _TFTP = 80, 69
+_LONGEST_LINE = 1024
 
 
 def ask(interface: str, clients: Sequence[Client]) -> list[tuple[Offer, ...]]:
@@ -74,21 +75,28 @@ def why_not_fetched(offer: Offer) -> str:
         return _http(offer.file) if "://" in offer.file else _tftp(offer.tftp or offer.server, offer.file)
     except TimeoutError:
         return f"no answer within {_FETCH_SECONDS:g} s"
-    except (OSError, ValueError, http.client.HTTPException) as error:
+    except (OSError, ValueError) as error:
         return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 
 def _http(url: str) -> str:
-    parts = urlsplit(url)
-    if parts.scheme != "http" or not parts.hostname:
+    """HEAD, and of the answer its first line: in all within the time, however slowly it comes."""
+    parts, until = urlsplit(url), monotonic() + _FETCH_SECONDS
+    if parts.scheme != "http" or not parts.hostname or " " in url:
         return "not tried: it is no http:// URL"
-    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=_FETCH_SECONDS)
-    try:
-        connection.request("HEAD", parts.path + (f"?{parts.query}" if parts.query else ""))
-        status = connection.getresponse().status
-    finally:
-        connection.close()
-    return "" if status == http.HTTPStatus.OK else f"HTTP status {status}"
+    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    with socket.create_connection((parts.hostname, parts.port or _HTTP), timeout=_FETCH_SECONDS) as sock:
+        sock.sendall(f"HEAD {target} HTTP/1.1\r\nHost: {parts.netloc}\r\nConnection: close\r\n\r\n".encode("ascii"))
+        line = b""
+        while b"\r\n" not in line and len(line) < _LONGEST_LINE:
+            sock.settimeout(max(until - monotonic(), 0.001))
+            if not (more := sock.recv(_LONGEST_LINE)):
+                break
+            line += more
+    status = re.match(rb"HTTP/1\.[01] ([0-9]{3})[ \r]", line)
+    if status is None:
+        return "what answers there does not speak HTTP"
+    return "" if status[1] == b"200" else f"HTTP status {status[1].decode()}"
 
 
 def _tftp(server: str, file: str) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lab.arm64 import FIRMWARE
 from lab.network import Network, network
 from lab.output_log import OutputLog
 from lab.processes import child, run
@@ -140,10 +141,11 @@ def _site(folder: Path, net: Network) -> Site:
 
 @contextlib.contextmanager
 def _tftp(folder: Path, site: Site, net: Network) -> Iterator[OutputLog]:
-    """As docs/dhcp.md has it; its log."""
+    """As docs/dhcp.md has it, and announcements of an IPv6 router, for which iPXE would wait 15 s; what it says."""
     root, conf = folder / "tftp", folder / "tftp.conf"
     site.netboot("dhcp", "tftp-folder", str(root))
-    conf.write_text(f"port=0\nenable-tftp\ntftp-root={root}\n")
+    announced = f"interface=br0\nenable-ra\ndhcp-range={net.prefix},ra-only,64\nra-param=*,5,0\n"
+    conf.write_text(f"port=0\nenable-tftp\ntftp-root={root}\n{announced}")
     with child("tftp", dnsmasq(conf), folder / "tftp.log", namespace=net.namespace) as running:
         running.output.wait_for("TFTP root is", READY_SECONDS)
         yield running.output
@@ -172,3 +174,20 @@ def _wire(client: int, relay: int) -> None:
     run(["ip", "addr", "add", f"{BEHIND}.1/24", "dev", "down0"], namespace=relay)
     for name, inside in (("down0", relay), ("c1", client)):
         run(["ip", "link", "set", name, "up"], namespace=inside)
+
+
+@contextlib.contextmanager
+def arm64(here: World, mac: str) -> Iterator[None]:
+    """An arm64 machine that is switched on and has nothing but UEFI and a card without ROM: AAVMF asks by PXE."""
+    tap = here.net.tap("arm64")
+    card = f"virtio-net-pci,netdev=net,mac={mac},romfile="
+    argv = [
+        "qemu-system-aarch64",
+        *("-nodefaults", "-no-user-config", "-display", "none", "-machine", "virt,gic-version=3"),
+        *("-cpu", "cortex-a57", "-accel", "tcg,thread=multi,tb-size=256", "-m", "512", "-bios", str(FIRMWARE)),
+        *("-serial", f"file:{here.folder}/arm64.console.log"),
+        *("-object", "rng-random,id=rng,filename=/dev/urandom", "-device", "virtio-rng-pci,rng=rng"),
+        *("-netdev", f"tap,id=net,script=no,downscript=no,ifname={tap.interface}", "-device", card),
+    ]
+    with child("arm64", argv, here.folder / "arm64.qemu.log", namespace=here.net.namespace, grace=1):
+        yield

@@ -1,18 +1,27 @@
-"""Real DHCP servers, in the words of `netboot dhcp config`: what each tells each kind of firmware."""
+"""Real DHCP servers, in the words of `netboot dhcp config`: what each tells each kind of firmware, and real firmware
+that comes by it to the script. Until then only: what a script does is other tests'."""
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from lab.machines import machine
 from lab.processes import child
-from tests.boot.dhcp_world import BEHIND, SERVERS, World, dnsmasq, world
+from tests.boot.data_centre import hardware
+from tests.boot.dhcp_world import BEHIND, SERVERS, World, arm64, dnsmasq, world
 from tests.tools.namespaces import namespace
 
 pytestmark = pytest.mark.boot
 SECONDS = 180.0
-"""For a server to answer, beside other work."""
+"""From power-on until the script is asked for, in software emulation, beside other work."""
+FIRMWARE = {
+    "iPXE in a card, BIOS": hardware(1),
+    "UEFI x64, PXE": hardware(2, "uefi", rom=False),
+    "UEFI x64, HTTP Boot": replace(hardware(3, "uefi", rom=False), http_boot=True),
+}
 
 
 @pytest.fixture(scope="module")
@@ -88,3 +97,34 @@ def test_what_every_kind_of_firmware_is_told(here: World, server: str, interface
             ("iPXE on UEFI x64", f"{url}/boot.ipxe"),
         )
     ]
+
+
+@pytest.mark.parametrize("firmware", list(FIRMWARE))
+def test_firmware_comes_to_the_script(here: World, server: str, firmware: str) -> None:
+    """The service has been asked for this machine's script, by its iPXE; by TFTP came what PXE alone needs."""
+    one = FIRMWARE[firmware]
+    mine = replace(
+        one, name=f"{server}-{one.name}", mac=f"52:54:00:d0:{list(SERVERS).index(server):02x}:{one.mac[-2:]}"
+    )
+    before = len(here.tftp.text)
+    with machine(mine, here.net.tap("machine"), here.folder, "tcg"):
+        here.service.wait_until(f"the script of {mine.name}", lambda: mine.mac in asked(here), SECONDS)
+        if firmware == "UEFI x64, PXE":
+            here.tftp.wait_for(r"sent \S+/snponly\.efi to ", SECONDS, after=before)
+    if firmware != "UEFI x64, PXE":
+        assert "sent " not in here.tftp.text[before:]
+
+
+def asked(here: World) -> set[str]:
+    """MACs of those who asked for a script and are not in the inventory."""
+    return {one["mac"] for one in here.service.api("/v1/discovered")["discovered"]}
+
+
+def test_arm64_firmware_fetches_the_binary_of_its_own(here: World, server: str) -> None:
+    """By PXE, at the address that the inventory says. Debian 12 has no iPXE for arm64: that it would go on is not
+    seen."""
+    del server
+    before = len(here.tftp.text)
+    address = here.net.inside.rpartition(".")[0] + ".77"
+    with arm64(here, "52:54:00:00:77:01"):
+        here.tftp.wait_for(rf"sent \S+/ipxe-arm64\.efi to {re.escape(address)}", SECONDS, after=before)

@@ -351,3 +351,6 @@ def test_a_folder_for_tftp(tmp_path: Path, run: Run) -> None:
         "other": b"",
     }
     assert not (to / "ipxe.efi").is_symlink()
+    refused = run("dhcp", "tftp-folder", "--config", config, to / "other")
+    assert (refused.status, refused.out) == (5, "")
+    assert refused.err.startswith(f"error: {to}/other: File exists")
