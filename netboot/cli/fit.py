@@ -109,6 +109,14 @@ def candidate(store: Store, manifest: Manifest) -> Candidate:
     return Candidate(manifest.name, manifest.architecture, partial(budget.too_little, image), drivers)
 
 
+def drivers(store: Store, manifest: Manifest) -> frozenset[str] | None:
+    """Of an image; None: it has no list of its files, or one that cannot be read: `netboot image verify` says why."""
+    try:
+        return candidate(store, manifest).drivers
+    except (ImageError, OSError):
+        return None
+
+
 def _paths(store: Store, artifact: Artifact) -> Iterator[str]:
     with store.blob_path(artifact.sha256).open("rb") as file:
         yield from (entry["path"] for entry in listing.read(file))

@@ -23,8 +23,6 @@ from netboot.cli.times import moment
 
 _WAIT_SECONDS = 10.0
 """How long a command waits for another writer of the store."""
-
-
 _VERDICTS: dict[Verdict, str] = {
     "good": "trusted here",
     "bad": "trusted here, and it does not fit: see `netboot image verify`",
@@ -123,18 +121,22 @@ def list_(paths: Paths, output: str) -> None:
 @paths_options()
 @output_option
 def show_(image: str, paths: Paths, output: str) -> None:
-    """Show all about IMAGE: its parts and their sizes, the memory it needs, who signed it, what points to it.
+    """Show all about IMAGE: its parts and their sizes, memory, hardware that it boots, signers, what points to it.
 
     Reads the manifest and its signature, not the parts: `netboot image verify` reads every byte.
 
     \b
     Example:  netboot image show debian-12-minimal
     """
+    from netboot.cli.fit import drivers  # brings all that the inventory is judged by
+    from netboot.machines.fit import boots
+
     opened = Store(paths.store)
     stored = opened.image(resolve(opened, image))
     manifest, why = stored.manifest, needed(opened).get(stored.digest, ())
     signer, problem, signatures = _signer(opened, stored.digest, paths.keys)
     missing = {finding.part: finding.problem for finding in check.check_sizes(opened, manifest)}
+    modules = drivers(opened, manifest)
     rows = [
         ("image", stored.digest),
         ("recipe", manifest.name),
@@ -154,12 +156,14 @@ def show_(image: str, paths: Paths, output: str) -> None:
         ),
         ("size", f"{_mib(stored.size):>11}  in all, compressed"),
         ("memory", f"{manifest.ram_mib:>7} MiB  at least, in the machine"),
+        *([("boots", boots(modules))] if modules is not None else []),
         ("in use", "; ".join(why) or "by nobody"),
         *([("revoked", "see `netboot image revocations`")] if stored.digest in _revoked(opened) else []),
     ]
     channels = [name for name, state in opened.channels().items() if state.image == stored.digest]
-    value = _facts(stored) | {"signer": signer, "verified": problem is None, "problem": problem}
-    value |= {"signatures": [{"key": key, "verdict": verdict} for key, verdict in signatures]}
+    signed = [{"key": key, "verdict": verdict} for key, verdict in signatures]
+    value = _facts(stored) | {"signer": signer, "verified": problem is None, "problem": problem, "signatures": signed}
+    value |= {"drivers": None if modules is None else sorted(modules)}
     show(
         output,
         value | {"channels": channels, "in_use": list(why), "missing": missing},

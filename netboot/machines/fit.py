@@ -7,13 +7,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from images.node.health.cards import driver_of
+from images.node.health.cards import CARDS, driver_of
 from images.values.faults import first_few
 from images.values.types import Architecture
 from netboot.machines.classes import Class
 from netboot.machines.values import Inventory
 
 DISKS = ("nvme", "ahci", "virtio_blk", "virtio_scsi", "megaraid_sas", "mpt3sas", "smartpqi")
+NICS = tuple(sorted({card.driver for card in CARDS.values()}))
+"""Of servers' network cards, of all that are known by name."""
+VIRTUAL_NICS = ("virtio_net", "vmxnet3", "ena")
 GPUS = ("nvidia", "amdgpu", "xe", "habanalabs")
 """Drivers of which a class with disks, with GPUs, wants one at least: it does not say on which bus or of whom."""
 Outcome = Literal["refuse", "warn"]
@@ -28,6 +31,18 @@ class Candidate:
     architecture: Architecture
     too_little: Callable[[int], str] | None = None
     drivers: frozenset[str] | None = None
+
+
+def boots(drivers: frozenset[str]) -> str:
+    """On which hardware an image with these modules finds a network and disks, in one line."""
+    servers, virtual = ([name for name in names if name in drivers] for names in (NICS, VIRTUAL_NICS))
+    disks = ", ".join(name for name in DISKS if name in drivers)
+    kinds = [
+        f"{kind} ({', '.join(nics)})" for kind, nics in (("servers", servers), ("virtual machines", virtual)) if nics
+    ]
+    alone = " alone: no server's network card has a driver" if virtual and not servers else ""
+    where = " and ".join(kinds) or "nothing whose network card is known by name"
+    return f"{where}{alone}; disks: {disks or 'none'}"
 
 
 class Misfit(NamedTuple):

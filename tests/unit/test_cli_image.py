@@ -99,6 +99,7 @@ def test_an_image_is_shown_whole(site: Path, run: Run) -> None:
         "channels": ["stable"],
         "in_use": ["channel stable points to it"],
         "missing": {},
+        "drivers": None,
         "signatures": [{"key": KEY.public.id, "verdict": "good"}],
     }
 

@@ -6,7 +6,7 @@ import pytest
 
 from images.store.store import Store
 from netboot.cli.fit import candidate
-from netboot.machines.fit import Candidate, Misfit, misfits
+from netboot.machines.fit import Candidate, Misfit, boots, misfits
 from netboot.machines.inventory import load_inventory
 from netboot.machines.values import Inventory
 from tests.sites import add_image, make_site
@@ -112,3 +112,22 @@ def test_an_image_without_documents_has_no_drivers_that_are_known(tmp_path: Path
     assert found.drivers is None
     assert found.too_little is not None
     assert found.too_little(512).endswith(": image 17, system 263, overlay 108")
+
+
+@pytest.mark.parametrize(
+    ("drivers", "said"),
+    [
+        (
+            {"virtio_net", "ena", "virtio_blk", "nvme", "ext4"},
+            "virtual machines (virtio_net, ena) alone: no server's network card has a driver; disks: nvme, virtio_blk",
+        ),
+        (
+            {"mlx5_core", "ice", "virtio_net", "nvme", "ahci"},
+            "servers (ice, mlx5_core) and virtual machines (virtio_net); disks: nvme, ahci",
+        ),
+        ({"igb"}, "servers (igb); disks: none"),
+        (set(), "nothing whose network card is known by name; disks: none"),
+    ],
+)
+def test_on_which_hardware_an_image_boots_is_said(drivers: set[str], said: str) -> None:
+    assert boots(frozenset(drivers)) == said
