@@ -163,6 +163,10 @@ def test_what_surrounds_a_sound_configuration_is_checked_too(site: Path, run: Ru
         ),
         (lambda site: (site / "store/site/bundle.sig").unlink(), "no signed site bundle in"),
         (
+            lambda site: changed(site / "netboot.yaml", "discovery: {channel: new}\n"),
+            "discovery.channel: no channel is named 'new'; the inventory declares ",
+        ),
+        (
             lambda site: [path.unlink() for path in site.glob("keys/*")],
             "holds no public key (*.pub): run `netboot key create`",
         ),
@@ -290,3 +294,7 @@ def test_without_a_configuration(tmp_path: Path, run: Run, monkeypatch: pytest.M
         f"{tmp_path}/netboot.yaml: cannot be read: Is a directory",
         "Remedy: correct what is named, then give the command again",
     ]
+
+
+def changed(path: Path, more: str) -> None:
+    path.write_text(path.read_text() + more)
