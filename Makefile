@@ -7,6 +7,7 @@ SUDO := $(if $(filter 0,$(shell id -u)),,sudo -E env PATH="$(PATH)" PYTHONDONTWR
 KEEP ?=
 RECIPE ?=
 FIRMWARE ?=
+DISCOVER ?=
 SECONDS ?= 60
 # Three workers, what belongs together on one of them: docs/decisions/019.
 PYTEST := -m pytest -n 3 -p tests.plugins.workers -p tests.plugins.budgets
@@ -18,8 +19,8 @@ help: ## this list
 setup: ## system packages, virtual environment, locked dependencies (seconds when nothing changed)
 	@./setup.sh
 
-demo: setup ## from nothing to a Ready node: image, cluster, service, a disk-less machine with a TPM, a Pod, a rollout (KEEP=1: leave it running; RECIPE=…; FIRMWARE=uefi)
-	@$(PY) -m lab.demo $(if $(KEEP),--keep) $(if $(RECIPE),--recipe '$(RECIPE)') $(if $(FIRMWARE),--firmware '$(FIRMWARE)')
+demo: setup ## from nothing to a Ready node: image, cluster, service, a disk-less machine with a TPM, a Pod, a rollout (KEEP=1: leave it running; RECIPE=…; FIRMWARE=uefi; DISCOVER=1: the machine is not declared, and introduces itself)
+	@$(PY) -m lab.demo $(if $(KEEP),--keep) $(if $(RECIPE),--recipe '$(RECIPE)') $(if $(FIRMWARE),--firmware '$(FIRMWARE)') $(if $(DISCOVER),--discover)
 
 test: setup lint ## everything: lint, types, contracts, unit, tools, boots of real machines
 	@$(SUDO) tests/in_memory.sh $(PY) $(PYTEST) -p tests.plugins.reruns -p tests.plugins.disk tests -rR

@@ -21,6 +21,7 @@ from rich.console import Console
 from images.recipe import inherit
 from images.values.strict import FaultsError
 from lab.accelerator import accelerator
+from lab.demo import discovering
 from lab.demo.joining import joining
 from lab.demo.progress import CHANNEL, NAME, Boot, Demo, explain_failure, facts_of, show_page
 from lab.demo.rolling import rolled
@@ -64,6 +65,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--recipe", default="debian-12-node-demo", help="a shipped recipe, or path of one")
     parser.add_argument("--firmware", choices=["bios", "uefi"], default="bios", help="SeaBIOS or OVMF")
     parser.add_argument("--user-network", action="store_true", help="QEMU's own network in place of a namespace")
+    parser.add_argument("--discover", action="store_true", help="declare nobody: the machine introduces itself first")
     return parser.parse_args(arguments)
 
 
@@ -86,6 +88,8 @@ def _run(demo: Demo) -> None:
             net = new_network(demo, stack)
         host = net.host if net else "127.0.0.1"
         join = joining(demo, stack, net) if _joins(demo, networked=net is not None) else None
+        if demo.options.discover and join is None:
+            raise UnusableError("only images that join a cluster have what a machine introduces itself by")
         with demo.doing("making a site: netboot init"):
             site = make_site(demo.folder / "site", host, None if net else "10.0.2.2", join=join is not None)
             if join is not None:
@@ -95,7 +99,10 @@ def _run(demo: Demo) -> None:
         address = net.machine(10) if net else None
         hardware = new_hardware(NAME, demo.options.firmware, image, node=join is not None)
         with demo.doing("starting the service: netboot serve"):
-            site.declare(inventory(hardware, address if join else None))
+            if demo.options.discover:
+                discovering.prepare(site, hardware)
+            else:
+                site.declare(inventory(hardware, address if join else None))
             running = stack.enter_context(service(site, demo.folder / "logs"))
             running.set_channel(CHANNEL, image["image"])
             demo.say(f"    machines reach it at {site.url}, operators at {site.management}")
@@ -105,11 +112,13 @@ def _run(demo: Demo) -> None:
             how = accelerator(kernel, CACHE / "lab")
             demo.say("    KVM works" if how == "kvm" else "    KVM does not work here: software emulation (TCG)")
         attachment = attachment_of(stack, net, site, {hardware.mac: address} if address else {})
-        if join is not None:
+        if join is not None and not demo.options.discover:
             join.enrol(site, chip_of(hardware, demo.folder / "machine"))
         with demo.doing(f"switching on {NAME}: {hardware.memory} MiB of memory, no disk"):
             demo.boots.append(Boot(time()))
             demo.machine = stack.enter_context(machine(hardware, attachment, demo.folder / "machine", how))
+            if join is not None and address and demo.options.discover:
+                join.pinned(discovering.introduced(demo, site, running, hardware, address))
             follow(demo, running, image, join)
         rows = [*join.facts(), *join.run_a_pod(demo.boots[0].events)] if join else []
         facts = facts_of(demo, hardware, image, net, how, rows)

@@ -61,6 +61,10 @@ class Joining:
             self.demo.say(f"    the delivery note says: endorsement key {self.ek[:16]}…")
             site.netboot("machine", "enroll", NAME)
 
+    def pinned(self, ek: str) -> None:
+        """Its TPM is declared with it: nothing has to be approved."""
+        self.ek, self.approved = ek, True
+
     def approve_if_pending(self, running: Service) -> None:
         """The operator compares what was shown with the delivery note, and lets the machine join."""
         if self.approved or self.site is None:

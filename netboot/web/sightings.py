@@ -2,7 +2,9 @@
 
 import hashlib
 import json
-from typing import Literal
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, Literal
 
 from netboot.lifecycle.events import HardwareRecord
 from netboot.lifecycle.hardware import KEPT_MS, HardwareReport, suggested
@@ -46,8 +48,7 @@ def sightings(limit: int) -> list[Sighting]:
 def _sighting(found: Discovered, told: HardwareRecord | None) -> Sighting:
     report = told.report if told is not None else None
     hardware = plain(report) if report is not None else None
-    said = {**plain(found), "hardware": hardware}
-    by = [declaration("", "", said)["match"] if found.mac is not None else {}, found.architecture]
+    by = [_match({**plain(found), "hardware": hardware}), found.architecture]
     return grown(
         Sighting,
         found,
@@ -58,3 +59,10 @@ def _sighting(found: Discovered, told: HardwareRecord | None) -> Sighting:
         else None,
         seen=hashlib.sha256(json.dumps(by, sort_keys=True).encode()).hexdigest()[:16],
     )
+
+
+def _match(said: Mapping[str, Any]) -> dict[str, Any]:
+    """What it would be recognised by; empty: it has no MAC, or none that is one, and is declared by nobody here."""
+    with suppress(ValueError):
+        return dict(declaration("", "", said)["match"])
+    return {}

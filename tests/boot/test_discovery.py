@@ -19,6 +19,7 @@ def test_an_unknown_machine_introduces_itself_is_declared_and_boots_its_image(
 ) -> None:
     """SeaBIOS, the NIC's iPXE, a TPM; one image, which the script of discovery starts another unit of."""
     mine = replace(hardware(1), memory=NODE_MEMORY, cpus=NODE_CPUS, tpm=True)
+    ek = ek_sha256(chip_of(mine, folder))
     discovering = "discovery: {channel: stable}\ninventory_writable: true\n"
     with data_centre(folder, built_node, more=discovering) as here, here.switched_on(mine) as machine:
         netboot = here.site.netboot
@@ -38,7 +39,7 @@ def test_an_unknown_machine_introduces_itself_is_declared_and_boots_its_image(
         assert said["cpu"]["count"] == NODE_CPUS
         assert said["firmware"]["uuid"] == mine.uuid
         assert said["firmware"]["serial"] == mine.serial
-        assert said["tpm"]["ek_sha256"] == ek_sha256(chip_of(mine, folder))
+        assert said["tpm"]["ek_sha256"] == ek
         assert [(card["mac"], card["driver"], card["link"]) for card in said["cards"]] == [
             (mine.mac, "virtio_net", True)
         ]

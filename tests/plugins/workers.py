@@ -12,6 +12,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 GROUPS = {
     "tests/boot": "machines",
+    "tests/boot/test_discovery.py": "servers",
     "tests/boot/test_node.py": "servers",
     "tests/boot/test_unit.py": "servers",
     "tests/boot/test_servers.py": "servers",
@@ -33,6 +34,7 @@ FIRST = (
     "tests/tools/images/test_build_arm64.py",
     "tests/cluster",
     "tests/boot/test_node.py",
+    "tests/boot/test_discovery.py",
     "tests/boot/test_unit.py",
     "tests/boot/test_servers.py",
     "tests/boot/test_demo.py",

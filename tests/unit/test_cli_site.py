@@ -170,6 +170,10 @@ def replaced(path: Path, content: bytes) -> None:
         ),
         (lambda site: (site / "store/site/bundle.sig").unlink(), "no signed site bundle in"),
         (
+            lambda site: changed(site / "netboot.yaml", "discovery: {channel: new}\n"),
+            "discovery.channel: no channel is named 'new'; the inventory declares ",
+        ),
+        (
             lambda site: [path.unlink() for path in site.glob("keys/*")],
             "holds no public key (*.pub): run `netboot key create`",
         ),
@@ -329,3 +333,7 @@ def test_a_host_has_one_site_that_is_found_from_everywhere(
     assert "elsewhere/netboot.yaml:1: provisioning: this key is required" in run("config", "check").err
     monkeypatch.setenv("NETBOOT_CONFIG", str(tmp_path / "none.yaml"))
     assert "no configuration at" in run("config", "check").err
+
+
+def changed(path: Path, more: str) -> None:
+    path.write_text(path.read_text() + more)
