@@ -9,7 +9,7 @@ import pytest
 from lab.demo.steps import NODE_CPUS, NODE_MEMORY
 from lab.machines import chip_of
 from lab.tpm import ek_sha256
-from tests.boot.data_centre import BOOT_SECONDS, BuiltImage, data_centre, hardware
+from tests.boot.data_centre import BOOT_SECONDS, PROFILES, BuiltImage, data_centre, hardware
 
 pytestmark = pytest.mark.boot
 
@@ -20,8 +20,10 @@ def test_an_unknown_machine_introduces_itself_is_declared_and_boots_its_image(
     """SeaBIOS, the NIC's iPXE, a TPM; one image, which the script of discovery starts another unit of."""
     mine = replace(hardware(1), memory=NODE_MEMORY, cpus=NODE_CPUS, tpm=True)
     ek = ek_sha256(chip_of(mine, folder))
-    discovering = "discovery: {channel: stable}\ninventory_writable: true\n"
-    with data_centre(folder, built_node, more=discovering) as here, here.switched_on(mine) as machine:
+    with (
+        data_centre(folder, built_node, more="discovery: {channel: stable}\n") as here,
+        here.switched_on(mine) as machine,
+    ):
         netboot = here.site.netboot
 
         def found() -> list[dict[str, object]]:
@@ -44,7 +46,7 @@ def test_an_unknown_machine_introduces_itself_is_declared_and_boots_its_image(
             (mine.mac, "virtio_net", True)
         ]
         wanted = ("--name", "node-1", "--profile", "default", "--seen", str(seen["seen"]))
-        netboot("machine", "declare", mine.mac, *wanted)
+        here.site.declare(netboot("machine", "declare", mine.mac, *wanted, "--print") + PROFILES)
         machine.wait_for_console("netboot-discovery: this machine is declared", 60)
         here.service.wait_for("node-1", "Switched", BOOT_SECONDS)
         shown = json.loads(netboot("machine", "show", "node-1", "--output", "json"))
