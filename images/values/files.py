@@ -54,10 +54,12 @@ def replacing(path: Path, *, mode: int = 0o644, staging: Path | None = None) -> 
 
 
 def _give(descriptor: int, folder: Path) -> None:
-    """A file of root's to the owner of a folder, who could put another one in its place anyway."""
+    """A file of root's to the owner of a folder, who could put another one in its place anyway. Where root may not give
+    it, in a container without that capability, it stays root's."""
     owner = folder.stat()
-    if os.geteuid() == 0 and owner.st_uid != 0:
-        os.fchown(descriptor, owner.st_uid, owner.st_gid)
+    if os.geteuid() == 0 == os.fstat(descriptor).st_uid != owner.st_uid:
+        with suppress(PermissionError):
+            os.fchown(descriptor, owner.st_uid, owner.st_gid)
 
 
 def write(path: Path, data: bytes, *, mode: int = 0o644, staging: Path | None = None) -> None:
