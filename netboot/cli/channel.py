@@ -8,8 +8,9 @@ import click
 
 from netboot.cli import complete, fit
 from netboot.cli.client import CANNOT_TELL, NOT_ALLOWED, ApiError, Connection, api_command
+from netboot.cli.dry_run import dry_run_option
 from netboot.cli.following import follow, watch_option
-from netboot.cli.ordering import dry_run_option, may_say_why_option
+from netboot.cli.ordering import may_say_why_option
 from netboot.cli.output import image_digest, program, show
 
 if TYPE_CHECKING:

@@ -2,17 +2,19 @@
 
 import functools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
+from netboot.cli.dry_run import SHOWS_REQUESTS
 from netboot.cli.outcomes import CANNOT_TELL, NOT_ALLOWED, UNKNOWN, ApiError, shown, with_exit_codes
-from netboot.cli.output import output_option
+from netboot.cli.output import output_option, program
 from netboot.cli.paths import config_option, config_path, find_config
 from netboot.client import Client, ClientError, Service, TokenFile
+from netboot.client.base import Values
 from netboot.client.client import ANSWER_SECONDS
 from netboot.client.service import find
 
@@ -56,10 +58,43 @@ class Connection:
         """
         named = bool(self.config or os.environ.get("NETBOOT_CONFIG"))
         where = self.server, self.token_file, self.authority, self.context
+        context = click.get_current_context(silent=True)
+        kind = _Showing if context is not None and context.meta.get(SHOWS_REQUESTS) else Client
         try:
-            return Client(find(*where, site=_Site(self.config, named)), seconds=seconds)
+            return kind(find(*where, site=_Site(self.config, named)), seconds=seconds)
         except ValueError as error:
             raise click.UsageError(str(error)) from None
+
+
+class _Showing(Client):
+    """Reads as ever; the first request that would change something is shown in its place, and ends the command."""
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Values | None = None,
+        headers: Values | None = None,
+        body: object = None,
+        text: bool = False,
+        also: tuple[int, ...] = (),
+    ) -> Any:
+        if method == "GET":
+            return super().ask(method, path, query=query, headers=headers, body=body, text=text, also=also)
+        parts = {"query": _sent(query), "headers": _sent(headers), "body": _sent(body)}
+        request = {"method": method, "url": f"{self.service.server}{path}"}
+        request |= {name: part for name, part in parts.items() if part}
+        output = click.get_current_context().params.get("output", "table")
+        program("yaml" if output in ("table", "wide", "name") else output, request)
+        raise click.exceptions.Exit(0)
+
+
+def _sent(part: Any) -> Any:
+    """Without what is not sent, and without what would make it a dry run."""
+    if not isinstance(part, Mapping):
+        return part
+    return {name: one for name, one in part.items() if one is not None and name != "dry_run"}
 
 
 def connection_options(function: Callable[..., None]) -> Callable[..., None]:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from netboot.cli.client import Connection, api_command
-from netboot.cli.ordering import dry_run_option, may_say_why_option, standing
+from netboot.cli.dry_run import dry_run_option
+from netboot.cli.ordering import may_say_why_option, standing
 from netboot.cli.output import say, show
 from netboot.cli.times import moment, until_option
 

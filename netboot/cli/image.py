@@ -17,6 +17,7 @@ from images.store.gc import GRACE_SECONDS, collect, needed, remove
 from images.store.lookup import resolve
 from images.store.store import Image, Store
 from netboot.cli import complete
+from netboot.cli.dry_run import local_dry_run_option
 from netboot.cli.output import image_digest, output_option, show
 from netboot.cli.paths import Paths, paths_options
 from netboot.cli.times import moment
@@ -175,7 +176,7 @@ def show_(image: str, paths: Paths, output: str) -> None:
 
 @group.command()
 @click.option("--grace", type=click.IntRange(min=0), default=GRACE_SECONDS, show_default=True, help="Seconds.")
-@click.option("--dry-run", is_flag=True, help="Only say what would go.")
+@local_dry_run_option
 @paths_options(keys=False)
 @output_option
 def gc(grace: int, dry_run: bool, paths: Paths, output: str) -> None:

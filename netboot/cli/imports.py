@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, BinaryIO, NoReturn
 import click
 
 from netboot.cli.client import NOT_ALLOWED, ApiError, Client, Connection, api_command
-from netboot.cli.ordering import dry_run_option, may_say_why_option
+from netboot.cli.dry_run import dry_run_option
+from netboot.cli.ordering import may_say_why_option
 from netboot.cli.output import printable, show
 from netboot.client.errors import ClientError
 

@@ -8,7 +8,7 @@ from images.artifact.keyring import KeyInfo, KeyRing
 from images.errors import NotFoundError, StoreError
 from images.values.strict import FaultsError
 from netboot.cli import complete, proof_keys, sealing
-from netboot.cli.ordering import dry_run_option
+from netboot.cli.dry_run import local_dry_run_option
 from netboot.cli.outcomes import NOT_ALLOWED, ApiError
 from netboot.cli.output import output_option, show
 from netboot.cli.paths import Paths, paths_options
@@ -91,7 +91,7 @@ def rotate(paths: Paths, output: str) -> None:
 @group.command()
 @click.argument("key", shell_complete=complete.keys)
 @click.option("--force", is_flag=True, help="Also where it ends boots, which the answer names.")
-@dry_run_option
+@local_dry_run_option
 @paths_options()
 @output_option
 def retire(key: str, force: bool, dry_run: bool, paths: Paths, output: str) -> None:

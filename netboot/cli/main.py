@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from netboot.cli.dry_run import explicit
+
 COMMANDS = {
     "init": "netboot.cli.init:command",
     "config": "netboot.cli.config:group",
@@ -44,6 +46,10 @@ COMMANDS = {
 
 class LazyGroup(click.Group):
     """A group whose commands are imported on first use."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As click does it, with the option whose value may be left out."""
+        return super().parse_args(ctx, explicit(args))
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """In the order in which a new operator needs them."""

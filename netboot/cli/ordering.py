@@ -8,14 +8,13 @@ import click
 
 from netboot.cli import complete
 from netboot.cli.client import Client, Connection, api_command
+from netboot.cli.dry_run import Option, dry_run_option
 from netboot.cli.output import show
 from netboot.cli.times import moment
 
 Answer = TypeVar("Answer", bound=Mapping[str, Any])
-Option = Callable[[Callable[..., None]], Callable[..., None]]
 why_option: Option = click.option("--reason", required=True, help="Why, for whoever finds it so.")
 may_say_why_option: Option = click.option("--reason", default="", help="Why, for the history.")
-dry_run_option: Option = click.option("--dry-run", is_flag=True, help="Say what would happen, and do nothing.")
 
 
 def machine_act(

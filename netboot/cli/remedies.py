@@ -7,7 +7,8 @@ import click
 
 from images.values.durations import in_words
 from netboot.cli.client import Connection, api_command
-from netboot.cli.ordering import dry_run_option, standing, why_option
+from netboot.cli.dry_run import dry_run_option
+from netboot.cli.ordering import standing, why_option
 from netboot.cli.output import printable, program, say, show
 from netboot.cli.times import moment
 

@@ -7,7 +7,8 @@ import click
 
 from netboot.cli import complete
 from netboot.cli.client import NOT_ALLOWED, ApiError, Client, Connection, api_command
-from netboot.cli.ordering import dry_run_option, may_say_why_option
+from netboot.cli.dry_run import dry_run_option
+from netboot.cli.ordering import may_say_why_option
 from netboot.cli.output import show
 from netboot.cli.paths import find_config
 from netboot.client.errors import UnknownError

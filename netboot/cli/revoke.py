@@ -17,6 +17,7 @@ from images.values.types import SHA256
 from netboot.cli import bundles, complete
 from netboot.cli.channel import preflight
 from netboot.cli.client import NOT_ALLOWED, ApiError, Connection, api_command
+from netboot.cli.dry_run import local_dry_run_option
 from netboot.cli.moves import Move, count, current_tags, moved_to
 from netboot.cli.outcomes import shown
 from netboot.cli.output import image_digest, output_option, show
@@ -33,7 +34,7 @@ NAMES_SHOWN = 20
 @click.argument("image", shell_complete=complete.images)
 @click.option("--reason", required=True, help="Why: for people, no machine is told.")
 @click.option("--replace-with", metavar="IMAGE", help="What channels that point to it are to point to.")
-@click.option("--dry-run", is_flag=True, help="Say who boots it and who runs it, and change nothing.")
+@local_dry_run_option
 @click.option(
     "--force-nothing-boots", is_flag=True, help="Though machines have nothing to boot then, or none can tell."
 )

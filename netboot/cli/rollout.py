@@ -8,7 +8,7 @@ import click
 from netboot.cli import complete
 from netboot.cli.channel import preflight
 from netboot.cli.client import UNKNOWN, ApiError, Client, Connection, api_command
-from netboot.cli.ordering import dry_run_option
+from netboot.cli.dry_run import dry_run_option
 from netboot.cli.output import show
 from netboot.cli.rollout_shown import COLUMNS, follow, ordered, print_one, row, started
 from netboot.cli.times import duration_option, moment

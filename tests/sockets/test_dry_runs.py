@@ -1,7 +1,9 @@
 """`--dry-run` of acts on machines' enrolments, rollouts, remedies and channels: what would happen is said, and nothing
 is changed, nor audited."""
 
+import json
 import logging
+import re
 from pathlib import Path
 
 import pytest
@@ -190,3 +192,34 @@ def test_what_rollouts_that_ended_assigned_stays(api: Api, run: Run) -> None:
     assert api.rollouts.assigned() == assigned
     assert run("channel", "set", "stable", "next").status == 0
     assert api.rollouts.assigned() == {}
+
+
+def test_of_the_client_the_request_is_shown_and_not_sent(api: Api, run: Run, told: pytest.LogCaptureFixture) -> None:
+    imported(api)
+    before = api.enrolments.record("gpu-001")
+    told.clear()
+    shown = said(run, "machine", "release", "--dry-run=client", "gpu-001")
+    server = re.search(r"http://127\.0\.0\.1:\d+", shown)
+    assert server is not None
+    assert shown == f'body:\n  reason: ""\nmethod: POST\nurl: "{server[0]}/v1/machines/gpu-001/release"\n'
+    order = ("machine", "hold", "gpu-001", "--reason", "fan 3", "--dry-run=client", "-o", "json")
+    assert json.loads(said(run, *order)) == {
+        "method": "POST",
+        "url": f"{server[0]}/v1/machines/gpu-001/hold",
+        "body": {"reason": "fan 3"},
+    }
+    assert audited(told) == []
+    assert api.enrolments.record("gpu-001") == before
+    assert api.get("/v1/machines/gpu-001").json["intents"] == []
+
+
+def test_its_value_is_no_next_word(api: Api, run: Run) -> None:
+    imported(api)
+    would = "gpu-001 would be retired: no new tokens, no renewals\n"
+    assert said(run, "machine", "retire", "--dry-run", "gpu-001") == would
+    assert said(run, "machine", "retire", "--dry-run=server", "gpu-001") == would
+    wrong = run("machine", "retire", "gpu-001", "--dry-run=none")
+    assert (wrong.status, wrong.err.splitlines()[-1]) == (
+        2,
+        "Error: Invalid value for '--dry-run': 'none' is not one of 'client', 'server'.",
+    )
