@@ -17,8 +17,8 @@ from netboot.turns import NoTurnError, Places, Turns
 
 CALLBACK = "/page/login/oidc/callback"
 AT_ONCE, IN_LINE, STRANGERS_IN_LINE, OF_ONE_ADDRESS = 4, 16, 8, 4
-"""Questions to the issuer, and they with who waits: strangers, who may begin logins, keep no more threads than that, and
-leave places of strangers to tokens that a cluster is asked about."""
+"""Questions to the issuer, and they with who waits: strangers, who may begin logins, keep no more threads than that,
+and leave places of strangers to tokens that a cluster is asked about."""
 
 
 @dataclass(frozen=True, slots=True)
