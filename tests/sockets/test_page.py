@@ -12,13 +12,14 @@ import requests
 from flask.testing import FlaskClient
 
 from images.store.store import Store
+from netboot.lifecycle.reasons import Reason
 from netboot.status import FRESH_MS, Condition
 from netboot.web.page import live
 from netboot.web.page.sessions import IDLE_SECONDS, LONGEST_SECONDS, MOST, MOST_OF_ONE, Sessions
 from tests.browser.world import HOSTILE, LATE, World
 from tests.processes import wait_for
 from tests.sites import TOKEN, add_image, make_site
-from tests.sockets.api import LIFECYCLE, PROJECTION, UP_MS
+from tests.sockets.api import LIFECYCLE, NOW, PROJECTION, UP_MS
 from tests.sockets.service import serving
 
 HOME = {"Origin": "http://localhost"}
@@ -333,6 +334,27 @@ def test_a_machine_is_found_by_its_whole_name(client: FlaskClient, world: World)
     log_in(client)
     assert '<p class="state"><span class="word w-late">' in re.sub(
         r">\s+<", "><", client.get(f"/page/machines/{LATE}").text
+    )
+
+
+def test_who_is_long_behind_the_gate_is_late_though_nothing_is_found_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(tmp_path, count=3)
+    name = world.names[0]
+    world.keep([world.found(name, "HealthGated", 50, "its Node may not take work", IN_SERVICE=Reason.HEALTH_GATED)])
+
+    def status() -> tuple[str, str]:
+        (each,) = world.api.get(f"/v1/fleet/machines?name={name}").json["machines"]
+        return each["status"], each["reason"]
+
+    assert status() == ("coming", "HealthGated")
+    monkeypatch.setattr(world.api.clock, "now_ms", lambda: NOW + 10 * 60_000)
+    assert status() == ("late", "HealthGated")
+    assert world.api.get("/v1/fleet").json["first"][0]["name"] == name
+    log_in(world.api.client)
+    assert '<p class="state"><span class="word w-late">' in re.sub(
+        r">\s+<", "><", world.api.client.get(f"/page/machines/{name}").text
     )
 
 
