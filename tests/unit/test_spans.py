@@ -171,7 +171,7 @@ def test_each_phase_is_counted_from_the_kernel_on_where_the_next_one_was_heard_o
     assert Durations(target="Ready", hardware="", image="").phase is None
 
 
-def at(step: str, trouble: Trouble = Trouble.NONE, boot: str = BOOT, **reasons: Reason) -> Judged:
+def at(step: str, trouble: Trouble = Trouble.NONE, boot: str = BOOT, /, **reasons: Reason) -> Judged:
     """What was found of its machine, of which what is not said is that it boots."""
     found = {ConditionType.BOOTED: Reason.BOOTING} | {ConditionType[kind]: reason for kind, reason in reasons.items()}
     conditions = tuple(MachineCondition.of(kind, reason, "", START) for kind, reason in found.items())
@@ -192,7 +192,7 @@ GATED = {"BOOTED": Reason.BOOTED, "JOINED": Reason.JOINED, "IN_SERVICE": Reason.
         (at("InService", **GATED | {"IN_SERVICE": Reason.HELD}), None),
         (at("Booted", BOOTED=Reason.BOOTED, JOINED=Reason.NO_CLUSTER, IN_SERVICE=Reason.NO_CLUSTER), None),
         (at("Ready", IN_SERVICE=Reason.RETIRED), None),
-        (at("Ready", boot=boot_id("gpu-001", 7)), None),
+        (at("Ready", Trouble.NONE, boot_id("gpu-001", 7)), None),
         (None, None),
     ],
 )
