@@ -6,7 +6,7 @@ from collections import Counter
 from netboot.lifecycle.budget import fills_a_place
 from netboot.lifecycle.conditions import Judged
 from netboot.lifecycle.reasons import ConditionType, Reason
-from netboot.lifecycle.summary import LONG_GATED_MS, gated_since_ms
+from netboot.lifecycle.summary import LONG_GATED_MS
 from netboot.lifecycle.transitions import Trouble
 
 log = logging.getLogger(__name__)
@@ -29,7 +29,7 @@ class Found:
         self._conditions: Counter[tuple[str, str]] = Counter()
         self._overdue: Counter[str] = Counter()
         self._gated: dict[str, int] = {}
-        """Machines that the gate keeps from work, and since when."""
+        """Machines that the gate keeps from work, and since when they have not been in service, over reboots, too."""
         self._unhealthy: set[str] = set()
         self.out: set[str] = set()
         """Machines that are out of service and fill a place of a budget."""
@@ -45,8 +45,9 @@ class Found:
         self._of[judged.machine] = (counted, overdue)
         self._conditions.update(counted)
         self._overdue[overdue] += 1
-        if (since_ms := gated_since_ms(judged)) is not None:
-            self._gated[judged.machine] = since_ms
+        in_service = judged.condition(ConditionType.IN_SERVICE)
+        if in_service is not None and in_service.reason is Reason.HEALTH_GATED:
+            self._gated[judged.machine] = in_service.since_ms
         if _is_unhealthy(judged):
             self._unhealthy.add(judged.machine)
         if fills_a_place(judged):
@@ -70,7 +71,7 @@ class Found:
         return {step: count for step, count in sorted(self._overdue.items()) if step and count > 0}
 
     def long_gated(self, now_ms: int) -> int:
-        """Machines that the gate has kept from work for `LONG_GATED_MS`."""
+        """Machines that the gate keeps from work and that have not been in service for `LONG_GATED_MS`."""
         return sum(now_ms - since_ms >= LONG_GATED_MS for since_ms in self._gated.values())
 
     @property

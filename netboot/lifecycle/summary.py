@@ -11,7 +11,8 @@ from netboot.lifecycle.transitions import Trouble
 
 _T, _R = ConditionType, Reason
 LONG_GATED_MS = 3_600_000
-"""So long the gate keeps no machine that is well: no check and no boot takes as long."""
+"""So long the gate keeps no machine that is well: no check and no boot takes as long. (`netboot_machines_long_gated`
+counts from when a machine was in service last, over reboots, too.)"""
 
 
 class MachineStatus(StrEnum):
@@ -95,7 +96,7 @@ RULES: tuple[tuple[MachineStatus, Mapping[ConditionType, frozenset[Reason]]], ..
 """The first that holds, in this order; within one the first condition."""
 
 
-def gated_since_ms(judged: Judged) -> int | None:
+def _gated_since_ms(judged: Judged) -> int | None:
     """Since when its gate keeps a machine from work: since it joined, or was in service last, whichever is later. None:
     it does not."""
     in_service, joined = judged.condition(_T.IN_SERVICE), judged.condition(_T.JOINED)
@@ -125,7 +126,7 @@ def summary_of(judged: Judged) -> MachineSummary:
 def _of(status: MachineStatus, because: MachineCondition, judged: Judged) -> MachineSummary:
     reasons = tuple((str(each.type), str(each.reason)) for each in judged.conditions)
     said = (str(because.type), str(because.reason), because.message, because.since_ms)
-    gated = gated_since_ms(judged) if because.reason is _R.HEALTH_GATED else None
+    gated = _gated_since_ms(judged) if because.reason is _R.HEALTH_GATED else None
     if gated is not None and judged.trouble is Trouble.STUCK:  # its class has a deadline for that
         status, gated = MachineStatus.LATE, None
     late_ms = gated + LONG_GATED_MS if gated is not None else None
