@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from images.errors import NotDurableError
 from netboot.cli.outcomes import cannot
 from netboot.config import Config
 from netboot.config_management import Management
@@ -39,12 +40,21 @@ def edit(config: Config, act: str, name: str, made: Callable[[AccessTokens], Acc
         stood[:] = [_of(there, name), _of(after, name)]
         return after
 
+    in_place: NotDurableError | None = None
     try:
         access_tokens.change(management.tokens, edited)
+    except NotDurableError as error:
+        in_place = error
     except OSError as error:
         raise cannot(f"cannot write {management.tokens}", error) from None
+    _audited(config.data / "audit.db", act, name, *stood)
+    if in_place is not None:
+        raise in_place
+
+
+def _audited(path: Path, act: str, name: str, before: dict[str, Any] | None, after: dict[str, Any] | None) -> None:
     try:
-        _write(config.data / "audit.db", act, name, *stood)
+        _write(path, act, name, before, after)
     except StateUnavailableError as error:
         click.echo(f"it is done, and in no audit: {error}", err=True)
 

@@ -88,7 +88,8 @@ def show_(boot: str, drawn: bool, connection: Connection, output: str) -> None:
     and sent it, and shows it too. Whose crash it was follows from its time.
 
     A bar of --waterfall is the time from reaching a phase to reaching the next; dots, where phases between two were
-    never heard of, are time that none accounts for.
+    never heard of, are time that none accounts for. What goes on has a lighter one until now, with the moment
+    from which on it is late.
 
     \b
       netboot boot show 0195d3c2-8f11-8a3b-9c4d-5e6f7a8b9c0d
@@ -105,7 +106,7 @@ def show_(boot: str, drawn: bool, connection: Connection, output: str) -> None:
         click.echo(f"health {overall(trace['checked'])}")
         click.echo()
     if drawn and output == "table":
-        for line in waterfall(trace["spans"], *_terminal()):
+        for line in waterfall(trace["spans"], *_terminal(), trace["goes_on"]):
             click.echo(line)
         return
     show(

@@ -166,7 +166,8 @@ class Boot(TypedDict):
 
 class BootShown(TypedDict):
     """One boot whole. `in_service_at`: when it was first seen in service; null where it was not, or that
-    cannot be read."""
+    cannot be read. `goes_on`: what follows `spans` and has no end yet; null where the boot is over or
+    another one counts, or that cannot be told."""
 
     boot: str
     machine: str
@@ -190,6 +191,7 @@ class BootShown(TypedDict):
     checked: CheckedReport | None
     in_service_at: str | None
     spans: list[SpanShown]
+    goes_on: GoesOnShown | None
 
 
 Boots = TypedDict("Boots", {"continue": "str | None", "boots": "list[TraceShown]"})
@@ -766,6 +768,17 @@ class GateShown(TypedDict):
 
     in_service_at: str | None
     now: ConditionShown | None
+
+
+class GoesOnShown(TypedDict):
+    """What a boot is in now. `deadline`: when it is late, unless deadlines stood still meanwhile; null: never.
+    `late`: it is; `now_at`: this moment."""
+
+    step: str
+    begin_at: str
+    deadline: str | None
+    late: bool
+    now_at: str
 
 
 class Gpu(TypedDict):

@@ -6,6 +6,7 @@ from collections import Counter
 from netboot.lifecycle.budget import fills_a_place
 from netboot.lifecycle.conditions import Judged
 from netboot.lifecycle.reasons import ConditionType, Reason
+from netboot.lifecycle.summary import LONG_GATED_MS
 from netboot.lifecycle.transitions import Trouble
 
 log = logging.getLogger(__name__)
@@ -15,8 +16,6 @@ TROUBLES = frozenset(
 )
 """Reasons that the log says when they come and when they go; a fleet that boots would fill it with the others."""
 
-LONG_GATED_MS = 3_600_000
-"""Since a machine was last in service: no check and no boot takes as long."""
 _UNHEALTHY = frozenset({Reason.CHECKS_FAILED, Reason.REPORT_STALE})
 
 _Counted = tuple[tuple[str, str], ...]
@@ -30,7 +29,7 @@ class Found:
         self._conditions: Counter[tuple[str, str]] = Counter()
         self._overdue: Counter[str] = Counter()
         self._gated: dict[str, int] = {}
-        """Machines that the gate keeps from work, and since when they have not been in service."""
+        """Machines that the gate keeps from work, and since when they have not been in service, over reboots, too."""
         self._unhealthy: set[str] = set()
         self.out: set[str] = set()
         """Machines that are out of service and fill a place of a budget."""

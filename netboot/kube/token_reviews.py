@@ -20,8 +20,9 @@ KNOWN_SECONDS = 5.0
 """For which an answer counts. The API server itself goes by what it found of a token for ten seconds (its
 `TokenSuccessCacheTTL`): fifteen in all are what a token may open something for after the cluster has taken it back."""
 MOST = 1000
-AT_ONCE, IN_LINE = 4, 12
-"""Questions, and they with who waits, so that strangers keep neither our threads nor the API server busy."""
+AT_ONCE, IN_LINE, STRANGERS_IN_LINE = 4, 12, 8
+"""Questions, and they with who waits, so that strangers keep neither our threads nor the API server busy; theirs is
+shorter than all places of strangers (`netboot.processes.management`), so that logins find some."""
 GOOD_SECONDS = 3600.0
 """For which one that was good has a line apart from tokens that nobody knows."""
 _SHAPE = re.compile(r"[\w-]{2,8192}\.[\w-]{2,8192}\.[\w-]{2,8192}", re.ASCII)
@@ -40,7 +41,8 @@ class Reviews:
         strangers, known = (places.strangers, places.known) if places is not None else ((), ())
         self._connection: Connection | None = None
         self._lock = threading.Lock()
-        self._strangers, self._friends = (Turns(AT_ONCE, IN_LINE, places=each) for each in (strangers, known))
+        self._strangers = Turns(AT_ONCE, STRANGERS_IN_LINE, places=strangers)
+        self._friends = Turns(AT_ONCE, IN_LINE, places=known)
         self._known: dict[bytes, tuple[float, Status]] = {}
         self._good: dict[bytes, float] = {}
         """Until when they go before others."""

@@ -5,11 +5,16 @@ can say which of them took how long. What a machine reports is placed by its own
 makes no phase longer; moments that contradict each other are put in the order of the phases.
 """
 
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import NamedTuple
 
+from netboot.lifecycle.conditions import Judged
 from netboot.lifecycle.phases import SERVED_PHASES, Phase, Source
+from netboot.lifecycle.summary import MachineStatus, summary_of
 from netboot.lifecycle.trace import ORDER, Reached, Trace
+from netboot.lifecycle.transitions import Trouble
+from netboot.machines.deadlines import Deadline
 
 KERNEL = "Kernel"
 """The start of the kernel, between what firmware fetches and what the initrd reports."""
@@ -61,6 +66,32 @@ def spans(trace: Trace, in_service_ms: int | None = None) -> tuple[Span, ...]:
         found.append(Span(step, until, at, end, missing))
         at = end
     return tuple(found)
+
+
+class GoesOn(NamedTuple):
+    """The part of a boot that has no end yet: from when on, and at which step it is. `deadline_ms`: when it is late
+    unless its clock stood still meanwhile (docs/lifecycle.md#deadlines), None: never; `late`: it is."""
+
+    step: str
+    begin_ms: int
+    deadline_ms: int | None
+    late: bool
+
+
+def goes_on(
+    trace: Trace, judged: Judged | None, deadlines: Mapping[str, Deadline], in_service_ms: int | None = None
+) -> GoesOn | None:
+    """What it is in now. None: it came to its end, or is not the boot that counts. `judged`: of its machine."""
+    moments = _moments(trace, in_service_ms)
+    if judged is None or judged.boot != trace.boot or not moments or in_service_ms is not None:
+        return None
+    over = summary_of(judged).status in (MachineStatus.OFF, MachineStatus.IN_SERVICE)
+    if over or judged.step == IN_SERVICE or judged.trouble is Trouble.LOST:
+        return None
+    begin, deadline = max(moments.values()), deadlines.get(judged.step)
+    due = begin + deadline.seconds * 1000 if deadline is not None and deadline.seconds else None
+    waits = judged.trouble is not Trouble.FAILED
+    return GoesOn(judged.step, begin, due if waits else None, judged.trouble is Trouble.STUCK)
 
 
 def took(parts: tuple[Span, ...], until: Phase | str) -> Took | None:

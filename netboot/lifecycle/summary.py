@@ -1,4 +1,5 @@
-"""How a machine is, for whoever looks at thousands: made of its conditions alone. Pure."""
+"""How a machine is, for whoever looks at thousands: made of its conditions, and of how long it is behind its gate.
+Pure."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -6,15 +7,19 @@ from typing import NamedTuple, Protocol
 
 from netboot.lifecycle.conditions import Judged, MachineCondition
 from netboot.lifecycle.reasons import ConditionType, Reason
+from netboot.lifecycle.transitions import Trouble
 
 _T, _R = ConditionType, Reason
+LONG_GATED_MS = 3_600_000
+"""So long the gate keeps no machine that is well: no check and no boot takes as long. (`netboot_machines_long_gated`
+counts from when a machine was in service last, over reboots, too.)"""
 
 
 class MachineStatus(StrEnum):
     """In the order in which they want to be seen."""
 
     LATE = "late"
-    """The deadline of its phase is past, or it boots again and again."""
+    """The deadline of its phase is past, it boots again and again, or its gate has kept it from work for long."""
     ILL = "ill"
     """It says that it failed, is lost, its Node is not Ready, or a health check failed."""
     HELD = "held"
@@ -34,7 +39,8 @@ RANK: Mapping[MachineStatus, int] = {status: rank for rank, status in enumerate(
 
 class MachineSummary(NamedTuple):
     """A machine's status, and the condition that says so. `step`: the furthest of the boot that counts, `boot`: its
-    id, `image`: what it was served; empty: not known. `reasons`: of all conditions, by their types."""
+    id, `image`: what it was served; empty: not known. `reasons`: of all conditions, by their types. `late_ms`: when it
+    will be late though nothing is found of it, None: never."""
 
     status: MachineStatus
     condition: str = ""
@@ -45,6 +51,7 @@ class MachineSummary(NamedTuple):
     boot: str = ""
     image: str = ""
     reasons: tuple[tuple[str, str], ...] = ()
+    late_ms: int | None = None
 
 
 class Summaries(Protocol):
@@ -89,8 +96,24 @@ RULES: tuple[tuple[MachineStatus, Mapping[ConditionType, frozenset[Reason]]], ..
 """The first that holds, in this order; within one the first condition."""
 
 
+def _gated_since_ms(judged: Judged) -> int | None:
+    """Since when its gate keeps a machine from work: since it joined, or was in service last, whichever is later. None:
+    it does not."""
+    in_service, joined = judged.condition(_T.IN_SERVICE), judged.condition(_T.JOINED)
+    if in_service is None or in_service.reason is not _R.HEALTH_GATED:
+        return None
+    return max(in_service.since_ms, joined.since_ms if joined is not None else 0)
+
+
+def as_of(found: MachineSummary, now_ms: int) -> MachineSummary:
+    """The same at that moment."""
+    if found.late_ms is None or now_ms < found.late_ms:
+        return found
+    return found._replace(status=MachineStatus.LATE, late_ms=None)
+
+
 def summary_of(judged: Judged) -> MachineSummary:
-    """How this machine is."""
+    """How this machine is, as long as `late_ms` is to come."""
     by_type = {each.type: each for each in judged.conditions}
     for status, wanted in RULES:
         for kind, reasons in wanted.items():
@@ -103,4 +126,8 @@ def summary_of(judged: Judged) -> MachineSummary:
 def _of(status: MachineStatus, because: MachineCondition, judged: Judged) -> MachineSummary:
     reasons = tuple((str(each.type), str(each.reason)) for each in judged.conditions)
     said = (str(because.type), str(because.reason), because.message, because.since_ms)
-    return MachineSummary(status, *said, judged.step, judged.boot, judged.image, reasons)
+    gated = _gated_since_ms(judged) if because.reason is _R.HEALTH_GATED else None
+    if gated is not None and judged.trouble is Trouble.STUCK:  # its class has a deadline for that
+        status, gated = MachineStatus.LATE, None
+    late_ms = gated + LONG_GATED_MS if gated is not None else None
+    return MachineSummary(status, *said, judged.step, judged.boot, judged.image, reasons, late_ms)

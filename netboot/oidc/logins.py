@@ -16,8 +16,9 @@ from netboot.oidc.people import People
 from netboot.turns import NoTurnError, Places, Turns
 
 CALLBACK = "/page/login/oidc/callback"
-AT_ONCE, IN_LINE, OF_ONE_ADDRESS = 4, 16, 8
-"""Questions to the issuer, and they with who waits: strangers, who may begin logins, keep no more threads than that."""
+AT_ONCE, IN_LINE, STRANGERS_IN_LINE, OF_ONE_ADDRESS = 4, 16, 8, 4
+"""Questions to the issuer, and they with who waits: strangers, who may begin logins, keep no more threads than that,
+and leave places of strangers to tokens that a cluster is asked about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class Logins:
         strangers, known = (places.strangers, places.known) if places is not None else ((), ())
         self.people, self.redirect_uri = people, base_url + CALLBACK
         self.by_tls = base_url.startswith("https:")
-        self._logins = Turns(AT_ONCE, IN_LINE, OF_ONE_ADDRESS, places=strangers)
+        self._logins = Turns(AT_ONCE, STRANGERS_IN_LINE, OF_ONE_ADDRESS, places=strangers)
         self._sessions = Turns(AT_ONCE, IN_LINE, places=known)
         """Of who has logged in: strangers have no part of these."""
 

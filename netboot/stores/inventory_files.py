@@ -16,6 +16,7 @@ from typing import Any
 
 import yaml
 
+from images.errors import NotDurableError, StoreError
 from images.values import files, strict
 from images.values.flock import exclusive
 from images.values.strict import Document, FaultsError
@@ -133,23 +134,30 @@ class InventoryFiles:
         """Do it. One writes at a time: see `writing`.
 
         Raises:
-            InventoryReadOnlyError: the file would change hands.
-            images.errors.StoreError: the file system refuses; nothing was changed. NotDurableError: it was.
+            InventoryReadOnlyError: a file would change hands. images.errors.StoreError: the file system refuses. In
+            either case nothing was changed, but where what was written first could not be taken away again.
+            NotDurableError: all of it was.
         """
         for left in filter(lambda path: _LEFT.fullmatch(path.name), self.folder.glob(".*.yaml.*")):
             with suppress(OSError):
                 left.unlink()
+        modes = {name: self._mode(self.folder / name) for name in edit}
+        new, not_durable = list[Path](), list[NotDurableError]()
         for name, text in edit.items():
             path = self.folder / name
-            mode = self._mode(path)
-            if text is not None:
-                files.write(path, text.encode(), mode=mode)
-                continue
+            if text is not None and not os.path.lexists(path):
+                new.append(path)
             try:
-                path.unlink()
-            except OSError as error:
-                raise files.refused(f"cannot remove {path}", error) from error
-            files.sync_name(path)
+                _put(path, text, modes[name])
+            except NotDurableError as error:
+                not_durable.append(error)
+            except StoreError:
+                for each in new:
+                    with suppress(OSError):
+                        each.unlink(missing_ok=True)
+                raise
+        if not_durable:
+            raise not_durable[0]
 
     def _mode(self, path: Path) -> int:
         """That of the file which is there."""
@@ -160,6 +168,18 @@ class InventoryFiles:
         if found.st_uid != os.geteuid():
             raise InventoryReadOnlyError(f"{path} is of another user (uid {found.st_uid}), and stays so: edit it there")
         return stat.S_IMODE(found.st_mode)
+
+
+def _put(path: Path, text: str | None, mode: int) -> None:
+    """Write a file, or take it away. Raises StoreError, NotDurableError."""
+    if text is not None:
+        files.write(path, text.encode(), mode=mode)
+        return
+    try:
+        path.unlink()
+    except OSError as error:
+        raise files.refused(f"cannot remove {path}", error) from error
+    files.sync_name(path)
 
 
 def text_of(*values: dict[str, Any]) -> str:

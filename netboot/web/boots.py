@@ -6,7 +6,7 @@ from typing import Annotated
 
 from netboot.lifecycle.crashes import crashes_of
 from netboot.lifecycle.errors import CannotTellError, NoSuchBootError, unheard_of
-from netboot.lifecycle.spans import spans
+from netboot.lifecycle.spans import goes_on, spans
 from netboot.lifecycle.state import DISCOVERED_KEPT, KEPT
 from netboot.lifecycle.trace import Trace
 from netboot.lifecycle.views import machine_named
@@ -44,14 +44,27 @@ class SpanShown(Shown):
     missing: tuple[str, ...]
 
 
+class GoesOnShown(Shown):
+    """What a boot is in now. `deadline_ms`: when it is late, unless deadlines stood still meanwhile; null: never.
+    `late`: it is; `now_ms`: this moment."""
+
+    step: str
+    begin_ms: int
+    deadline_ms: int | None
+    late: bool
+    now_ms: int
+
+
 class BootShown(TraceShown):
     """One boot whole. `in_service_ms`: when it was first seen in service; null where it was not, or that cannot be
-    read."""
+    read. `goes_on`: what follows `spans` and has no end yet; null where the boot is over or another one counts, or that
+    cannot be told."""
 
     crashes: tuple[CrashShown, ...]
     checked: CheckedReport | None
     in_service_ms: int | None
     spans: tuple[SpanShown, ...]
+    goes_on: GoesOnShown | None
 
 
 class DiscoveredAsked(PageAsked):
@@ -95,7 +108,20 @@ def shown(boot: str) -> BootShown:
         checked=node_health.report_of(trace),
         in_service_ms=in_service_ms,
         spans=tuple(SpanShown(**part._asdict()) for part in spans(trace, in_service_ms)),
+        goes_on=_goes_on(trace, in_service_ms),
     )
+
+
+def _goes_on(trace: Trace, in_service_ms: int | None) -> GoesOnShown | None:
+    deps = dependencies()
+    try:
+        view, judged = deps.live.view(), deps.conditions.judged([trace.machine]).get(trace.machine)
+    except CannotTellError as error:
+        log.warning("conditions: %s", error)
+        return None
+    machine, now = view.index.named(trace.machine), deps.clock.now_ms()
+    found = goes_on(trace, judged, view.deadlines(machine), in_service_ms) if machine is not None else None
+    return GoesOnShown(**found._asdict(), now_ms=max(now, found.begin_ms)) if found is not None else None
 
 
 def _in_service(trace: Trace) -> int | None:

@@ -131,8 +131,8 @@ def imported(query: Importing) -> Imported:
         return Imported(machines=len(rows), enrolled=())
     with written("import", {**counts, "names": list(enrolled)}, reason=reason):
         now = {view.machine: view for view in deps.register.views(deps.clock.now_ms())}
-    after = {name: now[name] for name in enrolled}
-    audit_each("import", after, {}, reason, before={name: was.get(name) for name in enrolled}, of_all=counts)
+    before, after = ({name: _to_keep(views.get(name)) for name in enrolled} for views in (was, now))
+    audit_each("import", after, {}, reason, before=before, of_all=counts)
     return Imported(machines=len(rows), enrolled=enrolled)
 
 
@@ -207,11 +207,19 @@ def _do(name: str, order: Order, reason: str, *, declared: bool = False, dry_run
     except OrdersRefusedError as error:
         raise error.refusals[0][1] from None
     act, did = _ACTS[type(order)], any(change.act for change in changes)
-    with written(act, machine=name, reason=reason, before=was):
+    with written(act, machine=name, reason=reason, before=_to_keep(was)):
         view = deps.register.view(name, deps.clock.now_ms())
     facts = {"state": view.state, "ek": view.ek_sha256 or ""}
-    audit(act, facts, machine=name, reason=reason, before=was, after=view, changed=did)
+    audit(act, facts, machine=name, reason=reason, before=_to_keep(was), after=_to_keep(view), changed=did)
     return EnrolmentActed(**_answer(name, view), did=did, dry_run=False)
+
+
+def _to_keep(view: EnrolmentView | None) -> EnrolmentView | None:
+    """As the audit has it: without keys and certificates, kilobytes of each machine that `ek_sha256` tells apart."""
+    if view is None:
+        return None
+    less = view.details.model_copy(update={"ek_certificate": None, "ek_public": None})
+    return view.model_copy(update={"details": less})
 
 
 _ACTS = {OpenWindow: "enroll", Approve: "approve", Release: "release", Replace: "replace", Retire: "retire"}

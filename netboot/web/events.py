@@ -166,9 +166,9 @@ class _Timeline:
         )
         self.problem = "; ".join(sorted(tried.problems))
         told = _told(_of_feed, (entry for entry in feed if entry.machine == name))
-        told += [_event(deps.clock.now_ms(), "gap", "Gap", "netboot", missed)] if missed else []
         told += changes.events + _told(_of_entry, entries) + _told(_of_alert, alerts)
         told.sort(key=lambda event: event.at_ms)
+        told[:0] = [_event(deps.clock.now_ms(), "gap", "Gap", "netboot", missed)] if missed else []
         return told, len(feed) == PAGE
 
     def _looked_at(self, place: Place) -> tuple[str, Place]:

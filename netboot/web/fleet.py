@@ -5,6 +5,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
+from math import inf
 from typing import NamedTuple
 
 from flask import current_app
@@ -12,7 +13,7 @@ from flask import current_app
 from images.values.faults import first_few
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.published import View
-from netboot.lifecycle.summary import RANK, UNJUDGED, MachineStatus, MachineSummary
+from netboot.lifecycle.summary import RANK, UNJUDGED, MachineStatus, MachineSummary, as_of
 from netboot.machines.values import Machine
 from netboot.status.controllers import LifecycleStatus, ProjectionStatus, RolloutsStatus, RolloutStatus
 from netboot.web.dependencies import Dependencies, dependencies
@@ -36,13 +37,15 @@ class Seen(NamedTuple):
 
 
 class Look(NamedTuple):
-    """What was seen of all machines at one moment. `sorted`: those that want to be seen first, first."""
+    """What was seen of all machines at one moment. `sorted`: those that want to be seen first, first; `until_ms`: when
+    one of them is late though nothing is found of it."""
 
     view: View
     summaries: Mapping[str, MachineSummary]
     at_ms: int
     sorted: Sequence[Seen]
     fleet: Fleet
+    until_ms: float
 
 
 class Looked:
@@ -65,12 +68,14 @@ class Looked:
             if last is not None and last.view is view and 0 < now - last.at_ms < FRESH_MS:
                 return last
             summaries = deps.summaries.summaries()
-            if last is not None and last.view is view and last.summaries is summaries:
+            if last is not None and last.view is view and last.summaries is summaries and now < last.until_ms:
                 self._last = last._replace(at_ms=now)
             else:
-                seen = [Seen(each, summaries.get(each.name, UNJUDGED)) for each in view.snapshot.inventory.machines]
+                machines = view.snapshot.inventory.machines
+                seen = [Seen(each, as_of(summaries.get(each.name, UNJUDGED), now)) for each in machines]
+                until = min((each.summary.late_ms for each in seen if each.summary.late_ms is not None), default=inf)
                 first = sorted(seen, key=_urgency)
-                self._last = Look(view, summaries, now, first, _summary(view, now, seen, first))
+                self._last = Look(view, summaries, now, first, _summary(view, now, seen, first), until)
             return self._last
 
 
@@ -166,7 +171,7 @@ def _fits(seen: Seen, wanted: Mapping[str, str]) -> bool:
 def _entry(seen: Seen) -> MachineEntry:
     machine, found = seen
     told = found._asdict()
-    del told["reasons"]
+    del told["reasons"], told["late_ms"]
     told["since_ms"] = found.since_ms or None
     return MachineEntry.model_construct(
         name=machine.name, rack=machine.rack, class_name=machine.class_name, profile=machine.profile, **told

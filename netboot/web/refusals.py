@@ -37,10 +37,13 @@ class Refusals:
         self._windows: dict[int, tuple[float, int]] = {}
         """By status: since when, and how many there were."""
 
-    def count(self, status: int, route: str) -> int | None:
-        """One more. How many before it are in no line of the log, for this one's; None: it is in none, too."""
+    def count(self, status: int, route: str, *, audited: bool = False) -> int | None:
+        """One more. How many before it are in no line of the log, for this one's; None: it is in none, too. `audited`:
+        it takes no line from others, for the audit has it."""
         with self._lock:
             self._counts[status, route] += 1
+            if audited:
+                return None
             begun, lines = self._windows.get(status, (float("-inf"), 0))
             left_out = max(0, lines - MOST_LINES)
             if fresh := self._now() - begun >= WINDOW_SECONDS:
@@ -79,8 +82,9 @@ def _counted(response: Response) -> Response:
     if status not in STATUSES or INSIDE in request.environ:  # of what the page asks, its own answer is counted
         return response
     refusals: Refusals = current_app.extensions[EXTENSION]
-    left_out = refusals.count(status, request.url_rule.rule if request.url_rule is not None else NOWHERE)
-    if left_out is not None and "audited" not in g:
+    route = request.url_rule.rule if request.url_rule is not None else NOWHERE
+    left_out = refusals.count(status, route, audited="audited" in g)
+    if left_out is not None:
         of = {"status": status, "method": request.method[:20], "path": request.path[:LONGEST_PATH]}
         more = {"peer": request.remote_addr or ""} | ({"left_out": left_out} if left_out else {})
         log.info("refused", extra={"fields": of | more})

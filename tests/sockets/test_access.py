@@ -1,5 +1,6 @@
 """Who may do what: roles of tokens over every route, their end, and the record of each act."""
 
+import errno
 import os
 import pwd
 import sqlite3
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from images.values import files
 from netboot.lifecycle.roles import Role
 from netboot.stores import access_tokens
 from netboot.web import app
@@ -239,6 +241,12 @@ def test_the_command_line_makes_lists_and_revokes(api: Api, run: Run, tmp_path: 
     assert [(each["who"].partition(" ")[0], each["role"], each["facts"]) for each in (revoked, created)] == [
         (f"{account}@host", "files", {"name": "alice"})
     ] * 2
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(files, "sync_folder", lambda _: (_ for _ in ()).throw(OSError(errno.EIO, "Input/output error")))
+        shaken = run("access", "token", "create", "zed", "--role", "viewer", *config)
+    assert shaken.status != 0
+    assert "a power cut may undo that" in shaken.err
+    assert api.get("/v1/audit").json["audit"][0]["facts"] == {"name": "zed"}, "it is in place"
     (api.config.data / "audit.db").write_bytes(b"")
     damaged = run("access", "token", "create", "eve", "--role", "viewer", *config)
     assert (damaged.status, "\nit is done, and in no audit: " in f"\n{damaged.err}") == (0, True)

@@ -72,6 +72,19 @@ def test_from_window_to_approval(api: Api, caplog: pytest.LogCaptureFixture) -> 
         ("approve", "alice", "gpu-001", "checked"),
     ]
     assert TOKEN not in caplog.text
+    approved = api.get("/v1/audit").json["audit"][0]
+    for stood in (approved["before"], approved["after"]):
+        details = stood["details"]
+        assert (stood["ek_sha256"], details["serial"], details["ek_certificate"]) == (EK, "S1", None)
+
+
+def test_the_audit_of_a_list_has_no_certificates(api: Api) -> None:
+    """Of 30,000 machines they would be more than all that it keeps."""
+    text = f"machine,ek_certificate\ngpu-001,{base64.b64encode(CERTIFICATE).decode()}\n"
+    assert api.post("/v1/enrolments", text).json["enrolled"] == ["gpu-001"]
+    assert api.get("/v1/machines/gpu-001/enrolment").json["enrolment"]["details"]["ek_certificate"]
+    (row,) = [one for one in api.get("/v1/audit").json["audit"] if one["machine"]]
+    assert (row["after"]["ek_sha256"], row["after"]["details"]["ek_certificate"]) == (EK, None)
 
 
 def test_release_replace_retire(api: Api) -> None:

@@ -142,6 +142,16 @@ def test_who_watches_from_longer_ago_than_is_kept_is_told_of_the_gap(api: Api, m
     ]
 
 
+def test_a_gap_comes_before_what_is_told_after_it(api: Api) -> None:
+    """The state was lost; conditions were not, and what they say happened long before the gap was found."""
+    happened(api)
+    answer = api.get("/v1/machines/gpu-001/events/watch?since=90.0.0.0")
+    lines = [json.loads(line) for line, _ in zip(answer.response, range(3), strict=False)]
+    answer.close()
+    assert [line["event"]["kind"] for line in lines] == ["gap", "condition", "condition"]
+    assert lines[0]["event"]["detail"].startswith("phases: that place is after all that there is")
+
+
 @pytest.mark.parametrize("since", ["", "1", "1.2.3", "1.2.3.x", "1.2.3.-4", "1.2.3.4.5", "1.2.3." + "9" * 40])
 def test_a_place_that_nobody_gave_out_is_refused(api: Api, since: str) -> None:
     answer = api.get(f"/v1/machines/gpu-001/events/watch?since={since}")

@@ -12,13 +12,15 @@ import requests
 from flask.testing import FlaskClient
 
 from images.store.store import Store
+from netboot.lifecycle.reasons import Reason
+from netboot.lifecycle.transitions import Trouble
 from netboot.status import FRESH_MS, Condition
 from netboot.web.page import live
 from netboot.web.page.sessions import IDLE_SECONDS, LONGEST_SECONDS, MOST, MOST_OF_ONE, Sessions
-from tests.browser.world import HOSTILE, LATE, World
+from tests.browser.world import HOSTILE, HUNG, LATE, World
 from tests.processes import wait_for
 from tests.sites import TOKEN, add_image, make_site
-from tests.sockets.api import LIFECYCLE, PROJECTION, UP_MS
+from tests.sockets.api import LIFECYCLE, NOW, PROJECTION, UP_MS
 from tests.sockets.service import serving
 
 HOME = {"Origin": "http://localhost"}
@@ -334,6 +336,48 @@ def test_a_machine_is_found_by_its_whole_name(client: FlaskClient, world: World)
     assert '<p class="state"><span class="word w-late">' in re.sub(
         r">\s+<", "><", client.get(f"/page/machines/{LATE}").text
     )
+
+
+def test_who_is_long_behind_the_gate_is_late_though_nothing_is_found_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(tmp_path, count=3)
+    name = world.names[0]
+    world.keep([world.found(name, "HealthGated", 50, "its Node may not take work", IN_SERVICE=Reason.HEALTH_GATED)])
+
+    def status() -> tuple[str, str]:
+        (each,) = world.api.get(f"/v1/fleet/machines?name={name}").json["machines"]
+        return each["status"], each["reason"]
+
+    assert status() == ("coming", "HealthGated")
+    monkeypatch.setattr(world.api.clock, "now_ms", lambda: NOW + 10 * 60_000)
+    assert status() == ("late", "HealthGated")
+    assert world.api.get("/v1/fleet").json["first"][0]["name"] == name
+    log_in(world.api.client)
+    assert '<p class="state"><span class="word w-late">' in re.sub(
+        r">\s+<", "><", world.api.client.get(f"/page/machines/{name}").text
+    )
+
+
+def test_a_boot_that_is_late_is_drawn_until_now(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    log_in(world.api.client)
+    stuck = world.found(LATE, "ImageFetched", 24, BOOTED=Reason.STUCK)
+
+    def row() -> str:
+        shown = world.api.client.get(f"/page/boots/{world.boots[LATE]}").text
+        return next((line for line in shown.split("<tr ") if '<rect class="open"' in line), "")
+
+    world.keep([stuck.model_copy(update={"trouble": Trouble.STUCK})])
+    assert '<th scope="row">Image fetched</th><td>now <b class="tag w-late">goes on, late</b>' in row()
+    assert '<span class="quiet">for 32m 2s</span></td><td class="n">37m 2s' in row()
+    assert row().count('<rect class="due"') == 1
+    world.keep([world.found(LATE, "ImageFetched", 24, BOOTED=Reason.BOOTING)])
+    assert 'now <b class="tag">goes on</b> <span class="quiet">its deadline stood still meanwhile</span>' in row()
+    world.keep([world.found(LATE, "InService", 24)])
+    assert row() == "", "it is over"
+    world.keep([stuck.model_copy(update={"boot": world.boots[HUNG]})])
+    assert row() == "", "another boot counts"
 
 
 def test_the_service_itself_serves_it(tmp_path: Path) -> None:

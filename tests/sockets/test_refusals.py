@@ -95,6 +95,17 @@ def test_the_page_s_requests_have_an_id_and_are_counted_once(api: Api, lines: io
     assert counted(api) == {("401", "/page/login"): 1, ("404", "/page/machines/<name>"): 2}
 
 
+def test_a_session_whose_token_was_taken_back_is_counted(api: Api, lines: io.StringIO) -> None:
+    client = api.client.application.test_client()
+    token = given(api, "wall", Role.VIEWER)
+    assert client.post("/page/login", data={"token": token}, headers=HOME).status_code == 303
+    api.config.management.tokens.unlink()
+    assert client.get("/page/machines", headers={"X-Request-ID": "gone"}).status_code == 303
+    assert client.get("/page/machines", headers={"HX-Request": "true"}).status_code == 204
+    assert said(lines)[0] == "refused request_id=gone status=401 method=GET path=/page/machines peer=127.0.0.1"
+    assert counted(api) == {("401", "/page/machines"): 2}
+
+
 def test_what_the_page_asks_of_the_api_is_in_the_log_with_the_page_s_id(api: Api) -> None:
     written = io.StringIO()
     handler = logging.StreamHandler(written)
@@ -119,9 +130,12 @@ def test_a_flood_fills_no_log_hides_no_other_status_and_is_counted_whole() -> No
     assert refusals.count(403, "/v1/whoami") == 0
     now[0] = WINDOW_SECONDS
     assert [refusals.count(401, "/v1/login") for _ in range(2)] == [7, 0]
+    assert [refusals.count(403, "/v1/hold", audited=True) for _ in range(MOST_LINES)] == [None] * MOST_LINES
+    assert refusals.count(403, "/v1/whoami") == 0, "what the audit has takes no line from others"
     assert refusals.counts() == {
         (401, "/v1/whoami"): MOST_LINES + 7,
-        (403, "/v1/whoami"): 1,
+        (403, "/v1/hold"): MOST_LINES,
+        (403, "/v1/whoami"): 2,
         (401, "/v1/login"): 2,
     }
-    assert refusals.by_status() == {"401": MOST_LINES + 9, "403": 1}
+    assert refusals.by_status() == {"401": MOST_LINES + 9, "403": MOST_LINES + 2}

@@ -1,9 +1,11 @@
 """A machine is renamed: by a person's file, by the API's, and what is known of it goes with it."""
 
+import errno
 from pathlib import Path
 
 import pytest
 
+from images.values import files
 from netboot.config import load_config
 from netboot.join.enrolment import Act, Import
 from netboot.lifecycle.conditions import Judged, MachineCondition
@@ -115,6 +117,48 @@ def test_one_that_the_api_wrote(tmp_path: Path) -> None:
     back = ask(api, "POST", "/v1/inventory/machines/r7-9/rename", {"name": "gpu-009"})
     assert back.json["declared"] == {**NEW, "former_names": ["r7-9"]}
     assert content(api).keys() == {"machine-gpu-009.yaml", "site.yaml"}
+
+
+def test_a_rename_that_is_refused_in_the_middle_leaves_no_machine_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file of the old name is of another user, or cannot be taken away; or nothing is durable."""
+    api = of_alice(Api(tmp_path, inventory=HEAD, writable=True))
+    create(api)
+    before, old = content(api), api.config.inventory / "machine-gpu-009.yaml"
+    unlink = Path.unlink
+
+    def broken(path: Path, missing_ok: bool = False) -> None:
+        if path in stuck:
+            raise OSError(errno.EIO, "Input/output error")
+        unlink(path, missing_ok=missing_ok)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("netboot.stores.inventory_files.os.geteuid", lambda: old.stat().st_uid + 1)
+        assert refused(ask(api, "POST", AT, {"name": "r7-9"}))[:2] == (409, "inventory-read-only")
+    assert content(api) == before
+    stuck = {old}
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "unlink", broken)
+        assert refused(ask(api, "POST", AT, {"name": "r7-9"}))[1] == "store"
+        assert content(api) == before
+        stuck = {old, old.with_name("machine-r7-9.yaml")}
+        both = refused(ask(api, "POST", AT, {"name": "r7-9"}))
+    assert both[:2] == (409, "done-in-part")
+    assert both[2].startswith(
+        "r7-9 is declared in machine-r7-9.yaml, and gpu-009 is still, of which one has to be taken"
+    )
+    (row, *_) = api.get("/v1/audit").json["audit"]
+    assert (row["act"], row["result"], row["machine"]) == ("rename", "done-in-part", "gpu-009")
+    old.with_name("machine-r7-9.yaml").unlink()
+
+    def not_durable(_folder: Path) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(files, "sync_folder", not_durable)
+        assert refused(ask(api, "POST", AT, {"name": "r7-9"}))[:2] == (409, "done-in-part")
+    assert content(api).keys() == {"machine-r7-9.yaml", "site.yaml"}
 
 
 def test_one_of_a_list_that_the_api_wrote(tmp_path: Path) -> None:

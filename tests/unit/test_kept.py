@@ -1,7 +1,8 @@
 """What many ask for at once is made by one, and is no older than is said."""
 
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from itertools import islice
 
 import pytest
 
@@ -48,6 +49,39 @@ def test_while_one_makes_it_others_get_the_one_before_or_wait(monkeypatch: pytes
         waits = pool.submit(scrapes.of, lambda: b"made twice")
         goes_on.set()
         assert (first.result(30), waits.result(30)) == (b"new", b"new")
+
+
+def test_few_wait_and_keep_a_thread_each() -> None:
+    begun, goes_on = threading.Event(), threading.Event()
+
+    def slow() -> bytes:
+        begun.set()
+        assert goes_on.wait(30)
+        return b"new"
+
+    scrapes = Kept(1.0)
+    with ThreadPoolExecutor(kept.MOST_WAITING + 3) as pool:
+        asked = [pool.submit(scrapes.of, slow)]
+        assert begun.wait(30)
+        asked += [pool.submit(scrapes.of, slow) for _ in range(kept.MOST_WAITING + 2)]
+        told = list(islice(as_completed(asked, 30), 2))
+        goes_on.set()
+    assert [str(each.exception()) for each in told] == ["it is being made for somebody else"] * 2
+    assert [each.result() for each in asked if each not in told] == [b"new"] * (kept.MOST_WAITING + 1)
+
+
+def test_what_is_read_without_the_lock_is_never_half_new() -> None:
+    """The moment in which it was made, and what was made, are seen together."""
+    moments, seen = iter([0.0, 0.0]), list[object]()
+
+    class Watching(Kept):
+        def __setattr__(self, name: str, value: object) -> None:
+            super().__setattr__(name, value)
+            if "_lock" in vars(self) and self._lock.locked():
+                seen.append(name)
+
+    assert Watching(1.0, lambda: next(moments)).of(lambda: b"made") == b"made"
+    assert len(seen) == 1
 
 
 def test_a_failure_is_not_kept_and_keeps_nobody_out() -> None:

@@ -8,7 +8,6 @@ import pytest
 
 from netboot.config import Config
 from netboot.controllers.declared import Published
-from netboot.controllers.found import LONG_GATED_MS
 from netboot.controllers.lifecycle import FIRST_MS, KEEP_MS, MOST
 from netboot.controllers.nodes.observed import ObservedFile, ObservedNodes
 from netboot.controllers.pieces import PIECE
@@ -19,6 +18,7 @@ from netboot.lifecycle.errors import StateUnavailableError
 from netboot.lifecycle.judge import Due
 from netboot.lifecycle.known import Node
 from netboot.lifecycle.phases import Phase
+from netboot.lifecycle.summary import LONG_GATED_MS
 from netboot.lifecycle.transitions import Act
 from netboot.machines.values import Machine
 from netboot.status.approver import ApproverStatus
@@ -462,7 +462,9 @@ def test_machines_that_the_gate_keeps_long_from_work_and_those_that_are_up_and_u
     world.nodes = {"default": dict.fromkeys(names, Node.GATED) | {"gpu-003": Node.NOT_READY}}
     world.judge()
     assert (world.loop.status().long_gated, world.loop.status().unhealthy) == (0, 2)
-    world.now_ms_ += LONG_GATED_MS
+    world.now_ms_ += LONG_GATED_MS - 1
+    assert world.loop.status().long_gated == 0
+    world.now_ms_ += 1
     assert world.loop.status().long_gated == 1, "who is retired, or not Ready, is none of them"
     world.nodes = {"default": dict.fromkeys(names, Node.IN_SERVICE)}
     world.judge()

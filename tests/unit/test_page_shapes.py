@@ -1,5 +1,6 @@
 """Racks drawn: what is kept of them, and what is not."""
 
+from netboot.clock import rfc3339
 from netboot.web.page import shapes
 
 
@@ -31,6 +32,23 @@ def test_a_rack_names_who_is_not_in_order_the_gravest_first() -> None:
     assert [each.named for each in shapes.racks([rack(runs[:1])])] == [""]
     many = [("ill", f"gpu-{number:03}", 1 + number % 2) for number in range(10)]
     assert shapes.racks([rack(many)])[0].named.endswith("gpu-007 and 1 after it: ill, 3 more")
+
+
+def test_what_goes_on_is_drawn_until_now_and_its_deadline_where_that_fits() -> None:
+    span = {"step": "ScriptServed", "until": "Switched", "begin_at": rfc3339(0), "end_at": rfc3339(10), "missing": ()}
+
+    def drawn(due: int | None) -> tuple[list[tuple[str, str, float, float, bool]], float | None]:
+        deadline = rfc3339(due) if due is not None else None
+        goes_on = {"step": "Switched", "begin_at": rfc3339(10), "deadline": deadline, "late": False}
+        bars = shapes.waterfall([span], {**goes_on, "now_at": rfc3339(50)})
+        return [(each.step, each.until, each.x, each.width, each.goes_on) for each in bars], bars[-1].mark
+
+    to_now = [("ScriptServed", "Switched", 0.0, 200.0, False), ("Switched", "now", 200.0, 800.0, True)]
+    assert [drawn(due) for due in (None, 101)] == [(to_now, None)] * 2
+    assert drawn(25) == (to_now, 500.0)
+    to_due = [("ScriptServed", "Switched", 0.0, 100.0, False), ("Switched", "now", 100.0, 400.0, True)]
+    assert drawn(100) == (to_due, 1000.0)
+    assert shapes.waterfall([]) == []
 
 
 def rack(runs: list[tuple[str, str, int]]) -> dict[str, object]:

@@ -3,14 +3,19 @@
 from itertools import pairwise
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from netboot.lifecycle.conditions import Judged, MachineCondition
 from netboot.lifecycle.events import EventRecord
 from netboot.lifecycle.objective import BUCKETS, PHASE_BUCKETS, Durations, Measured, measured, measured_phases
 from netboot.lifecycle.phases import REPORTED_PHASES, Phase
-from netboot.lifecycle.spans import KERNEL, STEPS, Span, Took, spans, took
+from netboot.lifecycle.reasons import ConditionType, Reason
+from netboot.lifecycle.spans import KERNEL, STEPS, GoesOn, Span, Took, goes_on, spans, took
 from netboot.lifecycle.trace import ORDER, Trace, apply
+from netboot.lifecycle.transitions import Trouble
+from netboot.machines.deadlines import NONE, Deadline
 from tests.records import START, boot_id, script
 
 BOOT = boot_id("gpu-001", 0)
@@ -164,3 +169,34 @@ def test_each_phase_is_counted_from_the_kernel_on_where_the_next_one_was_heard_o
     assert (durations.phase, durations.buckets()[:3]) == ("Ready", [("0.5", 0), ("1", 1), ("2", 1)])
     assert len(durations.counts) == len(PHASE_BUCKETS) + 1
     assert Durations(target="Ready", hardware="", image="").phase is None
+
+
+def at(step: str, trouble: Trouble = Trouble.NONE, boot: str = BOOT, /, **reasons: Reason) -> Judged:
+    """What was found of its machine, of which what is not said is that it boots."""
+    found = {ConditionType.BOOTED: Reason.BOOTING} | {ConditionType[kind]: reason for kind, reason in reasons.items()}
+    conditions = tuple(MachineCondition.of(kind, reason, "", START) for kind, reason in found.items())
+    return Judged(machine="gpu-001", conditions=conditions, timers={}, step=step, boot=boot, trouble=trouble)
+
+
+GATED = {"BOOTED": Reason.BOOTED, "JOINED": Reason.JOINED, "IN_SERVICE": Reason.HEALTH_GATED}
+
+
+@pytest.mark.parametrize(
+    ("judged", "found"),
+    [
+        (at("Ready"), GoesOn("Ready", START + 26_000, START + 86_000, late=False)),
+        (at("Ready", Trouble.STUCK, BOOTED=Reason.STUCK), GoesOn("Ready", START + 26_000, START + 86_000, late=True)),
+        (at("Ready", Trouble.FAILED, BOOTED=Reason.FAILED), GoesOn("Ready", START + 26_000, None, late=False)),
+        (at("HealthGated", **GATED), GoesOn("HealthGated", START + 26_000, None, late=False)),
+        (at("Ready", Trouble.LOST, BOOTED=Reason.LOST), None),
+        (at("InService", **GATED | {"IN_SERVICE": Reason.HELD}), None),
+        (at("Booted", BOOTED=Reason.BOOTED, JOINED=Reason.NO_CLUSTER, IN_SERVICE=Reason.NO_CLUSTER), None),
+        (at("Ready", IN_SERVICE=Reason.RETIRED), None),
+        (at("Ready", Trouble.NONE, boot_id("gpu-001", 7)), None),
+        (None, None),
+    ],
+)
+def test_what_a_boot_is_in_now(judged: Judged | None, found: GoesOn | None) -> None:
+    deadlines = {"Ready": Deadline(60, ""), "HealthGated": Deadline(NONE, "")}
+    assert goes_on(booted(), judged, deadlines) == found
+    assert goes_on(booted(), judged, deadlines, START + 27_000) is None

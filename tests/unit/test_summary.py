@@ -4,7 +4,8 @@ import pytest
 
 from netboot.lifecycle.conditions import Judged, MachineCondition
 from netboot.lifecycle.reasons import ConditionType, Reason
-from netboot.lifecycle.summary import UNJUDGED, MachineStatus, summary_of
+from netboot.lifecycle.summary import LONG_GATED_MS, UNJUDGED, MachineStatus, as_of, summary_of
+from netboot.lifecycle.transitions import Trouble
 from netboot.web.fleet import natural
 
 T, R = ConditionType, Reason
@@ -47,6 +48,20 @@ def test_the_status(reasons: dict[ConditionType, Reason], status: str, condition
     assert (found.status, found.condition, found.message) == (status, condition, f"why {condition}")
     assert (found.since_ms, found.step, found.boot, found.image) == (5_000, "Ready", "b", "c" * 64)
     assert dict(found.reasons) == {str(kind): str(reason) for kind, reason in reasons.items()}
+
+
+def test_who_is_long_behind_the_gate_is_late() -> None:
+    """Not by the time in which it did not run at all: it joined an hour after it was in service last."""
+    gated = judged(UP | {T.IN_SERVICE: R.HEALTH_GATED})
+    joined = MachineCondition.of(T.JOINED, R.JOINED, "why Joined", 7_000)
+    conditions = [joined if each.type is T.JOINED else each for each in gated.conditions]
+    gated = gated.model_copy(update={"conditions": tuple(conditions)})
+    found = summary_of(gated)
+    assert [as_of(found, 7_000 + LONG_GATED_MS + late).status for late in (-1, 0)] == ["coming", "late"]
+    assert as_of(found, 7_000 + LONG_GATED_MS).reason == "HealthGated"
+    assert summary_of(gated.model_copy(update={"trouble": Trouble.STUCK})).status == "late"
+    for other in (UP, UP | {T.HEALTHY: R.CHECKS_FAILED, T.IN_SERVICE: R.HEALTH_GATED}):
+        assert as_of(summary_of(judged(other)), 9 * LONG_GATED_MS).status in ("in-service", "ill")
 
 
 def test_who_was_not_judged_is_unknown() -> None:

@@ -6,6 +6,8 @@ from functools import partial
 
 import pytest
 
+from netboot.kube import token_reviews
+from netboot.oidc import logins
 from netboot.processes.management import IN_LINES, STRANGERS
 from netboot.turns import NoTurnError, Places, Turns
 from netboot.web.server import THREADS
@@ -96,3 +98,9 @@ def test_who_finds_no_turn_keeps_no_place() -> None:
 def test_the_listener_keeps_threads_for_whoever_has_a_token_of_the_site() -> None:
     assert THREADS - MOST_WATCHERS - IN_LINES == 6
     assert STRANGERS < IN_LINES
+
+
+def test_strangers_who_fill_one_line_leave_places_to_the_other() -> None:
+    for line in (logins, token_reviews):
+        assert STRANGERS - line.STRANGERS_IN_LINE >= 4
+    assert logins.OF_ONE_ADDRESS < logins.STRANGERS_IN_LINE

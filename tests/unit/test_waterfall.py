@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from netboot.cli.waterfall import BLOCKS, LEAST_BAR, MOST_BAR, waterfall
+from netboot.cli.waterfall import BLOCKS, LEAST_BAR, MOST_BAR, PLAIN, waterfall
 from netboot.clock import rfc3339
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.spans import spans
@@ -67,3 +67,36 @@ def test_a_part_without_any_time_has_no_bar_and_a_boot_of_one_moment_nothing_to_
     assert list(waterfall(flat, 30)) == ["Booted                   0.0 s", "", "from Booted to Joining: 0.0 s"]
     parts = [on_wire(part._asdict()) for part in spans(apply(None, script("gpu-001", 0)))]
     assert list(waterfall(parts, 80)) == ["there is nothing to draw yet: one moment of it is known"]
+
+
+def going(*, now: int, due: int | None, late: bool) -> dict[str, Any]:
+    return {
+        "step": "Switched",
+        "begin_at": rfc3339(START + 11_000),
+        "deadline": rfc3339(START + due) if due is not None else None,
+        "late": late,
+        "now_at": rfc3339(START + now),
+    }
+
+
+def test_what_goes_on_is_drawn_until_now_with_the_moment_from_which_on_it_is_late() -> None:
+    parts = [each for each in drawn(in_service_ms=None) if each["end_at"] <= rfc3339(START + 11_000)]
+    lines = list(waterfall(parts, 60, PLAIN, going(now=31_000, due=21_000, late=True)))
+    assert lines[-6:] == [
+        "ImageVerified             ###                          1.0 s",
+        "Switched                    ::::::::::::|:::::::::::  20.0 s",
+        "",
+        "from ScriptServed to Switched: 11.0 s",
+        "from the start of the kernel to Switched: 8.0 s, of which no phase accounts for 0.0 %",
+        "it is at Switched for 20.0 s, and late for 10.0 s of that",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("due", "words"),
+    [(21_000, ", and late in 4.0 s"), (None, ""), (12_000, "; its deadline stood still")],
+)
+def test_what_goes_on_in_time_says_when_it_will_be_late(due: int | None, words: str) -> None:
+    lines = list(waterfall([], 30, BLOCKS, going(now=17_000, due=due, late=False)))
+    assert (len(lines), lines[-1]) == (3, f"it is at Switched for 6.0 s{words}")
+    assert ("│" in lines[0], "▒▒▒▒▒" in lines[0]) == (due == 12_000, True)

@@ -173,6 +173,7 @@ def _by_tls() -> bool:
 def _of_api(error: ApiError) -> AnyResponse:
     if error.status == 401:  # the token was taken back
         g.pop("token", None)
+        refusals.refused_as(401)
         return _to_login()
     refusals.refused_as(error.status)
     body = render_template("error.html", status=error.status, message=error.message, remedy=error.remedy)

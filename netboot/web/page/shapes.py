@@ -104,7 +104,8 @@ def merged(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 class Bar(NamedTuple):
-    """A part of a boot, from 0 to WIDE."""
+    """A part of a boot, from 0 to WIDE. `goes_on`: it has no end yet; `mark`: where it is late, None: that is not
+    drawn."""
 
     step: str
     until: str
@@ -113,17 +114,26 @@ class Bar(NamedTuple):
     width: float
     missing: Sequence[str]
     longest: bool
+    goes_on: bool = False
+    mark: float | None = None
 
 
-def waterfall(spans: Sequence[Mapping[str, Any]]) -> list[Bar]:
-    """The API's parts of a boot, drawn to scale."""
-    if not spans:
+def waterfall(spans: Sequence[Mapping[str, Any]], goes_on: Mapping[str, Any] | None = None) -> list[Bar]:
+    """The API's parts of a boot, and the one that goes on, drawn to scale. A deadline to come is drawn where that takes
+    no more room than what was."""
+    parts = list(spans)
+    if goes_on is not None:
+        parts.append({**goes_on, "until": "now", "end_at": goes_on["now_at"], "missing": ()})
+    if not parts:
         return []
-    moments = [(moment_ms(part["begin_at"]), moment_ms(part["end_at"])) for part in spans]
+    moments = [(moment_ms(part["begin_at"]), moment_ms(part["end_at"])) for part in parts]
     begin = moments[0][0]
     whole = max(max(ended for _, ended in moments) - begin, 1)
     longest = max(ended - began for began, ended in moments)
-    return [
+    due = moment_ms(goes_on["deadline"]) - begin if goes_on is not None and goes_on["deadline"] else None
+    if due is not None and due <= 2 * whole:
+        whole = max(whole, due)
+    bars = [
         Bar(
             part["step"],
             part["until"],
@@ -133,5 +143,9 @@ def waterfall(spans: Sequence[Mapping[str, Any]]) -> list[Bar]:
             part["missing"],
             ms == longest and ms > 0,
         )
-        for part, (began, ended) in zip(spans, moments, strict=True)
+        for part, (began, ended) in zip(parts, moments, strict=True)
     ]
+    if goes_on is not None:
+        mark = round(due * WIDE / whole, 1) if due is not None and due <= whole else None
+        bars[-1] = bars[-1]._replace(goes_on=True, mark=mark)
+    return bars

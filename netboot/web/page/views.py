@@ -62,7 +62,7 @@ def machine(name: str) -> str:
 def boot(boot: str) -> str:
     """One boot, to scale."""
     found = of_page().get(f"/v1/boots/{quote(boot, safe='')}")
-    bars = shapes.waterfall(found["spans"])
+    bars = shapes.waterfall(found["spans"], found["goes_on"])
     return render_template("boot.html", boot=found, bars=bars, wide=shapes.WIDE)
 
 

@@ -27,7 +27,7 @@ STATUSES: Mapping[str, Said] = {
     MachineStatus.UNKNOWN: Said("unknown", "?"),
 }
 MEANING: Mapping[str, str] = {
-    MachineStatus.LATE: "past its deadline, or it boots again and again",
+    MachineStatus.LATE: "past its deadline, an hour behind its gate, or it boots again and again",
     MachineStatus.ILL: "failed, lost, its Node not Ready, or a check failed",
     MachineStatus.HELD: "kept from work by somebody",
     MachineStatus.COMING: "boots, joins or waits for its gate, in time",
