@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from images.values import files
 from netboot.cli import ownership
 from netboot.config import Config, load_config
+from netboot.stores import access_tokens
 
 TEXT = "site: lab\nprovisioning: {url: http://192.0.2.1:8080}\n"
 
@@ -52,3 +54,24 @@ def test_state_is_made_and_given(config: Config, owner: pwd.struct_passwd) -> No
     ownership.make_state(config, owner)
     assert (config.data.stat().st_uid, config.store.stat().st_uid) == (owner.pw_uid, owner.pw_uid)
     assert stat.S_IMODE(config.data.stat().st_mode) == 0o750
+
+
+def test_a_link_in_the_place_of_what_root_just_wrote_gives_it_nothing(
+    tmp_path: Path, owner: pwd.struct_passwd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secrets, theirs, write = tmp_path / "secrets", tmp_path / "theirs", files.write
+    secrets.mkdir(mode=0o700)
+    (secrets / "access.json").write_text("{}")
+    theirs.write_text("root's")
+    os.chown(secrets, owner.pw_uid, owner.pw_gid)
+    seen = []
+
+    def replaced(path: Path, data: bytes, *, mode: int) -> None:
+        write(path, data, mode=mode)
+        seen.append(path.stat().st_uid)
+        path.unlink()
+        path.symlink_to(theirs)
+
+    monkeypatch.setattr(files, "write", replaced)
+    access_tokens.change(secrets / "access.json", lambda there: there)
+    assert (seen, theirs.stat().st_uid) == ([owner.pw_uid], os.getuid())
