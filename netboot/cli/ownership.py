@@ -57,8 +57,8 @@ def _let_in(folder: Path, owner: pwd.struct_passwd) -> None:
 
 @contextmanager
 def _folder(path: Path) -> Iterator[int]:
-    """It, opened. Links are followed in folders that root alone writes: the service's account, which has this one's, could
-    have root give it what they lead to.
+    """It, opened. Links are followed in folders that root alone writes: the service's account could have root give it
+    what they lead to.
 
     Raises:
         OSError: ELOOP or ENOTDIR for such a link.
