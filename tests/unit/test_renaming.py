@@ -7,7 +7,7 @@ import pytest
 from images.values.strict import FaultsError
 from netboot.lifecycle.bootid import NO_IMAGE, machine_of_boot, mint
 from netboot.machines.declared import Declared, documents_of, items_of
-from netboot.machines.former import names_ever, present_names
+from netboot.machines.former import present_names, staying
 from netboot.machines.inventory import load_inventory
 from netboot.machines.match import Index
 from netboot.machines.renaming import NotEditableError, renamed
@@ -99,4 +99,12 @@ def test_no_former_name_is_written_where_there_is_none(tmp_path: Path) -> None:
     item(tmp_path, BLOCK)
     inventory = load_inventory(tmp_path)
     assert "former_names" not in inventory.machines[0].model_dump()
-    assert (present_names(inventory), names_ever(inventory)) == ({}, frozenset({"gpu-001"}))
+    assert (present_names(inventory), staying(inventory, frozenset())) == ({}, frozenset({"gpu-001"}))
+
+
+def test_who_is_said_to_be_another_has_left_unless_that_one_is_new_and_was_nobody_else(tmp_path: Path) -> None:
+    item(tmp_path, BLOCK.replace("gpu-001  ", "r7-1  ") + "  former_names: [a, b, c]\n")
+    inventory = load_inventory(tmp_path)
+    assert staying(inventory, {"a", "b", "c"}) == {"r7-1", "a"}
+    assert staying(inventory, {"c"}, {"b"}) == {"r7-1", "b"}
+    assert staying(inventory, {"r7-1", "a", "b"}) == {"r7-1"}
