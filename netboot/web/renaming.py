@@ -1,6 +1,8 @@
 """`POST /v1/inventory/machines/<name>/rename`: a machine gets another name, and keeps what is known of it
 (docs/inventory.md)."""
 
+from typing import Any
+
 from images.values.strict import FaultsError, Strict
 from images.values.types import Name
 from netboot.lifecycle.errors import InventoryReadOnlyError, NoSuchMachineError
@@ -10,7 +12,7 @@ from netboot.web.declaring import few_enough
 from netboot.web.dependencies import dependencies
 from netboot.web.errors import FaultyError
 from netboot.web.intents import MayBeWhy
-from netboot.web.operators import audit
+from netboot.web.operators import audit, partly
 
 
 class Renaming(Strict):
@@ -42,6 +44,11 @@ def renamed(name: str, body: Renaming) -> DeclaredActed:
         raise FaultyError(error.faults, "correct what was sent, or the files; nothing was written") from None
     file = next(iter(edit))
     if not body.dry_run:
-        store.write(edit)
-        audit("rename", {"file": file, "to": new}, machine=name, reason=body.reason, before=item.value, after=value)
+        there = f"{file} is written, and declares it as {new}: remove {item.document.file}, which still does as {name}"
+        facts: dict[str, object] = {"file": file, "to": new}
+        about: dict[str, Any] = {"machine": name, "reason": body.reason, "before": item.value, "after": value}
+        new_file = store.folder / file if store.is_of_one(item) else None
+        with partly("rename", facts, so_far=lambda: there if new_file and new_file.exists() else "", **about):
+            store.write(edit)
+        audit("rename", facts, **about)
     return DeclaredActed(name=new, did="renamed", dry_run=body.dry_run, file=file, declared=value)

@@ -182,3 +182,29 @@ def test_what_is_refused(tmp_path: Path) -> None:
     assert refused(ask(api, "POST", AT, {"name": "../r7"}))[0] == 400
     assert ask(api, "POST", AT, {"name": "gpu-009"}).json["did"] == ""
     assert content(api) == before
+
+
+def test_one_of_which_the_old_file_stays_is_said_to_be_done_in_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    api = Api(tmp_path, inventory=HEAD, writable=True)
+    create(api)
+    unlink = Path.unlink
+
+    def refusing(path: Path, missing_ok: bool = False) -> None:
+        if path.name == "machine-gpu-009.yaml":
+            raise PermissionError(13, "Permission denied")
+        unlink(path, missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", refusing)
+    status, kind, said = refused(ask(api, "POST", AT, {"name": "r7-9"}))
+    old = api.config.inventory / "machine-gpu-009.yaml"
+    words = (
+        f"machine-r7-9.yaml is written, and declares it as r7-9: remove {old}, which still does as gpu-009; the rest"
+    )
+    assert (status, kind, said.startswith(words)) == (409, "done-in-part", True)
+    (row,) = [each for each in api.get("/v1/audit").json["audit"] if each["act"] == "rename"]
+    assert (row["result"], row["machine"], row["before"]) == ("done-in-part", "gpu-009", NEW)
+    monkeypatch.undo()
+    assert ask(api, "DELETE", "/v1/inventory/machines/gpu-009", If_Match="*").json["did"] == "removed"
+    assert content(api).keys() == {"machine-r7-9.yaml", "site.yaml"}

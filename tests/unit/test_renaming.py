@@ -47,6 +47,11 @@ def item(folder: Path, text: str) -> Declared:
             "gpu-009",
             AGAIN.replace(" name: gpu-001", " name: gpu-009").replace("old-001, gpu-009", "gpu-001, old-001"),
         ),
+        (
+            BLOCK.replace("\n", "\r\n"),
+            "r7-1",
+            BLOCK.replace("- name: gpu-001", "- name: r7-1").replace("one\n", f"one\n{FORMER}").replace("\n", "\r\n"),
+        ),
     ],
 )
 def test_the_file_s_comments_and_order_stay(tmp_path: Path, text: str, name: str, then: str) -> None:
