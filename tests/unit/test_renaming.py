@@ -5,13 +5,16 @@ from pathlib import Path
 import pytest
 
 from images.values.strict import FaultsError
+from netboot.config import load_config
 from netboot.lifecycle.bootid import NO_IMAGE, machine_of_boot, mint
+from netboot.lifecycle.errors import InventoryReadOnlyError
 from netboot.machines.declared import Declared, documents_of, items_of
 from netboot.machines.former import present_names, staying
 from netboot.machines.inventory import load_inventory
 from netboot.machines.match import Index
 from netboot.machines.renaming import NotEditableError, renamed
 from netboot.machines.values import Machine, Match
+from netboot.stores.inventory_files import InventoryFiles
 
 HEAD = "channels: [{name: stable}]\nprofiles: [{name: gpu-001, channel: stable}]\nmachines:\n"
 BLOCK = """\
@@ -88,6 +91,16 @@ def test_a_former_name_is_nobody_else_s(tmp_path: Path) -> None:
         f"{place}:5: machines[1].former_names[0]: former name 'c' is of two machines, 'b' and 'a' in {place}:4",
         f"{place}:5: machines[1].former_names[2]: former name 'd' is here twice",
     ]
+
+
+def test_a_link_is_not_replaced_by_a_file_that_everybody_may_write(tmp_path: Path) -> None:
+    (tmp_path / "netboot.yaml").write_text("site: lab\nprovisioning: {url: http://192.0.2.1:8080}\n")
+    (tmp_path / "inventory").mkdir()
+    link = tmp_path / "inventory/site.yaml"
+    link.symlink_to(tmp_path / "elsewhere.yaml")
+    with pytest.raises(InventoryReadOnlyError, match="is a symbolic link: edit the file where it leads"):
+        InventoryFiles(load_config(tmp_path / "netboot.yaml")).write({"site.yaml": HEAD})
+    assert link.is_symlink()
 
 
 def test_a_boot_of_before_is_the_machine_s() -> None:
