@@ -81,7 +81,7 @@ def take_no_more(listener: socket.socket) -> None:
 
 
 def take_again(listener: socket.socket) -> None:
-    """Undo `take_no_more`, which is of the socket and not of the process that ended: for who is started in its place."""
+    """Undo `take_no_more`, which is of the socket, not of the process that ended: for who is started in its place."""
     with suppress(OSError):  # ENOENT: nothing is to be undone
         listener.setsockopt(socket.SOL_SOCKET, _SO_DETACH_FILTER, 0)
 
