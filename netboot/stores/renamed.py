@@ -25,10 +25,11 @@ _COLUMNS: Mapping[str, tuple[str, ...]] = {
 _BODIES = frozenset({"members", "transitions"})
 """Those whose column `body`, JSON, says it too."""
 _YIELDING: Mapping[str, str] = {
-    "machines": "DELETE FROM machines WHERE machine = ?1 AND ek_sha256 IS NULL AND EXISTS "
-    "(SELECT 1 FROM machines AS b WHERE b.machine = ?2 AND b.ek_sha256 IS NOT NULL)",
-    "intents": "DELETE FROM intents AS now WHERE machine = ?1 AND EXISTS (SELECT 1 FROM intents AS b WHERE b.machine = "
-    "?2 AND b.mark = now.mark AND b.owner = now.owner AND (b.until_ms IS NULL OR b.until_ms > now.until_ms))",
+    "machines": "DELETE FROM machines WHERE machine = :now AND ek_sha256 IS NULL AND state <> 'retired' AND EXISTS "
+    "(SELECT 1 FROM machines AS b WHERE b.machine = :before AND b.ek_sha256 IS NOT NULL)",
+    "intents": "DELETE FROM intents AS now WHERE machine = :now AND EXISTS (SELECT 1 FROM intents AS b "
+    "WHERE b.machine = :before AND b.mark = now.mark AND b.owner = now.owner "
+    "AND (b.until_ms IS NULL OR b.until_ms > now.until_ms))",
 }
 """What the name of now has gives way: a record without a TPM, of a machine that had the name once, to one with, and
 what is wanted for a time to what is wanted for longer. A quarantine is none that an old order of that name undoes."""
@@ -83,11 +84,14 @@ def _carry(db: sqlite3.Connection, table: str, present: Mapping[str, str]) -> No
         return  # of an older version, and without such a table nothing is kept
     # one look, whatever the number of names: not each of these tables has an index by machine
     known = f"SELECT DISTINCT machine FROM {table} WHERE machine IN (SELECT value FROM json_each(?))"  # noqa: S608
-    names = [(present[former], former) for (former,) in db.execute(known, (json.dumps(list(present)),)).fetchall()]
+    names = [
+        {"now": present[former], "before": former}
+        for (former,) in db.execute(known, (json.dumps(list(present)),)).fetchall()
+    ]
     if table in _YIELDING:
         db.executemany(_YIELDING[table], names)
-    body = ", body = json_set(body, '$.machine', ?1)" if table in _BODIES else ""
+    body = ", body = json_set(body, '$.machine', :now)" if table in _BODIES else ""
     db.executemany(
-        f"UPDATE OR IGNORE {table} SET machine = ?1{body} WHERE machine = ?2",  # noqa: S608 - names of our own
+        f"UPDATE OR IGNORE {table} SET machine = :now{body} WHERE machine = :before",  # noqa: S608 - names of our own
         names,
     )
