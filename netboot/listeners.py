@@ -10,7 +10,7 @@ from netboot.addresses import Address
 
 BACKLOG = 4096
 
-_SO_ATTACH_FILTER = 26  # asm-generic/socket.h
+_SO_ATTACH_FILTER, _SO_DETACH_FILTER = 26, 27  # asm-generic/socket.h
 _NO_NEW_CONNECTIONS = struct.pack(
     "=" + "HBBI" * 5,
     *(0x30, 0, 0, 13),  # the byte of TCP's flags
@@ -78,6 +78,12 @@ def take_no_more(listener: socket.socket) -> None:
     fprog = struct.pack("@HP", 5, ctypes.addressof(program))
     with suppress(OSError):  # as before then: what comes in the last moment is reset
         listener.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, fprog)
+
+
+def take_again(listener: socket.socket) -> None:
+    """Undo `take_no_more`, which is of the socket, not of the process that ended: for who is started in its place."""
+    with suppress(OSError):  # ENOENT: nothing is to be undone
+        listener.setsockopt(socket.SOL_SOCKET, _SO_DETACH_FILTER, 0)
 
 
 def queued(listener: socket.socket) -> int:

@@ -9,6 +9,7 @@ import os
 import pwd
 import stat
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from netboot.config import Config
@@ -21,10 +22,12 @@ def make_state(config: Config, owner: pwd.struct_passwd) -> None:
     Raises:
         OSError.
     """
-    for path in (config.data, config.store):
+    for path, mode in ((config.data, 0o750), (config.store, None)):
         path.mkdir(parents=True, exist_ok=True)
-        os.chown(path, owner.pw_uid, owner.pw_gid)
-    config.data.chmod(0o750)
+        with _folder(path) as descriptor:
+            os.fchown(descriptor, owner.pw_uid, owner.pw_gid)
+            if mode is not None:
+                os.fchmod(descriptor, mode)
 
 
 def give(folder: Path, config: Config, owner: pwd.struct_passwd) -> None:
@@ -45,10 +48,36 @@ def give(folder: Path, config: Config, owner: pwd.struct_passwd) -> None:
 
 def _let_in(folder: Path, owner: pwd.struct_passwd) -> None:
     """Whatever the umask was: by the group of the service's account, where not everybody may look into it."""
-    status = folder.stat()
-    if stat.S_IMODE(status.st_mode) & 0o005 != 0o005 and status.st_uid != owner.pw_uid:
-        os.chown(folder, status.st_uid, owner.pw_gid)
-        folder.chmod(stat.S_IMODE(status.st_mode) | 0o050)
+    with _folder(folder) as descriptor:
+        status = os.fstat(descriptor)
+        if stat.S_IMODE(status.st_mode) & 0o005 != 0o005 and status.st_uid != owner.pw_uid:
+            os.fchown(descriptor, status.st_uid, owner.pw_gid)
+            os.fchmod(descriptor, stat.S_IMODE(status.st_mode) | 0o050)
+
+
+@contextmanager
+def _folder(path: Path) -> Iterator[int]:
+    """It, opened. Links are followed in folders that root alone writes: the service's account could have root give it
+    what they lead to.
+
+    Raises:
+        OSError: ELOOP or ENOTDIR for such a link.
+    """
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+    descriptor = os.open("/", flags)
+    try:
+        for part in path.absolute().parts[1:]:
+            status = os.fstat(descriptor)
+            trusted = status.st_uid == 0 and not status.st_mode & 0o022
+            try:
+                below = os.open(part, flags if trusted else flags | os.O_NOFOLLOW, dir_fd=descriptor)
+            except OSError as error:
+                raise OSError(error.errno, error.strerror, str(path)) from None
+            os.close(descriptor)
+            descriptor = below
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def _secret(config: Config) -> Iterator[Path]:

@@ -1,6 +1,7 @@
 """`netboot config reload`: the service takes of its configuration what it can without a restart. Works on this host."""
 
 import os
+import re
 import signal
 import time
 from pathlib import Path
@@ -40,6 +41,7 @@ def reload(config: Path | None, output: str) -> None:
         remedy = "start it: it reads netboot.yaml then; where `data` was changed, restart it"
         raise ApiError(f"no service works on {settings.data}", remedy, CANNOT_TELL)
     before = status.read("supervisor", SupervisorStatus)
+    _require_its(pid, settings.data / "lock")
     try:
         os.kill(pid, signal.SIGHUP)
     except ProcessLookupError:
@@ -58,3 +60,19 @@ def reload(config: Path | None, output: str) -> None:
     taken = ", ".join(now.taken)
     lines = [f"taken: {taken}; processes are started again, one after the other" if taken else "nothing was taken"]
     show(output, {"taken": now.taken, "left": now.changed}, (), (), "\n".join([*lines, *filter(None, [now.changed])]))
+
+
+def _require_its(pid: int, lock: Path) -> None:
+    """Whoever may write the lock file could have root send a signal to any process.
+
+    Raises:
+        ApiError: the process is not its owner's.
+    """
+    try:
+        said = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        said = ""
+    owner, uids = lock.stat().st_uid, re.search(r"(?m)^Uid:\t(\d+)", said)
+    if uids is None or int(uids[1]) != owner:
+        words = f"{lock} names process {pid}, which is not there, or not its owner's (uid {owner})"
+        raise ApiError(words, "see who serves it, by `fuser` of that file, and send it SIGHUP", NOT_ALLOWED)

@@ -99,7 +99,7 @@ def _edit(declared: "DeclaredShown", name: str, connection: Connection, *, dry_r
     if item is None or Path(item.document.file).name != path.name:
         raise ApiError(f"{path} does not declare {machine} here", "see --config", NOT_ALLOWED)
     try:
-        text = renamed(path.read_text(encoding="utf-8"), item, name)
+        text = renamed(path.read_bytes().decode(), item, name)  # its lines end as they do
     except NotEditableError as error:
         raise ApiError(str(error), "then `netboot config check`", NOT_ALLOWED) from None
     read_inventory(config, {path.name: text})

@@ -14,7 +14,7 @@ from netboot.config import Config
 from netboot.controllers.changes import Changes
 from netboot.controllers.reading import Reading
 from netboot.machines.difference import digest_of, names, too_many
-from netboot.machines.former import names_ever
+from netboot.machines.former import staying
 from netboot.machines.values import Inventory
 from netboot.status.controllers import InventoryStatus, PendingInventory
 from netboot.stores.acceptance import Acceptance
@@ -162,8 +162,8 @@ class InventoryInForce:
             return None
         since = self._monotonic() - REMEMBERED_SECONDS
         self._gone = {name: at for name, at in self._gone.items() if at > since}
-        in_force, after = names(self.value), names_ever(inventory)
-        before = in_force | self._gone.keys()
+        in_force = names(self.value)
+        before, after = in_force | self._gone.keys(), staying(inventory, in_force, self._gone.keys())
         limits = self._limits
         if not in_force - after or not too_many(before, after, limits.removals_percent, limits.removals_minimum):
             return None
@@ -177,8 +177,9 @@ class InventoryInForce:
         )
 
     def _remember(self, inventory: Inventory) -> None:
-        now, after = self._monotonic(), names_ever(inventory)
-        removed = names(self.value) - after if self.value is not None else frozenset()
+        now, in_force = self._monotonic(), names(self.value) if self.value is not None else frozenset()
+        after = staying(inventory, in_force, self._gone.keys())
+        removed = in_force - after
         kept = {name: at for name, at in self._gone.items() if name not in after}
         self._gone = kept | dict.fromkeys(removed, now)
 

@@ -27,7 +27,7 @@ from netboot.machines.former import present_names
 from netboot.machines.values import Inventory
 from netboot.status import Condition
 from netboot.status.controllers import ImagesStatus, PublisherStatus
-from netboot.stores.renamed import carry
+from netboot.stores.renamed import Renamed
 from netboot.stores.snapshot import read_snapshot, write_snapshot
 
 log = logging.getLogger(__name__)
@@ -73,9 +73,9 @@ class SnapshotPublisher:
         self._at_hand: list[Snapshot] = _last(self._path)
         """What was published last, and before it: boots under way had their scripts by that one, and it is freed here
         (`netboot.controllers.decisions`)."""
-        self._inventory = InventoryInForce(
-            config, self.published.inventory if self.published else None, monotonic, in_background=in_background
-        )
+        before = self.published.inventory if self.published else None
+        self._inventory = InventoryInForce(config, before, monotonic, in_background=in_background)
+        self._renamed = Renamed(config.data, monotonic, present_names(before) if before else {})
         self._composed = float("-inf")
         self._due: bool = True
         self._trouble = Trouble(log, "snapshot", "snapshot: it is written again", logging.ERROR)
@@ -121,22 +121,22 @@ class SnapshotPublisher:
         revoked = revocation.looked_up(known, self._repository)
         snapshot = publish.compose(inventory, self._repository, facts, now, windows, absent, assigned, revoked)
         self._composed = self._monotonic()
-        if publish.same(self.published, snapshot):
-            self._due = False
-            self._inventory.published()
-            return False
+        same = publish.same(self.published, snapshot)
         try:
-            carry(self._config.data, present_names(inventory))
-            write_snapshot(self._path, snapshot)
+            self._renamed.carry(present_names(inventory))
+            if not same:
+                write_snapshot(self._path, snapshot)
         except (OSError, StateUnavailableError) as error:
             why = f"{self._path} cannot be written: {error.strerror}" if isinstance(error, OSError) else str(error)
             self._trouble.note(f"{why}; what was published before stays in force")
             return False
         self._trouble.note(None)
-        _tell(self.published, snapshot)
-        self._at_hand, self._due = [snapshot, *self._at_hand][:AT_HAND], False
+        if not same:
+            _tell(self.published, snapshot)
+            self._at_hand = [snapshot, *self._at_hand][:AT_HAND]
+        self._due = False
         self._inventory.published()
-        return True
+        return not same
 
     def _why_absent(self, digest: str) -> str:
         assert self._config.upstream is not None

@@ -1,6 +1,6 @@
 """Names that machines had before: what was known of them by those is theirs."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 
 from images.values.strict import Fault
 from netboot.machines.declared import Declared
@@ -12,9 +12,13 @@ def present_names(inventory: Inventory) -> dict[str, str]:
     return {former: machine.name for machine in inventory.machines for former in machine.former_names}
 
 
-def names_ever(inventory: Inventory) -> frozenset[str]:
-    """Of its machines: those that they have, and those that they had."""
-    return frozenset(machine.name for machine in inventory.machines) | present_names(inventory).keys()
+def staying(inventory: Inventory, in_force: Set[str], lately: Set[str] = frozenset()) -> frozenset[str]:
+    """The names of its machines, and what they were called of `in_force`, or of those that went `lately`: one of each
+    that is new. Who is declared a former name of a machine that stays, or a second one of another, has left."""
+    before = in_force | lately
+    new = [machine for machine in inventory.machines if machine.name not in in_force]
+    were = [next((name for name in machine.former_names if name in before), machine.name) for machine in new]
+    return frozenset((*were, *(machine.name for machine in inventory.machines)))
 
 
 def of_renamed(value: dict[str, object], name: str) -> dict[str, object]:

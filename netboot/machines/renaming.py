@@ -54,8 +54,8 @@ def _line(line: str, name: str, new: str, former: str) -> str:
         return begin + rest
     if "{" in before:
         return f"{begin}, former_names: {former}{rest}"
-    indent = " " * len(before)
-    return f"{begin}{rest.rstrip()}\n{indent}former_names: {former}\n"
+    indent, end = " " * len(before), "\r\n" if rest.endswith("\r\n") else "\n"
+    return f"{begin}{rest.rstrip()}{end}{indent}former_names: {former}{end}"
 
 
 def _flow(names: object) -> str:

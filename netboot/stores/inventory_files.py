@@ -165,6 +165,8 @@ class InventoryFiles:
             found = path.lstat()
         except FileNotFoundError:
             return _MODE
+        if stat.S_ISLNK(found.st_mode):
+            raise InventoryReadOnlyError(f"{path} is a symbolic link: edit the file where it leads")
         if found.st_uid != os.geteuid():
             raise InventoryReadOnlyError(f"{path} is of another user (uid {found.st_uid}), and stays so: edit it there")
         return stat.S_IMODE(found.st_mode)

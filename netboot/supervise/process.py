@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import IO
 
 from images.values.backoff import Backoff
+from netboot.listeners import take_again
 from netboot.supervise.pulse import UNWATCHED, Pulse, Silence
 
 log = logging.getLogger(__name__)
@@ -90,6 +91,8 @@ class Process:
         self.start_at = None
         if self.listener is None and self.definition.listen is not None:
             self.listener = self.definition.listen()
+        elif self.listener is not None:
+            take_again(self.listener)
         reading, writing = os.pipe()
         os.set_blocking(writing, False)
         listener = self.listener.fileno() if self.listener is not None else None

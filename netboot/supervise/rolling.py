@@ -23,8 +23,11 @@ class Rolling:
         """When the first of those that are left was told to end; None: not yet."""
 
     def begin(self, processes: Sequence[Process]) -> None:
-        """All of these, once more from the first where some were under way."""
-        self._left, self._asked = list(processes), None
+        """All of these, once more where some were under way; who is ending already is told once, and is the first."""
+        ending = [each for each in self._left[:1] if self._asked is not None and each.pid in (None, self._pid)]
+        self._left = [*ending, *(each for each in processes if not any(each is one for one in ending))]
+        if not ending:
+            self._asked = None
 
     def is_told(self, process: Process) -> bool:
         """Whether this very process was told to end by this: its end is no death."""

@@ -8,7 +8,7 @@ from netboot.lifecycle.errors import (
     TooManyRemovedError,
 )
 from netboot.machines.difference import names, too_many_of
-from netboot.machines.former import names_ever
+from netboot.machines.former import staying
 from netboot.machines.identity import parse_mac
 from netboot.machines.values import Inventory
 from netboot.status.controllers import PublisherStatus
@@ -26,7 +26,8 @@ def few_enough(then: Inventory) -> None:
         TooManyRemovedError: more would go than may at once, within an hour. InventoryUnreadError: nobody can tell.
     """
     deps = dependencies()
-    of, after = names(deps.live.view().snapshot.inventory), names_ever(then)
+    of = names(deps.live.view().snapshot.inventory)
+    after = staying(then, of)
     if not of - after:
         return
     publisher = deps.status.read("publisher", PublisherStatus)

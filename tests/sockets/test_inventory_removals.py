@@ -348,3 +348,12 @@ def test_doctor_says_what_waits(site: Site) -> None:
         diagnoses = diagnose(file)
     found = [diagnosis for diagnosis in diagnoses if diagnosis.name == "inventory"]
     assert found == [Diagnosis("service", "inventory", "warn", status.message, REMEDY)]
+
+
+def test_who_became_another_by_its_former_names_alone_has_left(site: Site) -> None:
+    lines = machines(1, FLEET).splitlines(keepends=True)
+    for number in range(7):
+        former = ", ".join(f"gpu-{101 + 16 * number + each:04}" for each in range(16))
+        lines[number] = lines[number].replace("match:", f"former_names: [{former}], match:")
+    pending = site.writes(HEAD + "".join(lines[:100] + lines[212:])).pending
+    assert (pending and pending.removed, site.boots) == (112, FLEET)

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from netboot.addresses import Address
-from netboot.listeners import bind
+from netboot.listeners import bind, take_no_more
 from netboot.supervise import process
 from netboot.supervise.process import Definition, Process
 from netboot.supervise.supervisor import Supervisor
@@ -172,3 +172,15 @@ def test_nothing_is_left_when_a_definition_is_defective() -> None:
     with pytest.raises(ZeroDivisionError):
         supervisor.run()
     assert supervisor._running() == []
+
+
+def test_connections_begin_again_where_a_process_is_started_whose_like_let_none_begin_when_it_ended() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        take_no_more(listener)  # as a boot server that is told to end; the socket is the supervisor's still
+        started = Process(Definition("next", lambda _ready, _listener: b"", listener=listener), listener)
+        started.start(["/bin/true"], {})
+        socket.create_connection(listener.getsockname(), timeout=5).close()
+        assert started.popen is not None
+        started.popen.wait()
+        assert started.pipe is not None
+        started.pipe.close()

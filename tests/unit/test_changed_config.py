@@ -1,12 +1,16 @@
 """What is said of a netboot.yaml that is not what the service runs by."""
 
+import os
 from pathlib import Path
 
 import pytest
 
+from images.values.flock import exclusive
+from netboot.cli import reload
 from netboot.cli.serve import logging_as
 from netboot.config import Config, load_config
 from netboot.supervise.changed import RunningConfig
+from tests.commands import Run
 
 TEXT = "site: lab\nprovisioning: {url: http://192.0.2.1:8080}\n"
 
@@ -69,3 +73,21 @@ def test_a_change_that_could_not_be_started_is_said_as_that(file: Path) -> None:
     assert changed.words() == f"{words}unknown key; did you mean 'minimum_epoch'?"
     file.unlink()
     assert changed.words().endswith(f"{file}: cannot be read: No such file or directory")
+
+
+@pytest.mark.parametrize("pid", ["1", "0", "9" * 20])
+def test_a_lock_that_names_another_s_process_has_no_signal_sent(
+    file: Path, run: Run, monkeypatch: pytest.MonkeyPatch, pid: str
+) -> None:
+    lock = load_config(file).data / "lock"
+    lock.parent.mkdir()
+    sent = []
+    monkeypatch.setattr(os, "kill", lambda *arguments: sent.append(arguments))
+    monkeypatch.setattr(reload, "ANSWER_SECONDS", 0.0)
+    with exclusive(lock, "data"):
+        lock.write_text(pid)
+        if os.getuid() == 0:
+            os.chown(lock, 65534, 65534)
+        ran = run("config", "reload", "--config", file)
+    assert (ran.status, sent) == (4, [])
+    assert ran.err.startswith(f"Error: {lock} names process {pid}, which is not there, or not its owner's (uid ")

@@ -5,13 +5,16 @@ from pathlib import Path
 import pytest
 
 from images.values.strict import FaultsError
+from netboot.config import load_config
 from netboot.lifecycle.bootid import NO_IMAGE, machine_of_boot, mint
+from netboot.lifecycle.errors import InventoryReadOnlyError
 from netboot.machines.declared import Declared, documents_of, items_of
-from netboot.machines.former import names_ever, present_names
+from netboot.machines.former import present_names, staying
 from netboot.machines.inventory import load_inventory
 from netboot.machines.match import Index
 from netboot.machines.renaming import NotEditableError, renamed
 from netboot.machines.values import Machine, Match
+from netboot.stores.inventory_files import InventoryFiles
 
 HEAD = "channels: [{name: stable}]\nprofiles: [{name: gpu-001, channel: stable}]\nmachines:\n"
 BLOCK = """\
@@ -46,6 +49,11 @@ def item(folder: Path, text: str) -> Declared:
             AGAIN,
             "gpu-009",
             AGAIN.replace(" name: gpu-001", " name: gpu-009").replace("old-001, gpu-009", "gpu-001, old-001"),
+        ),
+        (
+            BLOCK.replace("\n", "\r\n"),
+            "r7-1",
+            BLOCK.replace("- name: gpu-001", "- name: r7-1").replace("one\n", f"one\n{FORMER}").replace("\n", "\r\n"),
         ),
     ],
 )
@@ -85,6 +93,16 @@ def test_a_former_name_is_nobody_else_s(tmp_path: Path) -> None:
     ]
 
 
+def test_a_link_is_not_replaced_by_a_file_that_everybody_may_write(tmp_path: Path) -> None:
+    (tmp_path / "netboot.yaml").write_text("site: lab\nprovisioning: {url: http://192.0.2.1:8080}\n")
+    (tmp_path / "inventory").mkdir()
+    link = tmp_path / "inventory/site.yaml"
+    link.symlink_to(tmp_path / "elsewhere.yaml")
+    with pytest.raises(InventoryReadOnlyError, match="is a symbolic link: edit the file where it leads"):
+        InventoryFiles(load_config(tmp_path / "netboot.yaml")).write({"site.yaml": HEAD})
+    assert link.is_symlink()
+
+
 def test_a_boot_of_before_is_the_machine_s() -> None:
     machine = Machine(name="r7-1", former_names=("gpu-001",), match=Match(macs=("52:54:00:00:00:01",)), profile="p")
     index, key = Index([machine]), b"k" * 32
@@ -99,4 +117,12 @@ def test_no_former_name_is_written_where_there_is_none(tmp_path: Path) -> None:
     item(tmp_path, BLOCK)
     inventory = load_inventory(tmp_path)
     assert "former_names" not in inventory.machines[0].model_dump()
-    assert (present_names(inventory), names_ever(inventory)) == ({}, frozenset({"gpu-001"}))
+    assert (present_names(inventory), staying(inventory, frozenset())) == ({}, frozenset({"gpu-001"}))
+
+
+def test_who_is_said_to_be_another_has_left_unless_that_one_is_new_and_was_nobody_else(tmp_path: Path) -> None:
+    item(tmp_path, BLOCK.replace("gpu-001  ", "r7-1  ") + "  former_names: [a, b, c]\n")
+    inventory = load_inventory(tmp_path)
+    assert staying(inventory, {"a", "b", "c"}) == {"r7-1", "a"}
+    assert staying(inventory, {"c"}, {"b"}) == {"r7-1", "b"}
+    assert staying(inventory, {"r7-1", "a", "b"}) == {"r7-1"}
