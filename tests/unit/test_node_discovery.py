@@ -148,9 +148,10 @@ def public(kind: int, rsa_modulus: int = 0, x: int = 0, y: int = 0) -> Public:
 
 @dataclass
 class Service:
-    """Answers as the boot server does; `asked`: method and path; `posted`: bodies."""
+    """Answers as the boot server does; `asked`: method and path; `posted`: bodies; `taking`: what it says of these."""
 
     status: int = 200
+    taking: int = 0
     declared: bool = False
     asked: list[str] = field(default_factory=list)
     posted: list[Any] = field(default_factory=list)
@@ -168,7 +169,7 @@ def serving(service: Service) -> Iterator[str]:
 
         def _answer(self, body: bytes) -> None:
             service.asked.append(f"{self.command} {self.path}")
-            self.send_response(service.status)
+            self.send_response((self.command == "POST" and service.taking) or service.status)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
@@ -217,6 +218,21 @@ def test_a_boot_that_the_service_no_longer_knows_asks_anew_and_one_that_cannot_b
         assert not told.step({}, 0.0)
     assert not told.step({}, 0.0)
     assert sum("it is tried again" in line for line in shown) == 3, "each trouble once"
+
+
+def test_who_is_declared_reboots_where_the_service_takes_no_report(tmp_path: Path) -> None:
+    """It may be full, or of another version than the image."""
+    service, shown = Service(), list[str]()
+    with serving(service) as url:
+        told = Told(planted(tmp_path), Server(url), BOOT, MAC, shown.append)
+        for service.taking in (400, 429, 503):
+            assert not told.step({}, 0.0)
+        service.declared = True
+        assert told.step({}, 5.0)
+    assert [line for line in shown if "answered" in line] == [
+        f"{url} answered {status}: {words}; it is tried again"
+        for status, words in ((400, "Bad Request"), (429, "Too Many Requests"), (503, "Service Unavailable"))
+    ]
 
 
 def test_nothing_is_told_where_no_initrd_of_ours_ran(tmp_path: Path) -> None:

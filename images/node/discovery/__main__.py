@@ -73,25 +73,37 @@ class Told:
 
     def step(self, heard: dict[str, dict[str, str]], now: float) -> bool:
         """Tell what is new, and ask; whether to reboot: the machine is declared, or its boot is not known."""
-        said = report(self._root, self._mac, self._tpm, heard)
+        said, refused = report(self._root, self._mac, self._tpm, heard), ""
         firmware = said["firmware"]
         query = urlencode({"mac": self._mac, "uuid": firmware["uuid"], "serial": firmware["serial"]})
         try:
             if said != self._told or now - self._told_at >= AGAIN_SECONDS:
-                self._server.call("POST", self._path, said)
-                self._told, self._told_at = said, now
-                for line in ("this machine told the service:", *lines(said), "it waits until it is declared"):
-                    self._show(line)
+                refused = self._tell(said, now)
             answer = self._server.call("GET", f"{self._path}?{query}")
         except AgentError as error:
             known = not (isinstance(error, RefusedError) and error.status == _NO_SUCH_BOOT)
             self._unknown = 0 if known else self._unknown + 1
-            if str(error) != self._trouble:
-                self._show(f"{error}; it is tried again")
-            self._trouble = str(error)
+            self._in_trouble(str(error))
             return self._unknown >= REBOOT_AFTER
-        self._trouble, self._unknown = "", 0
+        self._in_trouble(refused)
+        self._unknown = 0
         return isinstance(answer, dict) and answer.get("declared") is True
+
+    def _tell(self, said: dict[str, Any], now: float) -> str:
+        """Why the service does not take it, "" where it does: whoever is declared by hand reboots all the same."""
+        try:
+            self._server.call("POST", self._path, said)
+        except RefusedError as error:
+            return str(error)
+        self._told, self._told_at = said, now
+        for line in ("this machine told the service:", *lines(said), "it waits until it is declared"):
+            self._show(line)
+        return ""
+
+    def _in_trouble(self, why: str) -> None:
+        if why and why != self._trouble:
+            self._show(f"{why}; it is tried again")
+        self._trouble = why
 
 
 def wait(told: Told, listener: Listener) -> None:
