@@ -1,6 +1,8 @@
 """`netboot dhcp`: what a DHCP server, and a TFTP server, have to be told about this site. Prints and copies."""
 
+import itertools
 import re
+from collections.abc import Sequence
 from ipaddress import IPv4Address
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
@@ -109,8 +111,8 @@ def plan_of(config: "Config", inventory: "Inventory", *, own_tftp: bool = False)
             tftp = IPv4Address(urlsplit(url).hostname or "")
         except ValueError:
             raise click.ClickException(
-                f"the host of {url} is a name: say with dhcp.tftp, in the configuration, which IPv4 address firmware "
-                "fetches iPXE from by TFTP"
+                f"the host of {url} is no IPv4 address: say with dhcp.tftp, in the configuration, which IPv4 address "
+                "firmware fetches iPXE from by TFTP"
             ) from None
     hosts = (
         Host(machine.name, machine.match.macs[0], IPv4Address(address))
@@ -118,4 +120,16 @@ def plan_of(config: "Config", inventory: "Inventory", *, own_tftp: bool = False)
         for address in [each for each in machine.node.addresses if "." in each and ":" not in each][:1]
         if machine.match.macs
     )
-    return Plan(url, tftp, tuple(nets), tuple(hosts))
+    return Plan(url, tftp, tuple(nets), tuple(map(_of_a_machine, hosts, itertools.repeat(nets))))
+
+
+def _of_a_machine(host: Host, nets: Sequence[Net]) -> Host:
+    """Raises click.ClickException where the address cannot be a machine's, which no DHCP server's own checker says."""
+    for net in nets:
+        edges = (net.router, net.subnet.network_address, net.subnet.broadcast_address)
+        if net.first is not None and host.address in edges:
+            raise click.ClickException(
+                f"machine {host.name} has the address {host.address}, which is the router of {net.subnet}, or its "
+                "first or last address: correct node.addresses in the inventory, or dhcp.subnets in the configuration"
+            )
+    return host
