@@ -5,7 +5,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from netboot.dhcp import dnsmasq, generic, isc, kea
+from netboot.dhcp import binaries, dnsmasq, generic, isc, kea
 from netboot.dhcp.plan import Host, Net, Plan
 from tests.commands import Run
 from tests.unit.test_config import LEAST, faults
@@ -384,3 +384,12 @@ def test_a_folder_for_tftp(tmp_path: Path, run: Run) -> None:
     refused = run("dhcp", "tftp-folder", "--config", config, to / "other")
     assert (refused.status, refused.out) == (5, "")
     assert refused.err.startswith(f"error: {to}/other: File exists")
+
+
+def test_a_folder_that_cannot_be_looked_into_has_no_binaries(tmp_path: Path) -> None:
+    """Here because of its name, elsewhere because of its mode, of which root, who runs the tests, would see nothing."""
+    (tmp_path / "snponly.efi").write_bytes(b"some")
+    assert binaries.standing(tmp_path) == (tmp_path / "snponly.efi",)
+    hidden = tmp_path / ("x" * 300)
+    assert (binaries.standing(hidden), binaries.read(hidden)) == ((), {})
+    assert "cannot be read in" in binaries.lacking(hidden, arm64=False)
