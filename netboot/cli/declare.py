@@ -50,7 +50,7 @@ def declare(
 
     \b
       netboot machine discovered
-      netboot machine declare 52:54:00:12:34:56 --name gpu-001 --profile default --seen 0123456789abcdef
+      netboot machine declare 52:54:00:12:34:56 --name gpu-001 --profile default --seen 0123456789abcdef0123456789abcdef
       netboot machine declare 52:54:00:12:34:56 --name gpu-001 --profile default --print >> inventory/gpu-001.yaml
     """
     try:

@@ -14,6 +14,10 @@ from netboot.web.binding import Shown, plain
 from netboot.web.dependencies import dependencies
 from netboot.web.render import grown
 
+SEEN_DIGITS = 32
+"""Of a digest of what strangers say: of 16, two reports with the same one are found within hours on one machine, and
+the second could take the place of the first once that was looked at."""
+
 
 class Sighting(Shown):
     """A machine that asked and may not boot. `key`: the first of MAC, UUID, serial and address that it has; `hardware`:
@@ -57,7 +61,7 @@ def _sighting(found: Discovered, told: HardwareRecord | None) -> Sighting:
         suggested_class=suggested(report, dependencies().live.view().snapshot.inventory.classes)
         if report is not None
         else None,
-        seen=hashlib.sha256(json.dumps(by, sort_keys=True).encode()).hexdigest()[:16],
+        seen=hashlib.sha256(json.dumps(by, sort_keys=True).encode()).hexdigest()[:SEEN_DIGITS],
     )
 
 

@@ -383,6 +383,7 @@ def test_a_discovered_machine_is_declared_by_its_report_and_by_nothing_but_what_
         f"the machine with the MAC {MAC} says something else of itself by now ({shown['seen']}) than was shown "
         f"({bare['seen']}): look at it again, it may be another"
     )
+    assert len(shown["seen"]) == 32, "half as many can be had twice by whoever makes up what is reported"
     assert refused(ask(api, "POST", path, {**body, "seen": bare["seen"]})) == (412, "precondition-failed", words)
     assert set(content(api)) == {"site.yaml"}
     api.states.take(Batch("boot-2.db", 1, 1, [sighted(MAC, now + 1)]))
