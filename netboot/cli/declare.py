@@ -9,7 +9,7 @@ from netboot.cli.client import Client, Connection, api_command
 from netboot.cli.ordering import dry_run_option, may_say_why_option
 from netboot.cli.output import show
 from netboot.client.errors import UnknownError
-from netboot.machines.found import declaration
+from netboot.machines.found import declaration, in_words
 from netboot.machines.identity import parse_mac
 
 if TYPE_CHECKING:
@@ -65,8 +65,7 @@ def declare(
     answer = client.declared.declare(wanted, {**body, "reason": reason, "dry_run": dry_run})
     so = "would be" if answer["dry_run"] else "is"
     match = (answer["declared"] or {}).get("match", {})
-    by = ", ".join(f"{key} {' '.join(value) if isinstance(value, list) else value}" for key, value in match.items())
-    show(output, answer, (), (), f"{name} {so} declared in {answer['file']}: {by}")
+    show(output, answer, (), (), f"{name} {so} declared in {answer['file']}: {in_words(match)}")
 
 
 @click.command()

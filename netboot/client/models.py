@@ -1716,8 +1716,9 @@ class Script(TypedDict):
 class Sighting(TypedDict):
     """A machine that asked and may not boot. `key`: the first of MAC, UUID, serial and address that it has;
     `hardware`: what it said of itself at `taken_at`, null where it was not discovered within the last hour;
-    `suggested_class`: of the inventory's classes one whose hardware that is; `seen`: a digest of what a
-    machine is declared by."""
+    `suggested_class`: of the inventory's classes one whose hardware that is; `told_from`: the address that
+    said so, which need not be that of who asked; `match`: by what it would be declared, empty where it has
+    no MAC; `seen`: a digest of that."""
 
     key: str
     outcome: Literal["unknown", "refused"]
@@ -1733,6 +1734,8 @@ class Sighting(TypedDict):
     hardware: HardwareReport | None
     taken_at: str | None
     suggested_class: str | None
+    told_from: str | None
+    match: dict[str, Any]
     seen: str
 
 

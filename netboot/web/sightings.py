@@ -13,6 +13,7 @@ from netboot.machines.found import declaration
 from netboot.web.binding import Shown, plain
 from netboot.web.dependencies import dependencies
 from netboot.web.render import grown
+from netboot.web.shapes import Document
 
 SEEN_DIGITS = 32
 """Of a digest of what strangers say: of 16, two reports with the same one are found within hours on one machine, and
@@ -22,7 +23,8 @@ the second could take the place of the first once that was looked at."""
 class Sighting(Shown):
     """A machine that asked and may not boot. `key`: the first of MAC, UUID, serial and address that it has; `hardware`:
     what it said of itself at `taken_ms`, null where it was not discovered within the last hour; `suggested_class`: of
-    the inventory's classes one whose hardware that is; `seen`: a digest of what a machine is declared by."""
+    the inventory's classes one whose hardware that is; `told_from`: the address that said so, which need not be that of
+    who asked; `match`: by what it would be declared, empty where it has no MAC; `seen`: a digest of that."""
 
     key: str
     outcome: Literal["unknown", "refused"]
@@ -38,6 +40,8 @@ class Sighting(Shown):
     hardware: HardwareReport | None
     taken_ms: int | None
     suggested_class: str | None
+    told_from: str | None
+    match: Document
     seen: str
 
 
@@ -52,7 +56,8 @@ def sightings(limit: int) -> list[Sighting]:
 def _sighting(found: Discovered, told: HardwareRecord | None) -> Sighting:
     report = told.report if told is not None else None
     hardware = plain(report) if report is not None else None
-    by = [_match({**plain(found), "hardware": hardware}), found.architecture]
+    match = _match({**plain(found), "hardware": hardware})
+    by = [match, found.architecture]
     return grown(
         Sighting,
         found,
@@ -61,6 +66,8 @@ def _sighting(found: Discovered, told: HardwareRecord | None) -> Sighting:
         suggested_class=suggested(report, dependencies().live.view().snapshot.inventory.classes)
         if report is not None
         else None,
+        told_from=told.peer if told is not None else None,
+        match=match,
         seen=hashlib.sha256(json.dumps(by, sort_keys=True).encode()).hexdigest()[:SEEN_DIGITS],
     )
 

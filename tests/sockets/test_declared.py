@@ -376,9 +376,11 @@ def test_a_discovered_machine_is_declared_by_its_report_and_by_nothing_but_what_
     ]
     cards += [{**cards[0], "name": "eth1", "mac": "52:54:00:12:34:9a"}, {**cards[0], "name": "ib0", "mac": "80:00:02"}]
     tpm = {"ek_sha256": "ab" * 32, "certificate": None}
-    told(api, made_of(MAC, now, cards=cards, tpm=tpm))
+    told(api, made_of(MAC, now, cards=cards, tpm=tpm).model_copy(update={"peer": "192.0.2.66"}))
     (shown,) = api.get("/v1/discovered").json["discovered"]
     assert (shown["hardware"]["tpm"]["ek_sha256"], shown["hardware"]["memory_bytes"]) == ("ab" * 32, 1)
+    assert (bare["told_from"], bare["match"]) == (None, {"macs": [MAC]})
+    assert (shown["peer"], shown["told_from"]) == ("192.0.2.9", "192.0.2.66")
     words = (
         f"the machine with the MAC {MAC} says something else of itself by now ({shown['seen']}) than was shown "
         f"({bare['seen']}): look at it again, it may be another"
@@ -390,7 +392,7 @@ def test_a_discovered_machine_is_declared_by_its_report_and_by_nothing_but_what_
     assert [each["seen"] for each in api.get("/v1/discovered").json["discovered"]] == [shown["seen"]]
     made = ask(api, "POST", path, {**body, "seen": shown["seen"]}).json
     match = {"macs": [MAC, "52:54:00:12:34:9a"], "serial": "LAB-0001", "ek_sha256": "ab" * 32}
-    assert made["declared"]["match"] == match
+    assert made["declared"]["match"] == shown["match"] == match
     (machine,) = [one for one in read_inventory(api.config).machines if one.name == "gpu-009"]
     assert machine.match.ek_sha256 == "ab" * 32
 
