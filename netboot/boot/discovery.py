@@ -160,7 +160,7 @@ class Discovering:
         self._until = {
             each: until
             for each, until in self._until.items()
-            if now < until and (index is None or index.by_mac(each) is None)
+            if now < until <= now + KEPT_MS and (index is None or index.by_mac(each) is None)
         }
         if mac not in self._until and len(self._until) >= self.most:
             return False

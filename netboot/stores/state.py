@@ -157,7 +157,7 @@ class SqliteStates:
 
     def hardware(self) -> list[HardwareRecord]:
         with self._open() as db:
-            rows = db.execute("SELECT mac, body FROM hardware ORDER BY at_ms DESC, mac").fetchall()
+            rows = db.execute("SELECT mac, body FROM hardware ORDER BY arrived DESC, mac").fetchall()
         return [seen for row in rows if (seen := parse_or_leave_out(HARDWARE, *row)) is not None]
 
     def feed(self, after: int | None, limit: int) -> list[FeedEntry]:

@@ -32,14 +32,15 @@ def keep(db: sqlite3.Connection, records: Iterable[tuple[int, DiscoveryRecord]])
             db.execute(query, (over,))
 
 
-def keep_hardware(db: sqlite3.Connection, records: Iterable[HardwareRecord]) -> None:
-    """The latest report of each machine, and of all machines those of the last `MOST_MACHINES`."""
-    latest = {record.report.mac: record for record in records}
+def keep_hardware(db: sqlite3.Connection, records: Iterable[tuple[int, HardwareRecord]]) -> None:
+    """The report of each machine that arrived last, and of all machines those of the last `MOST_MACHINES`; `records`:
+    as above."""
+    latest = {record.report.mac: (arrived, record) for arrived, record in records}
     db.executemany(
-        "INSERT INTO hardware (mac, at_ms, body) VALUES (?, ?, ?) ON CONFLICT (mac) DO UPDATE SET "
-        "at_ms = excluded.at_ms, body = excluded.body WHERE excluded.at_ms >= at_ms",
-        [(mac, record.at_ms, pack(record.model_dump_json())) for mac, record in latest.items()],
+        "INSERT INTO hardware (mac, at_ms, body, arrived) VALUES (?, ?, ?, ?) ON CONFLICT (mac) DO UPDATE SET "
+        "at_ms = excluded.at_ms, body = excluded.body, arrived = excluded.arrived WHERE excluded.arrived >= arrived",
+        [(mac, record.at_ms, pack(record.model_dump_json()), arrived) for mac, (arrived, record) in latest.items()],
     )
     if latest:
-        query = "DELETE FROM hardware WHERE mac NOT IN (SELECT mac FROM hardware ORDER BY at_ms DESC, mac LIMIT ?)"
+        query = "DELETE FROM hardware WHERE mac NOT IN (SELECT mac FROM hardware ORDER BY arrived DESC, mac LIMIT ?)"
         db.execute(query, (MOST_MACHINES,))

@@ -48,8 +48,8 @@ class Sighting(Shown):
 def sightings(limit: int) -> list[Sighting]:
     """The latest seen first."""
     deps = dependencies()
-    oldest = deps.clock.now_ms() - KEPT_MS
-    told = {record.report.mac: record for record in deps.sightings.hardware() if record.at_ms >= oldest}
+    now = deps.clock.now_ms()
+    told = {record.report.mac: record for record in deps.sightings.hardware() if abs(now - record.at_ms) <= KEPT_MS}
     return [_sighting(each, told.get(each.mac or "")) for each in deps.sightings.discovered(limit)]
 
 

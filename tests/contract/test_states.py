@@ -59,10 +59,20 @@ def both(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Both]:
 def test_of_hardware_the_latest_report_of_each_of_the_last_machines_is_kept(both: Both) -> None:
     macs = [f"52:54:00:00:01:{number:02x}" for number in range(MOST_MACHINES + 2)]
     both.take(*(made_of(mac, START + number) for number, mac in enumerate(macs)))
-    both.take(made_of(macs[5], START + 900, memory=2), made_of(macs[6], START, memory=3))
+    both.take(made_of(macs[5], START + 900, memory=2))
     found = both.reader.hardware()
     assert [record.report.mac for record in found] == [macs[5], *(mac for mac in reversed(macs[2:]) if mac != macs[5])]
     assert [record.report.memory_bytes for record in found] == [2, *[1] * (MOST_MACHINES - 1)]
+
+
+def test_reports_of_a_clock_that_was_set_back_keep_out_none_that_arrive(both: Both) -> None:
+    macs = [f"52:54:00:00:01:{number:02x}" for number in range(MOST_MACHINES)]
+    both.take(*(made_of(mac, START + 10**10 + number) for number, mac in enumerate(macs)))
+    both.writer.settle()
+    both.take(made_of(macs[3], START, memory=2), made_of("52:54:00:00:02:00", START + 1))
+    found = both.reader.hardware()
+    assert [record.report.mac for record in found[:2]] == ["52:54:00:00:02:00", macs[3]]
+    assert (len(found), found[1].report.memory_bytes) == (MOST_MACHINES, 2)
 
 
 def test_boots_since_one_was_ready_are_told_by_standing_newest_first(both: Both) -> None:
