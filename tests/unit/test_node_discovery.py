@@ -9,6 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
@@ -233,6 +234,20 @@ def test_who_is_declared_reboots_where_the_service_takes_no_report(tmp_path: Pat
         f"{url} answered {status}: {words}; it is tried again"
         for status, words in ((400, "Bad Request"), (429, "Too Many Requests"), (503, "Service Unavailable"))
     ]
+
+
+def test_a_tpm_that_is_found_later_is_told_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or the machine would be declared without its key."""
+    service, shown = Service(), list[str]()
+    found = [(None, "no TPM 2.0"), (None, "no TPM 2.0"), ({"ek_sha256": "ab" * 32, "certificate": None}, "")]
+    looked = iter(found)
+    monkeypatch.setattr("images.node.discovery.__main__.endorsement", lambda _root: next(looked))
+    with serving(service) as url:
+        told = Told(planted(tmp_path), Server(url), BOOT, MAC, shown.append)
+        for number in range(4):
+            assert not told.step({}, float(number))
+    assert [said["tpm"] for said in service.posted] == [None, found[2][0]]
+    assert (shown.count("no TPM 2.0"), shown[-2]) == (1, "TPM's endorsement key abababababababab")
 
 
 def test_nothing_is_told_where_no_initrd_of_ours_ran(tmp_path: Path) -> None:

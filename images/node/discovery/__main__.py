@@ -64,15 +64,16 @@ class Told:
     def __init__(self, root: Path, server: Server, boot: str, mac: str, show: Callable[[str], None] = say) -> None:
         self._root, self._server, self._show, self._mac = root, server, show, mac
         self._path = f"/v1/boots/{boot}/discovery"
-        self._tpm, why = endorsement(root)
-        if why:
-            show(why)
+        self._tpm: dict[str, Any] | None = None
+        self._no_tpm = ""
         self._told: dict[str, Any] = {}
         self._told_at = float("-inf")
         self._trouble, self._unknown = "", 0
 
     def step(self, heard: dict[str, dict[str, str]], now: float) -> bool:
         """Tell what is new, and ask; whether to reboot: the machine is declared, or its boot is not known."""
+        if self._tpm is None:  # its driver may come later than this program, as a card's
+            self._look_for_tpm()
         said, refused = report(self._root, self._mac, self._tpm, heard), ""
         firmware = said["firmware"]
         query = urlencode({"mac": self._mac, "uuid": firmware["uuid"], "serial": firmware["serial"]})
@@ -88,6 +89,12 @@ class Told:
         self._in_trouble(refused)
         self._unknown = 0
         return isinstance(answer, dict) and answer.get("declared") is True
+
+    def _look_for_tpm(self) -> None:
+        self._tpm, why = endorsement(self._root)
+        if why and why != self._no_tpm:
+            self._show(why)
+        self._no_tpm = why
 
     def _tell(self, said: dict[str, Any], now: float) -> str:
         """Why the service does not take it, "" where it does: whoever is declared by hand reboots all the same."""
