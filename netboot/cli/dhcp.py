@@ -1,8 +1,6 @@
 """`netboot dhcp`: what a DHCP server, and a TFTP server, have to be told about this site. Prints and copies."""
 
-import itertools
 import re
-from collections.abc import Sequence
 from ipaddress import IPv4Address
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
@@ -120,16 +118,23 @@ def plan_of(config: "Config", inventory: "Inventory", *, own_tftp: bool = False)
         for address in [each for each in machine.node.addresses if "." in each and ":" not in each][:1]
         if machine.match.macs
     )
-    return Plan(url, tftp, tuple(nets), tuple(map(_of_a_machine, hosts, itertools.repeat(nets))))
+    plan = Plan(url, tftp, tuple(nets), tuple(hosts))
+    _refuse_odd(plan)
+    return plan
 
 
-def _of_a_machine(host: Host, nets: Sequence[Net]) -> Host:
-    """Raises click.ClickException where the address cannot be a machine's, which no DHCP server's own checker says."""
-    for net in nets:
-        edges = (net.router, net.subnet.network_address, net.subnet.broadcast_address)
-        if net.first is not None and host.address in edges:
+def _refuse_odd(plan: Plan) -> None:
+    """Addresses that cannot be a machine's, which no DHCP server's own checker says."""
+    given = [net for net in plan.nets if net.first is not None]
+    odd = {
+        address: net.subnet
+        for net in given
+        for address in (net.router, net.subnet.network_address, net.subnet.broadcast_address)
+    }
+    for host in plan.hosts:
+        if host.address in odd:
             raise click.ClickException(
-                f"machine {host.name} has the address {host.address}, which is the router of {net.subnet}, or its "
-                "first or last address: correct node.addresses in the inventory, or dhcp.subnets in the configuration"
+                f"machine {host.name} has the address {host.address}, which is the router of {odd[host.address]}, or "
+                "its first or last address: correct node.addresses in the inventory, or dhcp.subnets in the "
+                "configuration"
             )
-    return host
