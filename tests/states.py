@@ -17,7 +17,7 @@ from netboot.lifecycle.events import (
 )
 from netboot.lifecycle.hardware import MOST_MACHINES
 from netboot.lifecycle.phases import Phase, source_of
-from netboot.lifecycle.sightings import Discovered, seen_again, sighting
+from netboot.lifecycle.sightings import Discovered, Told, seen_again, sighting, told_again
 from netboot.lifecycle.state import Batch, Checked, Claims, FeedEntry, MachineState
 from netboot.lifecycle.trace import Trace, apply
 
@@ -30,7 +30,7 @@ class MemoryStates:
         self.traces: dict[str, Trace] = {}
         self.served: dict[str, Claims] = {}
         self.seen: dict[str, Discovered] = {}
-        self.made_of: dict[str, tuple[int, HardwareRecord]] = {}
+        self.made_of: dict[str, tuple[int, Told]] = {}
         self.reports: dict[str, HealthRecord] = {}
         self.entries: list[FeedEntry] = []
         self.taken_ms: dict[str, int] = {}
@@ -200,11 +200,11 @@ class MemoryStates:
                 new = sighting(record)
                 self.seen[new.key] = seen_again(self.seen.pop(new.key, None), new)
             return
-        last, _ = self.made_of.get(record.report.mac, (0, record))
+        last, before = self.made_of.get(record.report.mac, (0, None))
         if arrived >= last:
-            self.made_of[record.report.mac] = (arrived, record)
+            self.made_of[record.report.mac] = (arrived, told_again(before, record))
 
-    def hardware(self) -> list[HardwareRecord]:
+    def hardware(self) -> list[Told]:
         told = sorted(self.made_of.values(), key=lambda one: (-one[0], one[1].report.mac))
         return [record for _, record in told[:MOST_MACHINES]]
 

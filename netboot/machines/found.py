@@ -54,14 +54,16 @@ def in_words(match: Mapping[str, Any]) -> str:
 
 
 def reported(found: Mapping[str, Any]) -> str:
-    """By what a machine would be declared beyond that with which it asked; and who said so, where another did. `found`:
-    as `/v1/discovered` shows it."""
+    """By what a machine would be declared beyond that with which it asked; and who said so, where it was another, or
+    several. `found`: as `/v1/discovered` shows it."""
     asked = (found["mac"], found["uuid"], found["serial"])
     match = {key: value for key, value in found["match"].items() if key != "macs" and value not in asked}
     macs = [mac for mac in found["match"].get("macs", ()) if mac not in asked]
     told = found["told_from"]
-    by = in_words({"macs": macs, **match})
-    return ", ".join([*filter(None, [by]), *([f"said by {told}"] if told not in (None, found["peer"]) else [])])
+    who = f"said by {told}" if told not in (None, found["peer"]) else ""
+    other = found["told_otherwise_from"]
+    others = f"{other} says that it is this machine, too" if other is not None else ""
+    return ", ".join(filter(None, (in_words({"macs": macs, **match}), who, others)))
 
 
 def summary(hardware: Mapping[str, Any] | None) -> str:

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Literal
 
-from netboot.lifecycle.events import HardwareRecord
 from netboot.lifecycle.hardware import KEPT_MS, HardwareReport, suggested
-from netboot.lifecycle.sightings import Discovered
+from netboot.lifecycle.sightings import Discovered, Told
 from netboot.machines.found import declaration
 from netboot.web.binding import Shown, plain
 from netboot.web.dependencies import dependencies
@@ -24,7 +23,8 @@ class Sighting(Shown):
     """A machine that asked and may not boot. `key`: the first of MAC, UUID, serial and address that it has; `hardware`:
     what it said of itself at `taken_ms`, null where it was not discovered within the last hour; `suggested_class`: of
     the inventory's classes one whose hardware that is; `told_from`: the address that said so, which need not be that of
-    who asked; `match`: by what it would be declared, empty where it has no MAC; `seen`: a digest of that."""
+    who asked; `told_otherwise_from`: another that said within the hour that it is this machine, or the same with
+    another TPM; `match`: by what it would be declared, empty where it has no MAC; `seen`: a digest of that."""
 
     key: str
     outcome: Literal["unknown", "refused"]
@@ -41,6 +41,7 @@ class Sighting(Shown):
     taken_ms: int | None
     suggested_class: str | None
     told_from: str | None
+    told_otherwise_from: str | None
     match: Document
     seen: str
 
@@ -50,10 +51,10 @@ def sightings(limit: int) -> list[Sighting]:
     deps = dependencies()
     now = deps.clock.now_ms()
     told = {record.report.mac: record for record in deps.sightings.hardware() if abs(now - record.at_ms) <= KEPT_MS}
-    return [_sighting(each, told.get(each.mac or "")) for each in deps.sightings.discovered(limit)]
+    return [_sighting(each, told.get(each.mac or ""), now) for each in deps.sightings.discovered(limit)]
 
 
-def _sighting(found: Discovered, told: HardwareRecord | None) -> Sighting:
+def _sighting(found: Discovered, told: Told | None, now: int) -> Sighting:
     report = told.report if told is not None else None
     hardware = plain(report) if report is not None else None
     match = _match({**plain(found), "hardware": hardware})
@@ -67,6 +68,7 @@ def _sighting(found: Discovered, told: HardwareRecord | None) -> Sighting:
         if report is not None
         else None,
         told_from=told.peer if told is not None else None,
+        told_otherwise_from=(told.other or None) if told is not None and now - told.other_ms <= KEPT_MS else None,
         match=match,
         seen=hashlib.sha256(json.dumps(by, sort_keys=True).encode()).hexdigest()[:SEEN_DIGITS],
     )

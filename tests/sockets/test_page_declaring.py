@@ -64,6 +64,10 @@ def test_all_that_it_would_be_declared_by_is_shown_and_who_said_so(api: Api) -> 
     shown = client.get(AT).text
     assert f'<span id="by">macs {MAC}, {by}</span>' in shown
     assert "Said by 192.0.2.66, which is not who asked: QEMU Standard PC, " in shown
+    assert "is this machine, too" not in shown
+    api.states.take(Batch("boot-0.db", 1, 3, [record.model_copy(update={"peer": "192.0.2.9"})]))
+    assert "192.0.2.66 said within the hour that it is this machine, too" in client.get(AT).text
+    assert "192.0.2.66 says that it is this machine, too</td>" in client.get("/page/discovered").text
 
 
 def test_another_site_s_form_declares_nothing(api: Api) -> None:
