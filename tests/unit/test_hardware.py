@@ -58,9 +58,9 @@ def test_what_a_machine_says_seems_to_be_nothing_else() -> None:
 
 def test_what_was_reported_beyond_what_asked_and_by_whom() -> None:
     """A label's serial number in the question, another machine's in the report: both are seen before it is declared."""
-    match = {"macs": [MAC, "52:54:00:aa:00:02"], "uuid": "u", "serial": "S2", "ek_sha256": "ab"}
-    found = {"mac": MAC, "uuid": "u", "serial": "S1", "peer": "192.0.2.8", "told_from": "192.0.2.9", "match": match}
-    found |= {"told_otherwise_from": None}
+    match: dict[str, Any] = {"macs": [MAC, "52:54:00:aa:00:02"], "uuid": "u", "serial": "S2", "ek_sha256": "ab"}
+    found: dict[str, Any] = {"mac": MAC, "uuid": "u", "serial": "S1", "peer": "192.0.2.8", "match": match}
+    found |= {"told_from": "192.0.2.9", "told_otherwise_from": None}
     assert reported(found) == "macs 52:54:00:aa:00:02, serial S2, ek_sha256 ab, said by 192.0.2.9"
     assert in_words(match) == f"macs {MAC} 52:54:00:aa:00:02, uuid u, serial S2, ek_sha256 ab"
     asked = {**found, "serial": "S2", "told_from": None, "match": {"macs": [MAC], "serial": "S2"}}
