@@ -9,7 +9,7 @@ from netboot.stores.packing import pack
 from netboot.stores.state_rows import BOOTS, HEALTH, parse_or_set_aside
 
 _CLAIMS = (
-    "INSERT INTO claims (machine, served, last_ms) SELECT ?2, served, last_ms FROM claims WHERE machine = ?1 "
+    "INSERT INTO claims (machine, served, last_ms) SELECT ?, served, last_ms FROM claims WHERE machine = ? "
     "ON CONFLICT (machine) DO UPDATE SET served = served + excluded.served, last_ms = max(last_ms, excluded.last_ms)"
 )
 
@@ -19,7 +19,7 @@ def rename(db: sqlite3.Connection, present: Mapping[str, str]) -> None:
     for former, name in present.items():
         _boots(db, former, name)
         _reports(db, former, name)
-        db.execute(_CLAIMS, (former, name))
+        db.execute(_CLAIMS, (name, former))
         for table in ("claims", "machines", "removed"):
             db.execute(f"DELETE FROM {table} WHERE machine = ?", (former,))  # noqa: S608 - names of our own
     state_machines.refresh(db, present.values())
