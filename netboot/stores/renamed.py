@@ -49,8 +49,8 @@ def carry(data: Path, present: Mapping[str, str]) -> None:
 def _carry(db: sqlite3.Connection, table: str, present: Mapping[str, str]) -> None:
     if not db.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (table,)).fetchone():
         return  # of an older version, and without such a table nothing is kept
-    body = ", body = json_set(body, '$.machine', ?1)" if table in _BODIES else ""
+    body = ", body = json_set(body, '$.machine', :name)" if table in _BODIES else ""
     db.executemany(
-        f"UPDATE OR IGNORE {table} SET machine = ?1{body} WHERE machine = ?2",  # noqa: S608 - names of our own
-        [(name, former) for former, name in present.items()],
+        f"UPDATE OR IGNORE {table} SET machine = :name{body} WHERE machine = :former",  # noqa: S608 - names of our own
+        [{"name": name, "former": former} for former, name in present.items()],
     )
