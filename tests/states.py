@@ -17,7 +17,7 @@ from netboot.lifecycle.events import (
 )
 from netboot.lifecycle.hardware import MOST_MACHINES
 from netboot.lifecycle.phases import Phase, source_of
-from netboot.lifecycle.sightings import Discovered, seen_again, sighting
+from netboot.lifecycle.sightings import Discovered, Told, seen_again, sighting, told_again
 from netboot.lifecycle.state import Batch, Checked, Claims, FeedEntry, MachineState
 from netboot.lifecycle.trace import Trace, apply
 
@@ -30,7 +30,7 @@ class MemoryStates:
         self.traces: dict[str, Trace] = {}
         self.served: dict[str, Claims] = {}
         self.seen: dict[str, Discovered] = {}
-        self.made_of: dict[str, HardwareRecord] = {}
+        self.made_of: dict[str, tuple[int, Told]] = {}
         self.reports: dict[str, HealthRecord] = {}
         self.entries: list[FeedEntry] = []
         self.taken_ms: dict[str, int] = {}
@@ -104,7 +104,7 @@ class MemoryStates:
 
     def _take(self, record: AnyRecord, counted: bool, arrived: int) -> None:
         if isinstance(record, DiscoveryRecord | HardwareRecord):
-            self._pass_by(record, counted)
+            self._pass_by(record, counted, arrived)
             return
         if isinstance(record, HealthRecord):
             if arrived >= self.reported.get(record.boot, 0) or record.boot not in self.reports:
@@ -194,18 +194,19 @@ class MemoryStates:
     def discovered(self, limit: int) -> list[Discovered]:
         return list(reversed(self.seen.values()))[:limit]
 
-    def _pass_by(self, record: DiscoveryRecord | HardwareRecord, counted: bool) -> None:
+    def _pass_by(self, record: DiscoveryRecord | HardwareRecord, counted: bool, arrived: int) -> None:
         if isinstance(record, DiscoveryRecord):
             if not counted:
                 new = sighting(record)
                 self.seen[new.key] = seen_again(self.seen.pop(new.key, None), new)
             return
-        last = self.made_of.get(record.report.mac)
-        if last is None or record.at_ms >= last.at_ms:
-            self.made_of[record.report.mac] = record
+        last, before = self.made_of.get(record.report.mac, (0, None))
+        if arrived >= last:
+            self.made_of[record.report.mac] = (arrived, told_again(before, record))
 
-    def hardware(self) -> list[HardwareRecord]:
-        return sorted(self.made_of.values(), key=lambda one: (-one.at_ms, one.report.mac))[:MOST_MACHINES]
+    def hardware(self) -> list[Told]:
+        told = sorted(self.made_of.values(), key=lambda one: (-one[0], one[1].report.mac))
+        return [record for _, record in told[:MOST_MACHINES]]
 
     def feed(self, after: int | None, limit: int) -> list[FeedEntry]:
         if after is None:

@@ -109,7 +109,7 @@ class Discovering:
         return PreparedResponse(f"{HEAD}Netboot-Outcome: discovery\r\n", script.fill(boot_id))
 
     async def report(self, request: web.BaseRequest, boot_id: str) -> web.StreamResponse:
-        """`POST /v1/boots/<id>/discovery`: 204 when the report is durable.
+        """`POST /v1/boots/<id>/discovery`: 204 when the report is durable, or of no use any more.
 
         Raises:
             BadClaimError, NoSuchBootError, TooOftenError, JournalUnavailableError: see `netboot.failures`.
@@ -126,7 +126,7 @@ class Discovering:
             self._require(boot_id, report.mac, peer)
             record = HardwareRecord(at_ms=self.clock.now_ms(), boot=boot_id, peer=peer, report=report)
             within = self.ingest.take(boot_id, peer, len(body))
-            if within:
+            if within and not self._is_declared(report.mac):  # it would take the place of another that is not
                 await self.journal.append_json(record.at_ms, record.model_dump_json())
         finally:
             self.ingest.turns.end(peer)
@@ -156,16 +156,18 @@ class Discovering:
 
     def begins(self, mac: str, now: int) -> bool:
         """Whether it may be discovered; those that are declared by now, or were not heard of for long, make room."""
-        index = self.live.catalogue.view.index if self.live.catalogue is not None else None
         self._until = {
             each: until
             for each, until in self._until.items()
-            if now < until and (index is None or index.by_mac(each) is None)
+            if now < until <= now + KEPT_MS and not self._is_declared(each)
         }
         if mac not in self._until and len(self._until) >= self.most:
             return False
         self._until[mac] = now + KEPT_MS
         return True
+
+    def _is_declared(self, mac: str) -> bool:
+        return self.live.catalogue is not None and self.live.catalogue.view.index.by_mac(mac) is not None
 
     def _values(self, snapshot: Snapshot, image: ImageFacts, mac: str) -> ipxe.values.Boot:
         assert self.settings is not None

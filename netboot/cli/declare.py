@@ -10,7 +10,7 @@ from netboot.cli.dry_run import dry_run_option
 from netboot.cli.ordering import may_say_why_option
 from netboot.cli.output import show
 from netboot.client.errors import UnknownError
-from netboot.machines.found import declaration
+from netboot.machines.found import declaration, in_words
 from netboot.machines.identity import parse_mac
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def declare(
 
     \b
       netboot machine discovered
-      netboot machine declare 52:54:00:12:34:56 --name gpu-001 --profile default --seen 0123456789abcdef
+      netboot machine declare 52:54:00:12:34:56 --name gpu-001 --profile default --seen 0123456789abcdef0123456789abcdef
       netboot machine declare 52:54:00:12:34:56 --name gpu-001 --profile default --print >> inventory/gpu-001.yaml
     """
     try:
@@ -66,8 +66,7 @@ def declare(
     answer = client.declared.declare(wanted, {**body, "reason": reason, "dry_run": dry_run})
     so = "would be" if answer["dry_run"] else "is"
     match = (answer["declared"] or {}).get("match", {})
-    by = ", ".join(f"{key} {' '.join(value) if isinstance(value, list) else value}" for key, value in match.items())
-    show(output, answer, (), (), f"{name} {so} declared in {answer['file']}: {by}")
+    show(output, answer, (), (), f"{name} {so} declared in {answer['file']}: {in_words(match)}")
 
 
 @click.command()

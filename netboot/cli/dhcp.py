@@ -109,8 +109,8 @@ def plan_of(config: "Config", inventory: "Inventory", *, own_tftp: bool = False)
             tftp = IPv4Address(urlsplit(url).hostname or "")
         except ValueError:
             raise click.ClickException(
-                f"the host of {url} is a name: say with dhcp.tftp, in the configuration, which IPv4 address firmware "
-                "fetches iPXE from by TFTP"
+                f"the host of {url} is no IPv4 address: say with dhcp.tftp, in the configuration, which IPv4 address "
+                "firmware fetches iPXE from by TFTP"
             ) from None
     hosts = (
         Host(machine.name, machine.match.macs[0], IPv4Address(address))
@@ -118,4 +118,23 @@ def plan_of(config: "Config", inventory: "Inventory", *, own_tftp: bool = False)
         for address in [each for each in machine.node.addresses if "." in each and ":" not in each][:1]
         if machine.match.macs
     )
-    return Plan(url, tftp, tuple(nets), tuple(hosts))
+    plan = Plan(url, tftp, tuple(nets), tuple(hosts))
+    _refuse_odd(plan)
+    return plan
+
+
+def _refuse_odd(plan: Plan) -> None:
+    """Addresses that cannot be a machine's, which no DHCP server's own checker says."""
+    given = [net for net in plan.nets if net.first is not None]
+    odd = {
+        address: net.subnet
+        for net in given
+        for address in (net.router, net.subnet.network_address, net.subnet.broadcast_address)
+    }
+    for host in plan.hosts:
+        if host.address in odd:
+            raise click.ClickException(
+                f"machine {host.name} has the address {host.address}, which is the router of {odd[host.address]}, or "
+                "its first or last address: correct node.addresses in the inventory, or dhcp.subnets in the "
+                "configuration"
+            )

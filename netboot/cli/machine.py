@@ -26,7 +26,7 @@ from netboot.cli.following import follow, watch_option
 from netboot.cli.output import image_digest, is_wide, program, say, show
 from netboot.cli.selection import Selection, selection_options
 from netboot.cli.times import ago, boot_line, moment, state
-from netboot.machines.found import summary
+from netboot.machines.found import reported, summary
 
 if TYPE_CHECKING:
     from netboot.client.models import MachineListed, MachineShown, TraceShown
@@ -170,6 +170,7 @@ def _discovered(client: Client, output: str, limit: int) -> None:
             ago(asker["last_at"]),
             asker["times"],
             summary(asker["hardware"]),
+            reported(asker),
             asker["seen"],
             asker["reason"],
         )
@@ -184,6 +185,7 @@ def _discovered(client: Client, output: str, limit: int) -> None:
         "last seen",
         "times",
         "made of",
+        "declared by, too",
         "seen",
         "why it may not boot",
     )

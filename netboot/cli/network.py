@@ -9,6 +9,7 @@ from netboot.cli.diagnosis import Diagnosis
 from netboot.config import Config
 from netboot.dhcp.asking import SECONDS, ask, why_not_fetched
 from netboot.dhcp.packets import CLIENTS, Client, Offer
+from netboot.dhcp.plan import unfit
 from netboot.machines.inventory import load_inventory
 
 _PRINT = "`netboot dhcp config` prints what the server has to know; see docs/dhcp.md"
@@ -94,6 +95,8 @@ def _fetched(client: Client, offer: Offer, script: str, why_not: Callable[[Offer
     if offer.menu:
         remedy = "boot a machine, or ask whoever looks after that server: the menu is not followed here"
         return Diagnosis("network", client.words, "unknown", words, remedy)
+    if not client.ipxe and (useless := unfit(client.firmware, offer.file)):
+        return Diagnosis("network", client.words, "refuse", f"{words}: {useless}", _PRINT)
     fault = why_not(offer)
     if fault:
         remedy = "`netboot doctor` says whether the service runs; of a TFTP server see docs/dhcp.md#tftp"

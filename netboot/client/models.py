@@ -1729,8 +1729,10 @@ class Script(TypedDict):
 class Sighting(TypedDict):
     """A machine that asked and may not boot. `key`: the first of MAC, UUID, serial and address that it has;
     `hardware`: what it said of itself at `taken_at`, null where it was not discovered within the last hour;
-    `suggested_class`: of the inventory's classes one whose hardware that is; `seen`: a digest of what a
-    machine is declared by."""
+    `suggested_class`: of the inventory's classes one whose hardware that is; `told_from`: the address that
+    said so, which need not be that of who asked; `told_otherwise_from`: another that said within the hour
+    that it is this machine, or the same with another TPM; `match`: by what it would be declared, empty
+    where it has no MAC; `seen`: a digest of that."""
 
     key: str
     outcome: Literal["unknown", "refused"]
@@ -1746,6 +1748,9 @@ class Sighting(TypedDict):
     hardware: HardwareReport | None
     taken_at: str | None
     suggested_class: str | None
+    told_from: str | None
+    told_otherwise_from: str | None
+    match: dict[str, Any]
     seen: str
 
 

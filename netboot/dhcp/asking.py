@@ -101,6 +101,8 @@ def _http(url: str) -> str:
 
 def _tftp(server: str, file: str) -> str:
     """RFC 1350: the first block, or why not. The server is told that we want no more."""
+    if not server:  # which a socket takes for this host
+        return "it does not say from which server"
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.settimeout(_FETCH_SECONDS)
         sock.setsockopt(socket.IPPROTO_IP, _IP_RECVERR, 1)  # else nobody hears that the port is closed

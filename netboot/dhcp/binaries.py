@@ -2,6 +2,7 @@
 
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 from netboot.dhcp.plan import BINARIES
@@ -18,8 +19,13 @@ def read(folder: Path) -> dict[str, bytes]:
 
 
 def standing(folder: Path) -> tuple[Path, ...]:
-    """The files that `read` reads, where links lead."""
-    return tuple((folder / name).resolve() for name in BINARIES if (folder / name).is_file())
+    """The files that `read` reads, where links lead; none of a folder that cannot be looked into."""
+    found = []
+    for name in BINARIES:
+        with suppress(OSError):
+            if (folder / name).is_file():
+                found.append((folder / name).resolve())
+    return tuple(found)
 
 
 def lacking(folder: Path, *, arm64: bool) -> str:

@@ -1,6 +1,7 @@
 """A plan for ISC's dhcpd 4.4 (dhcpd.conf(5), dhcp-eval(5))."""
 
 from collections.abc import Iterator
+from ipaddress import IPv4Address
 
 from netboot.dhcp.plan import FIRMWARE, Firmware, Net, Plan
 
@@ -37,8 +38,8 @@ def _told(plan: Plan, firmware: Firmware) -> Iterator[str]:
 
 def _subnet(plan: Plan, net: Net) -> Iterator[str]:
     yield f"subnet {net.subnet.network_address} netmask {net.subnet.netmask} {{"
-    if net.first is not None:
-        yield f"  range {net.first} {net.last};"
+    for first, last in _free(plan, net):
+        yield f"  range {first} {last};"
     if net.router is not None:
         yield f"  option routers {net.router};"
     if net.name_servers:
@@ -48,3 +49,17 @@ def _subnet(plan: Plan, net: Net) -> Iterator[str]:
         yield f"# {host.name}"
         declared = f"hardware ethernet {host.mac}; fixed-address {host.address};"
         yield f"host netboot-{host.mac.replace(':', '')} {{ {declared} }}"
+
+
+def _free(plan: Plan, net: Net) -> Iterator[tuple[IPv4Address, IPv4Address]]:
+    """Its range in parts, around machines' own addresses: dhcpd would give one to another machine (dhcpd.conf(5),
+    "Dynamic and static leases")."""
+    if net.first is None or net.last is None:
+        return
+    first = net.first
+    for taken in sorted(host.address for host in plan.hosts_of(net) if net.first <= host.address <= net.last):
+        if first < taken:
+            yield first, taken - 1
+        first = taken + 1
+    if first <= net.last:
+        yield first, net.last

@@ -20,7 +20,7 @@ def render(plan: Plan) -> str:
             "lease-database": {"type": "memfile"},
             "valid-lifetime": 3600,
             **served,
-            "subnet4": [_subnet(plan, number, net) for number, net in enumerate(plan.nets, 1)],
+            "subnet4": [_subnet(plan, net) for net in plan.nets],
         }
     return json.dumps({"Dhcp4": served}, indent=2) + "\n"
 
@@ -38,8 +38,9 @@ def _class(plan: Plan, firmware: Firmware) -> dict[str, Any]:
     return {**made, "next-server": str(plan.tftp)} if plan.tftp is not None else made
 
 
-def _subnet(plan: Plan, number: int, net: Net) -> dict[str, Any]:
-    made: dict[str, Any] = {"id": number, "subnet": str(net.subnet)}
+def _subnet(plan: Plan, net: Net) -> dict[str, Any]:
+    """Its `id` is of its address, so that leases stay those of their network when others come and go."""
+    made: dict[str, Any] = {"id": max(int(net.subnet.network_address), 1), "subnet": str(net.subnet)}
     options = [("routers", [net.router] if net.router is not None else []), ("domain-name-servers", net.name_servers)]
     data = [{"name": name, "data": ", ".join(map(str, given))} for name, given in options if given]
     if net.first is not None:

@@ -28,8 +28,17 @@ FIRMWARE = (
     Firmware("x64-http", "UEFI x64, HTTP Boot", (16,), "snponly.efi", http=True),
     Firmware("arm64-http", "UEFI arm64, HTTP Boot", (19,), "ipxe-arm64.efi", http=True),
 )
-BINARIES = ("undionly.kpxe", "snponly.efi", "ipxe.efi", "ipxe-arm64.efi")
-"""What there is of iPXE, by HTTP below `/ipxe/` and in a folder of TFTP; names as Debian's package `ipxe` has them."""
+BINARIES = {"undionly.kpxe": "bios", "snponly.efi": "x64", "ipxe.efi": "x64", "ipxe-arm64.efi": "arm64"}
+"""What there is of iPXE, by HTTP below `/ipxe/` and in a folder of TFTP; names as Debian's package `ipxe` has them. And
+what runs it: how the keys of `FIRMWARE` begin."""
+
+
+def unfit(firmware: Firmware, file: str) -> str:
+    """Why firmware without iPXE can do nothing with a file that it is told, as far as its name says it; or ""."""
+    if firmware.http != ("://" in file):
+        return "it fetches by HTTP, and takes a URL alone" if firmware.http else "it fetches by TFTP, and takes no URL"
+    runs = BINARIES.get(file.rpartition("/")[2])
+    return "" if runs in (None, firmware.key.removesuffix("-http")) else f"it cannot run that, but {firmware.file}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ from asyncio import Future
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
-from netboot.lifecycle.events import AnyRecord, HardwareRecord, HealthRecord
-from netboot.lifecycle.sightings import Discovered
+from netboot.lifecycle.events import AnyRecord, HealthRecord
+from netboot.lifecycle.sightings import Discovered, Told
 from netboot.lifecycle.state import Batch, FeedEntry, MachineState, Standing
 from netboot.lifecycle.trace import Trace
 
@@ -98,7 +98,7 @@ class Sightings(Protocol):
         """Machines that asked and may not boot, the latest seen first."""
         ...
 
-    def hardware(self) -> list[HardwareRecord]:
+    def hardware(self) -> list[Told]:
         """What the machines that were discovered last said of their hardware, the latest first."""
         ...
 

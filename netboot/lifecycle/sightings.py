@@ -1,9 +1,10 @@
-"""Machines that asked and may not boot: one entry for each, however often they ask."""
+"""Machines that asked and may not boot: one entry for each, however often they ask, and of those that were discovered
+the last report."""
 
 from typing import Literal
 
 from images.values.strict import Strict
-from netboot.lifecycle.events import DiscoveryRecord, SafeText
+from netboot.lifecycle.events import DiscoveryRecord, HardwareRecord, Moment, SafeText
 
 
 class Discovered(Strict):
@@ -44,3 +45,21 @@ def seen_again(known: Discovered | None, new: Discovered) -> Discovered:
     if known is None:
         return new
     return new.model_copy(update={"first_ms": min(known.first_ms, new.first_ms), "times": known.times + new.times})
+
+
+class Told(HardwareRecord):
+    """What a machine said last of its hardware. `other`: the address that said so before, where it was another one, or
+    another TPM; "": no such. `other_ms`: when that was."""
+
+    other: SafeText = ""
+    other_ms: Moment = 0
+
+
+def told_again(known: Told | None, new: HardwareRecord) -> Told:
+    """The report that arrived last, which does not hide that somebody else is that machine, too."""
+    if known is None:
+        return Told(**dict(new))
+    tpms = {each.report.tpm.ek_sha256 for each in (known, new) if each.report.tpm is not None}
+    if known.peer != new.peer or len(tpms) > 1:
+        return Told(**dict(new), other=known.peer, other_ms=known.at_ms)
+    return Told(**dict(new), other=known.other, other_ms=known.other_ms)

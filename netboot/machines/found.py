@@ -46,6 +46,26 @@ def _macs(hardware: Mapping[str, Any]) -> Iterator[str]:
                 yield parse_mac(card["mac"])
 
 
+def in_words(match: Mapping[str, Any]) -> str:
+    """By what a machine is declared, all of it."""
+    return ", ".join(
+        f"{key} {' '.join(value) if isinstance(value, list) else value}" for key, value in match.items() if value
+    )
+
+
+def reported(found: Mapping[str, Any]) -> str:
+    """By what a machine would be declared beyond that with which it asked; and who said so, where it was another, or
+    several. `found`: as `/v1/discovered` shows it."""
+    asked = (found["mac"], found["uuid"], found["serial"])
+    match = {key: value for key, value in found["match"].items() if key != "macs" and value not in asked}
+    macs = [mac for mac in found["match"].get("macs", ()) if mac not in asked]
+    told = found["told_from"]
+    who = f"said by {told}" if told not in (None, found["peer"]) else ""
+    other = found["told_otherwise_from"]
+    others = f"{other} says that it is this machine, too" if other is not None else ""
+    return ", ".join(filter(None, (in_words({"macs": macs, **match}), who, others)))
+
+
 def summary(hardware: Mapping[str, Any] | None) -> str:
     """What a machine is made of, in a few words; "": it was not discovered."""
     if hardware is None:
@@ -53,16 +73,21 @@ def summary(hardware: Mapping[str, Any] | None) -> str:
     firmware, count = hardware["firmware"], hardware["cpu"]["count"]
     links = [card["neighbour"] for card in hardware["cards"] if card["neighbour"]]
     parts = [
-        f"{firmware['vendor']} {firmware['product']}".strip(),
+        _one(f"{firmware['vendor']} {firmware['product']}"),
         f"{count} CPU{'s' * (count != 1)}",
         f"{hardware['memory_bytes'] / 2**30:.0f} GiB",
         *_many(len(hardware["cards"]), "card"),
         *_many(len(hardware["disks"]), "disk"),
         *_many(len(hardware["gpus"]), "GPU"),
         f"TPM {hardware['tpm']['ek_sha256'][:16]}" if hardware["tpm"] else "no TPM",
-        *(f"at {link['system']} {link['port']}" for link in links[:1]),
+        *(f"at {_one(link['system'])} {_one(link['port'])}" for link in links[:1]),
     ]
     return ", ".join(part for part in parts if part)
+
+
+def _one(said: str) -> str:
+    """What a machine says as one part of several: it cannot seem to be more of them."""
+    return said.replace(",", "").strip()
 
 
 def _many(count: int, what: str) -> list[str]:

@@ -8,8 +8,8 @@ from itertools import islice
 from pathlib import Path
 
 from netboot.lifecycle.errors import NoSuchBootError, StateUnavailableError
-from netboot.lifecycle.events import HardwareRecord, HealthRecord
-from netboot.lifecycle.sightings import Discovered
+from netboot.lifecycle.events import HealthRecord
+from netboot.lifecycle.sightings import Discovered, Told
 from netboot.lifecycle.state import Checked, Claims, FeedEntry, MachineState, Standing
 from netboot.lifecycle.trace import Trace
 from netboot.stores.state_rows import (
@@ -155,9 +155,9 @@ class SqliteStates:
             rows = db.execute(query, (limit,)).fetchall()
         return [seen for row in rows if (seen := parse_or_leave_out(DISCOVERED, *row)) is not None]
 
-    def hardware(self) -> list[HardwareRecord]:
+    def hardware(self) -> list[Told]:
         with self._open() as db:
-            rows = db.execute("SELECT mac, body FROM hardware ORDER BY at_ms DESC, mac").fetchall()
+            rows = db.execute("SELECT mac, body FROM hardware ORDER BY arrived DESC, mac").fetchall()
         return [seen for row in rows if (seen := parse_or_leave_out(HARDWARE, *row)) is not None]
 
     def feed(self, after: int | None, limit: int) -> list[FeedEntry]:

@@ -77,7 +77,8 @@ def project(db: sqlite3.Connection, rows: Sequence[Row]) -> None:
     machines = {record.machine for record in told}
     _prune_boots(db, {record.machine for _, record in kept}, machines)
     state_sightings.keep(db, [(row.arrived, row.record) for row in new if isinstance(row.record, DiscoveryRecord)])
-    state_sightings.keep_hardware(db, [row.record for row in rows if isinstance(row.record, HardwareRecord)])
+    told_of = [(row.arrived, row.record) for row in rows if isinstance(row.record, HardwareRecord)]
+    state_sightings.keep_hardware(db, told_of)
     reports = [(row.arrived, row.record) for row in rows if isinstance(row.record, HealthRecord)]
     _keep_reports(db, reports)
     state_machines.refresh(db, machines | {record.machine for _, record in reports})

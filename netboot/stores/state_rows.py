@@ -12,8 +12,8 @@ from pydantic import ValidationError
 from images.values.faults import first_fault
 from images.values.strict import Strict
 from netboot.lifecycle import state
-from netboot.lifecycle.events import CrashRecord, HardwareRecord, HealthRecord
-from netboot.lifecycle.sightings import Discovered
+from netboot.lifecycle.events import CrashRecord, HealthRecord
+from netboot.lifecycle.sightings import Discovered, Told
 from netboot.lifecycle.state import FeedEntry, SetAside
 from netboot.lifecycle.trace import Trace
 from netboot.stores.packing import unpack
@@ -38,7 +38,7 @@ class Table(Generic[S]):
 BOOTS = Table("boots", "boot", "trace", Trace)
 HEALTH = Table("health", "boot", "body", HealthRecord)
 DISCOVERED = Table("discovered", "key", "body", Discovered)
-HARDWARE = Table("hardware", "mac", "body", HardwareRecord)
+HARDWARE = Table("hardware", "mac", "body", Told)
 FEED = Table("feed", "id", "body", FeedEntry)
 CRASHES = Table("crashes", "id", "body", CrashRecord)
 TABLES: tuple[Table[Any], ...] = (BOOTS, HEALTH, DISCOVERED, HARDWARE, FEED, CRASHES)

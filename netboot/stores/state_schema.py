@@ -107,6 +107,11 @@ MIGRATIONS = (
     -- what machines that nobody has declared said of their hardware, the latest of each
     CREATE TABLE hardware (mac TEXT PRIMARY KEY, at_ms INTEGER NOT NULL, body BLOB NOT NULL) WITHOUT ROWID;
     """,
+    """
+    -- `arrived`: the number of the fact
+    ALTER TABLE hardware ADD COLUMN arrived INTEGER NOT NULL DEFAULT 0;
+    UPDATE hardware SET arrived = 1000 * at_ms;
+    """,
 )
 VERSION = len(MIGRATIONS)
 _NEWER = "it was written by a newer netboot (schema {}, this one knows {}); run that version, or restore a backup"

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from netboot.lifecycle import state
 from netboot.lifecycle.events import DiscoveryRecord, HardwareRecord
 from netboot.lifecycle.hardware import MOST_MACHINES
-from netboot.lifecycle.sightings import Discovered, seen_again, sighting
+from netboot.lifecycle.sightings import Discovered, Told, seen_again, sighting, told_again
 from netboot.stores import state_rows
 from netboot.stores.packing import pack
-from netboot.stores.state_rows import DISCOVERED
+from netboot.stores.state_rows import DISCOVERED, HARDWARE
 
 
 def keep(db: sqlite3.Connection, records: Iterable[tuple[int, DiscoveryRecord]]) -> None:
@@ -32,14 +32,24 @@ def keep(db: sqlite3.Connection, records: Iterable[tuple[int, DiscoveryRecord]])
             db.execute(query, (over,))
 
 
-def keep_hardware(db: sqlite3.Connection, records: Iterable[HardwareRecord]) -> None:
-    """The latest report of each machine, and of all machines those of the last `MOST_MACHINES`."""
-    latest = {record.report.mac: record for record in records}
+def keep_hardware(db: sqlite3.Connection, records: Iterable[tuple[int, HardwareRecord]]) -> None:
+    """The report of each machine that arrived last, and of all machines those of the last `MOST_MACHINES`; `records`:
+    as above."""
+    latest: dict[str, tuple[int, Told]] = {}
+    for arrived, record in records:
+        mac = record.report.mac
+        if mac not in latest:
+            row = db.execute("SELECT arrived FROM hardware WHERE mac = ?", (mac,)).fetchone()
+            known = state_rows.stored(db, HARDWARE, mac)
+            if row is not None and known is not None:
+                latest[mac] = (row[0], known)
+        last, before = latest.get(mac, (0, None))
+        if arrived >= last:
+            latest[mac] = (arrived, told_again(before, record))
     db.executemany(
-        "INSERT INTO hardware (mac, at_ms, body) VALUES (?, ?, ?) ON CONFLICT (mac) DO UPDATE SET "
-        "at_ms = excluded.at_ms, body = excluded.body WHERE excluded.at_ms >= at_ms",
-        [(mac, record.at_ms, pack(record.model_dump_json())) for mac, record in latest.items()],
+        "INSERT OR REPLACE INTO hardware (mac, at_ms, body, arrived) VALUES (?, ?, ?, ?)",
+        [(mac, told.at_ms, pack(told.model_dump_json()), arrived) for mac, (arrived, told) in latest.items()],
     )
     if latest:
-        query = "DELETE FROM hardware WHERE mac NOT IN (SELECT mac FROM hardware ORDER BY at_ms DESC, mac LIMIT ?)"
+        query = "DELETE FROM hardware WHERE mac NOT IN (SELECT mac FROM hardware ORDER BY arrived DESC, mac LIMIT ?)"
         db.execute(query, (MOST_MACHINES,))

@@ -135,7 +135,7 @@ def _newest(db: sqlite3.Connection) -> int:
     """The number of the fact that arrived last, of those that are kept."""
     newest: int = db.execute(
         "SELECT max(coalesce((SELECT max(since) FROM boots), 0), coalesce((SELECT max(arrived) FROM health), 0), "
-        "coalesce((SELECT max(arrived) FROM discovered), 0))"
+        "coalesce((SELECT max(arrived) FROM discovered), 0), coalesce((SELECT max(arrived) FROM hardware), 0))"
     ).fetchone()[0]
     return newest
 

@@ -22,6 +22,7 @@ from netboot.web.intents import MayBeWhy
 from netboot.web.operators import audit, audit_each, partly
 from netboot.web.pages import PageAsked, Paged, page
 from netboot.web.shapes import Document
+from netboot.web.sightings import SEEN_DIGITS
 
 Did = Literal["created", "replaced", "removed", "renamed", ""]
 _NAME: TypeAdapter[str] = TypeAdapter(Name)
@@ -83,7 +84,7 @@ class DeclaringFound(Strict):
     profile: Name
     class_name: Name | None = Field(None, alias="class")
     rack: Name | None = None
-    seen: Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{16})?$")] = ""
+    seen: Annotated[str, StringConstraints(pattern=rf"^([0-9a-f]{{{SEEN_DIGITS}}})?$")] = ""
     """`seen` of what was shown: it is declared by nothing else. Empty: by whatever was heard last."""
     reason: MayBeWhy = ""
     dry_run: bool = False

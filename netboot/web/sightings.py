@@ -6,19 +6,25 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Literal
 
-from netboot.lifecycle.events import HardwareRecord
 from netboot.lifecycle.hardware import KEPT_MS, HardwareReport, suggested
-from netboot.lifecycle.sightings import Discovered
+from netboot.lifecycle.sightings import Discovered, Told
 from netboot.machines.found import declaration
 from netboot.web.binding import Shown, plain
 from netboot.web.dependencies import dependencies
 from netboot.web.render import grown
+from netboot.web.shapes import Document
+
+SEEN_DIGITS = 32
+"""Of a digest of what strangers say: of 16, two reports with the same one are found within hours on one machine, and
+the second could take the place of the first once that was looked at."""
 
 
 class Sighting(Shown):
     """A machine that asked and may not boot. `key`: the first of MAC, UUID, serial and address that it has; `hardware`:
     what it said of itself at `taken_ms`, null where it was not discovered within the last hour; `suggested_class`: of
-    the inventory's classes one whose hardware that is; `seen`: a digest of what a machine is declared by."""
+    the inventory's classes one whose hardware that is; `told_from`: the address that said so, which need not be that of
+    who asked; `told_otherwise_from`: another that said within the hour that it is this machine, or the same with
+    another TPM; `match`: by what it would be declared, empty where it has no MAC; `seen`: a digest of that."""
 
     key: str
     outcome: Literal["unknown", "refused"]
@@ -34,21 +40,25 @@ class Sighting(Shown):
     hardware: HardwareReport | None
     taken_ms: int | None
     suggested_class: str | None
+    told_from: str | None
+    told_otherwise_from: str | None
+    match: Document
     seen: str
 
 
 def sightings(limit: int) -> list[Sighting]:
     """The latest seen first."""
     deps = dependencies()
-    oldest = deps.clock.now_ms() - KEPT_MS
-    told = {record.report.mac: record for record in deps.sightings.hardware() if record.at_ms >= oldest}
-    return [_sighting(each, told.get(each.mac or "")) for each in deps.sightings.discovered(limit)]
+    now = deps.clock.now_ms()
+    told = {record.report.mac: record for record in deps.sightings.hardware() if abs(now - record.at_ms) <= KEPT_MS}
+    return [_sighting(each, told.get(each.mac or ""), now) for each in deps.sightings.discovered(limit)]
 
 
-def _sighting(found: Discovered, told: HardwareRecord | None) -> Sighting:
+def _sighting(found: Discovered, told: Told | None, now: int) -> Sighting:
     report = told.report if told is not None else None
     hardware = plain(report) if report is not None else None
-    by = [_match({**plain(found), "hardware": hardware}), found.architecture]
+    match = _match({**plain(found), "hardware": hardware})
+    by = [match, found.architecture]
     return grown(
         Sighting,
         found,
@@ -57,7 +67,10 @@ def _sighting(found: Discovered, told: HardwareRecord | None) -> Sighting:
         suggested_class=suggested(report, dependencies().live.view().snapshot.inventory.classes)
         if report is not None
         else None,
-        seen=hashlib.sha256(json.dumps(by, sort_keys=True).encode()).hexdigest()[:16],
+        told_from=told.peer if told is not None else None,
+        told_otherwise_from=(told.other or None) if told is not None and now - told.other_ms <= KEPT_MS else None,
+        match=match,
+        seen=hashlib.sha256(json.dumps(by, sort_keys=True).encode()).hexdigest()[:SEEN_DIGITS],
     )
 
 

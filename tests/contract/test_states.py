@@ -59,10 +59,40 @@ def both(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Both]:
 def test_of_hardware_the_latest_report_of_each_of_the_last_machines_is_kept(both: Both) -> None:
     macs = [f"52:54:00:00:01:{number:02x}" for number in range(MOST_MACHINES + 2)]
     both.take(*(made_of(mac, START + number) for number, mac in enumerate(macs)))
-    both.take(made_of(macs[5], START + 900, memory=2), made_of(macs[6], START, memory=3))
+    both.take(made_of(macs[5], START + 900, memory=2))
     found = both.reader.hardware()
     assert [record.report.mac for record in found] == [macs[5], *(mac for mac in reversed(macs[2:]) if mac != macs[5])]
     assert [record.report.memory_bytes for record in found] == [2, *[1] * (MOST_MACHINES - 1)]
+
+
+def test_of_hardware_it_is_kept_that_somebody_else_said_to_be_that_machine(both: Both) -> None:
+    mac, ek, other = "52:54:00:00:01:00", {"ek_sha256": "ab" * 32}, {"ek_sha256": "cd" * 32}
+
+    def told(number: int, peer: str, tpm: Any) -> tuple[str, str, int]:
+        record = made_of(mac, START + number, tpm=tpm).model_copy(update={"peer": peer})
+        both.take(record)
+        (found,) = both.reader.hardware()
+        assert found.report == record.report
+        return found.peer, found.other, found.other_ms
+
+    assert told(0, "192.0.2.9", None) == ("192.0.2.9", "", 0)
+    assert told(1, "192.0.2.9", ek) == ("192.0.2.9", "", 0), "its TPM was found later"
+    assert told(2, "192.0.2.66", ek) == ("192.0.2.66", "192.0.2.9", START + 1)
+    assert told(3, "192.0.2.66", ek) == ("192.0.2.66", "192.0.2.9", START + 1)
+    assert told(4, "192.0.2.66", other) == ("192.0.2.66", "192.0.2.66", START + 3)
+    both.take(*(made_of(mac, START + 5 + n).model_copy(update={"peer": f"192.0.2.{n}"}) for n in range(3)))
+    (found,) = both.reader.hardware()
+    assert (found.peer, found.other, found.other_ms) == ("192.0.2.2", "192.0.2.1", START + 6)
+
+
+def test_reports_of_a_clock_that_was_set_back_keep_out_none_that_arrive(both: Both) -> None:
+    macs = [f"52:54:00:00:01:{number:02x}" for number in range(MOST_MACHINES)]
+    both.take(*(made_of(mac, START + 10**10 + number) for number, mac in enumerate(macs)))
+    both.writer.settle()
+    both.take(made_of(macs[3], START, memory=2), made_of("52:54:00:00:02:00", START + 1))
+    found = both.reader.hardware()
+    assert [record.report.mac for record in found[:2]] == ["52:54:00:00:02:00", macs[3]]
+    assert (len(found), found[1].report.memory_bytes) == (MOST_MACHINES, 2)
 
 
 def test_boots_since_one_was_ready_are_told_by_standing_newest_first(both: Both) -> None:

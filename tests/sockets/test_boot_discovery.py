@@ -130,6 +130,20 @@ def test_what_is_no_report_is_refused_and_too_many_are_not_written_down(tmp_path
     serve(tmp_path, use, discovery=ON)
 
 
+def test_of_a_machine_that_is_declared_by_now_nothing_more_is_written_down(tmp_path: Path) -> None:
+    async def use(server: RunningBootServer) -> None:
+        path = f"/v1/boots/{await boot_of(server)}/discovery"
+        inventory = snapshot(server.port).inventory
+        mine = Machine(name="new-001", match=Match(macs=(MAC_STRANGER,)), profile="compute")
+        server.publish(inventory=inventory.model_copy(update={"machines": (*inventory.machines, mine)}))
+        await server.internals.live.refresh()
+        assert (await server.ask(path, "POST", report())).status == 204
+        assert json.loads((await server.ask(f"{path}?mac={MAC_STRANGER}")).body)["declared"]
+        assert [record.kind for record in server.records()] == ["discovery"]
+
+    serve(tmp_path, use, discovery=ON)
+
+
 def test_ten_machines_at_once_are_discovered_and_the_others_wait_as_ever(tmp_path: Path) -> None:
     async def use(server: RunningBootServer) -> None:
         discovering = server.internals.app.discovering
@@ -144,8 +158,13 @@ def test_ten_machines_at_once_are_discovered_and_the_others_wait_as_ever(tmp_pat
         server.publish(inventory=inventory.model_copy(update={"machines": (*inventory.machines, mine)}))
         await server.internals.live.refresh()
         await boot_of(server, macs[-1])
-        assert not discovering.begins(macs[3], server.internals.clock.now_ms())
-        assert discovering.begins(macs[3], server.internals.clock.now_ms() + KEPT_MS)
+        now = server.internals.clock.now_ms()
+        assert not discovering.begins(macs[3], now)
+        assert discovering.begins(macs[3], now + KEPT_MS)
+        others = [f"52:54:00:00:02:{number:02x}" for number in range(MOST_MACHINES)]
+        assert all(discovering.begins(mac, now + KEPT_MS) for mac in others)
+        assert not discovering.begins(macs[-1], now + KEPT_MS)
+        assert discovering.begins(macs[-1], now), "the clock was set back, and who had a place has none"
 
     serve(tmp_path, use, discovery=ON)
     assert [share(index, 4) for index in range(4)] == [3, 3, 2, 2]

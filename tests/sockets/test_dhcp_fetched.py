@@ -97,6 +97,15 @@ def _answer(server: socket.socket, answer: bytes | None) -> None:
         server.sendto(answer, peer)
 
 
+def test_a_server_without_an_address_is_not_this_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as held:
+        held.bind(("127.0.0.1", 0))
+        monkeypatch.setattr(asking, "_TFTP", held.getsockname()[1])
+        monkeypatch.setattr(asking, "_FETCH_SECONDS", 0.2)
+        nobody = offer("snponly.efi")._replace(server="", tftp="")
+        assert asking.why_not_fetched(nobody) == "it does not say from which server"
+
+
 def test_a_port_that_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as held:
         held.bind(("127.0.0.1", 0))

@@ -9,7 +9,7 @@ from flask.testing import FlaskClient
 from netboot.lifecycle.roles import Role
 from netboot.lifecycle.state import Batch
 from netboot.stores.inventory import read_inventory
-from tests.records import sighted
+from tests.records import made_of, sighted
 from tests.sites import TOKEN
 from tests.sockets.api import Api, given, of_alice
 
@@ -53,6 +53,21 @@ def test_it_is_declared_by_a_form(api: Api) -> None:
     assert machine.match.macs == (MAC,)
     (row,) = api.get("/v1/audit").json["audit"]
     assert (row["act"], row["who"], row["machine"], row["reason"]) == ("declare", "alice", "gpu-009", "arrived")
+
+
+def test_all_that_it_would_be_declared_by_is_shown_and_who_said_so(api: Api) -> None:
+    """The serial number is the report's, whatever the question said; both may be another machine's."""
+    record = made_of(MAC, api.clock.now_ms(), tpm={"ek_sha256": "ab" * 32}).model_copy(update={"peer": "192.0.2.66"})
+    api.states.take(Batch("boot-0.db", 1, 2, [record]))
+    client, by = browser(api), f"serial LAB-0001, ek_sha256 {'ab' * 32}"
+    assert f"TPM abababababababab; {by}, said by 192.0.2.66</td>" in client.get("/page/discovered").text
+    shown = client.get(AT).text
+    assert f'<span id="by">macs {MAC}, {by}</span>' in shown
+    assert "Said by 192.0.2.66, which is not who asked: QEMU Standard PC, " in shown
+    assert "is this machine, too" not in shown
+    api.states.take(Batch("boot-0.db", 1, 3, [record.model_copy(update={"peer": "192.0.2.9"})]))
+    assert "192.0.2.66 said within the hour that it is this machine, too" in client.get(AT).text
+    assert "192.0.2.66 says that it is this machine, too</td>" in client.get("/page/discovered").text
 
 
 def test_another_site_s_form_declares_nothing(api: Api) -> None:

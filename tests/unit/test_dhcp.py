@@ -5,7 +5,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from netboot.dhcp import dnsmasq, generic, isc, kea
+from netboot.dhcp import binaries, dnsmasq, generic, isc, kea
 from netboot.dhcp.plan import Host, Net, Plan
 from tests.commands import Run
 from tests.unit.test_config import LEAST, faults
@@ -165,7 +165,7 @@ KEA = f"""\
 {KEA_CLASSES},
     "subnet4": [
       {{
-        "id": 1,
+        "id": 3221225984,
         "subnet": "192.0.2.0/24",
         "pools": [
           {{
@@ -193,7 +193,7 @@ KEA = f"""\
         ]
       }},
       {{
-        "id": 2,
+        "id": 3325256704,
         "subnet": "198.51.100.0/25",
         "pools": [
           {{
@@ -265,6 +265,36 @@ def test_beside_a_server_that_gives_addresses() -> None:
     assert isc.render(plan) == ISC + "subnet 203.0.113.0 netmask 255.255.255.0 {\n}\n"
 
 
+@pytest.mark.parametrize(
+    ("addresses", "ranges"),
+    [
+        (["192.0.2.150"], ["100 149", "151 199"]),
+        (["192.0.2.199", "192.0.2.100", "192.0.2.101", "192.0.2.11"], ["102 198"]),
+        ([f"192.0.2.{number}" for number in range(100, 200)], []),
+    ],
+)
+def test_dhcpd_gives_a_machine_s_own_address_to_nobody_else(addresses: list[str], ranges: list[str]) -> None:
+    """Its fixed addresses are no leases; those of dnsmasq and of Kea are kept from others by the server itself."""
+    hosts = tuple(Host(f"m{n}", f"52:54:00:00:01:{n:02x}", IPv4Address(each)) for n, each in enumerate(addresses))
+    text = isc.render(Plan(PART.url, PART.tftp, NETS[:1], hosts))
+    found = [line.strip() for line in text.splitlines() if line.startswith("  range")]
+    assert found == ["range 192.0.2.{} 192.0.2.{};".format(*each.split()) for each in ranges]
+
+
+def test_an_address_that_cannot_be_a_machine_s(tmp_path: Path, run: Run) -> None:
+    config = site(tmp_path)
+    for address in ("192.0.2.0", "192.0.2.255", "192.0.2.254"):
+        (tmp_path / "inventory/site.yaml").write_text(SITE.replace("192.0.2.11", address))
+        assert run("dhcp", "config", "--config", config, "--for", "kea") == (
+            1,
+            "",
+            (
+                f"Error: machine gpu-001 has the address {address}, which is the router of 192.0.2.0/24, or its first "
+                "or last address: correct node.addresses in the inventory, or dhcp.subnets in the configuration\n"
+            ),
+        )
+
+
 def test_dnsmasq_as_the_tftp_server_names_no_other(tmp_path: Path, run: Run) -> None:
     text = dnsmasq.render(Plan(PART.url, None), PurePosixPath("/srv/tftp"))
     assert text == DNSMASQ.replace(",,192.0.2.1\n", "\n") + "enable-tftp\ntftp-root=/srv/tftp\n"
@@ -279,8 +309,8 @@ def test_what_nobody_can_know_is_asked_for(tmp_path: Path, run: Run) -> None:
         1,
         "",
         (
-            "Error: the host of http://netboot.example:8080 is a name: say with dhcp.tftp, in the configuration, which "
-            "IPv4 address firmware fetches iPXE from by TFTP\n"
+            "Error: the host of http://netboot.example:8080 is no IPv4 address: say with dhcp.tftp, in the "
+            "configuration, which IPv4 address firmware fetches iPXE from by TFTP\n"
         ),
     )
     config.write_text(config.read_text() + "dhcp: {tftp: 192.0.2.9}\n")
@@ -354,3 +384,12 @@ def test_a_folder_for_tftp(tmp_path: Path, run: Run) -> None:
     refused = run("dhcp", "tftp-folder", "--config", config, to / "other")
     assert (refused.status, refused.out) == (5, "")
     assert refused.err.startswith(f"error: {to}/other: File exists")
+
+
+def test_a_folder_that_cannot_be_looked_into_has_no_binaries(tmp_path: Path) -> None:
+    """Here because of its name, elsewhere because of its mode, of which root, who runs the tests, would see nothing."""
+    (tmp_path / "snponly.efi").write_bytes(b"some")
+    assert binaries.standing(tmp_path) == (tmp_path / "snponly.efi",)
+    hidden = tmp_path / ("x" * 300)
+    assert (binaries.standing(hidden), binaries.read(hidden)) == ((), {})
+    assert "cannot be read in" in binaries.lacking(hidden, arm64=False)

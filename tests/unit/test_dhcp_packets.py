@@ -13,7 +13,7 @@ from netboot.dhcp.packets import CLIENTS, Client, NotAnOfferError, Offer, discov
 
 MAC = bytes.fromhex("525400000001")
 SCRIPT = "http://192.0.2.1:8080/boot.ipxe"
-BIOS, HTTP, IPXE = CLIENTS[0], CLIENTS[3], CLIENTS[5]
+BIOS, X64, HTTP, IPXE = CLIENTS[0], CLIENTS[1], CLIENTS[3], CLIENTS[5]
 GOOD = Offer("192.0.2.2", "192.0.2.100", "192.0.2.1", "snponly.efi", http=False, menu=False)
 
 
@@ -107,18 +107,18 @@ def say(*heard: tuple[Client, tuple[Offer, ...]], fault: str = "") -> list[tuple
 
 def test_what_is_in_order() -> None:
     script = GOOD._replace(file=SCRIPT)
-    assert say((BIOS, (GOOD,)), (IPXE, (script,))) == [
+    assert say((X64, (GOOD,)), (IPXE, (script,))) == [
         ("ok", "servers", "192.0.2.2 gives addresses on eth0, like 192.0.2.100"),
-        ("ok", "BIOS, PXE", "192.0.2.2 says snponly.efi by TFTP from 192.0.2.1, which is there"),
+        ("ok", "UEFI x64, PXE", "192.0.2.2 says snponly.efi by TFTP from 192.0.2.1, which is there"),
         ("ok", "iPXE on BIOS", f"192.0.2.2 says {SCRIPT}, which is there"),
     ]
 
 
 def test_a_proxy_beside_a_server_is_in_order() -> None:
     gives, tells = GOOD._replace(file=""), GOOD._replace(server="192.0.2.3", address="", file="", menu=True)
-    assert say((BIOS, (gives, tells))) == [
+    assert say((X64, (gives, tells))) == [
         ("ok", "servers", "192.0.2.2 gives addresses on eth0, like 192.0.2.100"),
-        ("unknown", "BIOS, PXE", "192.0.2.3 says a PXE menu (option 43)"),
+        ("unknown", "UEFI x64, PXE", "192.0.2.3 says a PXE menu (option 43)"),
     ]
 
 
@@ -126,18 +126,18 @@ def test_what_is_not() -> None:
     nothing, url = GOOD._replace(file=""), GOOD._replace(file="http://192.0.2.1:8080/ipxe/snponly.efi")
     other = GOOD._replace(server="192.0.2.9", file="old.efi", tftp="")
     first = ("ok", "servers", "192.0.2.2 gives addresses on eth0, like 192.0.2.100")
-    assert say((BIOS, ())) == [("refuse", "servers", "no server answered on eth0 within 10 s")]
-    assert say((BIOS, (GOOD._replace(address=""),)))[0] == (
+    assert say((X64, ())) == [("refuse", "servers", "no server answered on eth0 within 10 s")]
+    assert say((X64, (GOOD._replace(address=""),)))[0] == (
         "refuse",
         "servers",
         "none of 192.0.2.2 gives an address on eth0",
     )
-    assert say((BIOS, (nothing,)), (HTTP, (nothing,))) == [
+    assert say((X64, (nothing,)), (HTTP, (nothing,))) == [
         first,
-        ("refuse", "BIOS, PXE", "192.0.2.2 names nothing to boot"),
+        ("refuse", "UEFI x64, PXE", "192.0.2.2 names nothing to boot"),
         ("warn", "UEFI x64, HTTP Boot", "192.0.2.2 names nothing to boot"),
     ]
-    assert say((BIOS, (GOOD,)), (IPXE, ()))[2] == ("refuse", "iPXE on BIOS", "no server answered it")
+    assert say((X64, (GOOD,)), (IPXE, ()))[2] == ("refuse", "iPXE on BIOS", "no server answered it")
     assert say((HTTP, (url,)))[1:] == [
         (
             "refuse",
@@ -152,18 +152,39 @@ def test_what_is_not() -> None:
             f"192.0.2.2 says snponly.efi by TFTP from 192.0.2.1, and not {SCRIPT}: it would load itself for ever",
         )
     ]
-    assert say((BIOS, (GOOD,)), fault="TFTP error: file not found")[1][2] == (
+    assert say((X64, (GOOD,)), fault="TFTP error: file not found")[1][2] == (
         "192.0.2.2 says snponly.efi by TFTP from 192.0.2.1, which cannot be fetched from here: TFTP error: file not "
         "found"
     )
-    assert say((BIOS, (GOOD, other)))[:2] == [
+    assert say((X64, (GOOD, other)))[:2] == [
         ("warn", "servers", "several give addresses on eth0: 192.0.2.2, 192.0.2.9"),
         (
             "warn",
-            "BIOS, PXE",
+            "UEFI x64, PXE",
             (
                 "is told different things: 192.0.2.2: snponly.efi by TFTP from 192.0.2.1; "
                 "192.0.2.9: old.efi by TFTP from 192.0.2.9"
             ),
         ),
     ]
+
+
+@pytest.mark.parametrize(
+    ("client", "file", "said"),
+    [
+        (BIOS, "undionly.kpxe", ""),
+        (BIOS, "own/loader.0", ""),
+        (X64, "boot/ipxe.efi", ""),
+        (HTTP, "http://192.0.2.1/ipxe/snponly.efi", ""),
+        (BIOS, SCRIPT, "it fetches by TFTP, and takes no URL"),
+        (X64, SCRIPT, "it fetches by TFTP, and takes no URL"),
+        (HTTP, "snponly.efi", "it fetches by HTTP, and takes a URL alone"),
+        (BIOS, "boot/snponly.efi", "it cannot run that, but undionly.kpxe"),
+        (X64, "undionly.kpxe", "it cannot run that, but snponly.efi"),
+        (X64, "ipxe-arm64.efi", "it cannot run that, but snponly.efi"),
+        (HTTP, "http://192.0.2.1/ipxe/ipxe-arm64.efi", "it cannot run that, but snponly.efi"),
+    ],
+)
+def test_what_is_there_and_of_no_use_to_who_is_told_it(client: Client, file: str, said: str) -> None:
+    outcome, _, words = say((client, (GOOD._replace(file=file, http=client.http),)))[1]
+    assert (outcome, words.endswith(f": {said}" if said else ", which is there")) == ("refuse" if said else "ok", True)

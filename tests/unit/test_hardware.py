@@ -6,7 +6,7 @@ import pytest
 
 from netboot.lifecycle.hardware import HardwareReport, suggested
 from netboot.machines.classes import Class, Disks, Gpus
-from netboot.machines.found import declaration, summary
+from netboot.machines.found import declaration, in_words, reported, summary
 from tests.records import made_of
 
 MAC = "52:54:00:aa:00:01"
@@ -47,6 +47,26 @@ def test_a_machine_in_a_few_words() -> None:
     assert summary(report(cards=[card]).model_dump(mode="json")) == (
         "QEMU Standard PC, 2 CPUs, 0 GiB, 1 card, no TPM, at leaf-1 swp10"
     )
+
+
+def test_what_a_machine_says_seems_to_be_nothing_else() -> None:
+    firmware = {"vendor": "HPE, 64 CPUs, TPM ab", "product": "DL380,", "serial": "", "uuid": "", "bios": ""}
+    assert summary(report(firmware=firmware).model_dump(mode="json")) == (
+        "HPE 64 CPUs TPM ab DL380, 2 CPUs, 0 GiB, no TPM"
+    )
+
+
+def test_what_was_reported_beyond_what_asked_and_by_whom() -> None:
+    """A label's serial number in the question, another machine's in the report: both are seen before it is declared."""
+    match: dict[str, Any] = {"macs": [MAC, "52:54:00:aa:00:02"], "uuid": "u", "serial": "S2", "ek_sha256": "ab"}
+    found: dict[str, Any] = {"mac": MAC, "uuid": "u", "serial": "S1", "peer": "192.0.2.8", "match": match}
+    found |= {"told_from": "192.0.2.9", "told_otherwise_from": None}
+    assert reported(found) == "macs 52:54:00:aa:00:02, serial S2, ek_sha256 ab, said by 192.0.2.9"
+    assert in_words(match) == f"macs {MAC} 52:54:00:aa:00:02, uuid u, serial S2, ek_sha256 ab"
+    asked = {**found, "serial": "S2", "told_from": None, "match": {"macs": [MAC], "serial": "S2"}}
+    assert reported(asked) == ""
+    assert reported({**asked, "match": {}}) == ""
+    assert reported({**asked, "told_otherwise_from": "192.0.2.7"}) == "192.0.2.7 says that it is this machine, too"
 
 
 def test_placeholders_identify_nobody() -> None:

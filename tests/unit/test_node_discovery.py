@@ -9,6 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
@@ -148,9 +149,10 @@ def public(kind: int, rsa_modulus: int = 0, x: int = 0, y: int = 0) -> Public:
 
 @dataclass
 class Service:
-    """Answers as the boot server does; `asked`: method and path; `posted`: bodies."""
+    """Answers as the boot server does; `asked`: method and path; `posted`: bodies; `taking`: what it says of these."""
 
     status: int = 200
+    taking: int = 0
     declared: bool = False
     asked: list[str] = field(default_factory=list)
     posted: list[Any] = field(default_factory=list)
@@ -168,7 +170,7 @@ def serving(service: Service) -> Iterator[str]:
 
         def _answer(self, body: bytes) -> None:
             service.asked.append(f"{self.command} {self.path}")
-            self.send_response(service.status)
+            self.send_response((self.command == "POST" and service.taking) or service.status)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
@@ -217,6 +219,35 @@ def test_a_boot_that_the_service_no_longer_knows_asks_anew_and_one_that_cannot_b
         assert not told.step({}, 0.0)
     assert not told.step({}, 0.0)
     assert sum("it is tried again" in line for line in shown) == 3, "each trouble once"
+
+
+def test_who_is_declared_reboots_where_the_service_takes_no_report(tmp_path: Path) -> None:
+    """It may be full, or of another version than the image."""
+    service, shown = Service(), list[str]()
+    with serving(service) as url:
+        told = Told(planted(tmp_path), Server(url), BOOT, MAC, shown.append)
+        for service.taking in (400, 429, 503):
+            assert not told.step({}, 0.0)
+        service.declared = True
+        assert told.step({}, 5.0)
+    assert [line for line in shown if "answered" in line] == [
+        f"{url} answered {status}: {words}; it is tried again"
+        for status, words in ((400, "Bad Request"), (429, "Too Many Requests"), (503, "Service Unavailable"))
+    ]
+
+
+def test_a_tpm_that_is_found_later_is_told_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or the machine would be declared without its key."""
+    service, shown = Service(), list[str]()
+    found = [(None, "no TPM 2.0"), (None, "no TPM 2.0"), ({"ek_sha256": "ab" * 32, "certificate": None}, "")]
+    looked = iter(found)
+    monkeypatch.setattr("images.node.discovery.__main__.endorsement", lambda _root: next(looked))
+    with serving(service) as url:
+        told = Told(planted(tmp_path), Server(url), BOOT, MAC, shown.append)
+        for number in range(4):
+            assert not told.step({}, float(number))
+    assert [said["tpm"] for said in service.posted] == [None, found[2][0]]
+    assert (shown.count("no TPM 2.0"), shown[-2]) == (1, "TPM's endorsement key abababababababab")
 
 
 def test_nothing_is_told_where_no_initrd_of_ours_ran(tmp_path: Path) -> None:

@@ -64,34 +64,53 @@ class Told:
     def __init__(self, root: Path, server: Server, boot: str, mac: str, show: Callable[[str], None] = say) -> None:
         self._root, self._server, self._show, self._mac = root, server, show, mac
         self._path = f"/v1/boots/{boot}/discovery"
-        self._tpm, why = endorsement(root)
-        if why:
-            show(why)
+        self._tpm: dict[str, Any] | None = None
+        self._no_tpm = ""
         self._told: dict[str, Any] = {}
         self._told_at = float("-inf")
         self._trouble, self._unknown = "", 0
 
     def step(self, heard: dict[str, dict[str, str]], now: float) -> bool:
         """Tell what is new, and ask; whether to reboot: the machine is declared, or its boot is not known."""
-        said = report(self._root, self._mac, self._tpm, heard)
+        if self._tpm is None:  # its driver may come later than this program, as a card's
+            self._look_for_tpm()
+        said, refused = report(self._root, self._mac, self._tpm, heard), ""
         firmware = said["firmware"]
         query = urlencode({"mac": self._mac, "uuid": firmware["uuid"], "serial": firmware["serial"]})
         try:
             if said != self._told or now - self._told_at >= AGAIN_SECONDS:
-                self._server.call("POST", self._path, said)
-                self._told, self._told_at = said, now
-                for line in ("this machine told the service:", *lines(said), "it waits until it is declared"):
-                    self._show(line)
+                refused = self._tell(said, now)
             answer = self._server.call("GET", f"{self._path}?{query}")
         except AgentError as error:
             known = not (isinstance(error, RefusedError) and error.status == _NO_SUCH_BOOT)
             self._unknown = 0 if known else self._unknown + 1
-            if str(error) != self._trouble:
-                self._show(f"{error}; it is tried again")
-            self._trouble = str(error)
+            self._in_trouble(str(error))
             return self._unknown >= REBOOT_AFTER
-        self._trouble, self._unknown = "", 0
+        self._in_trouble(refused)
+        self._unknown = 0
         return isinstance(answer, dict) and answer.get("declared") is True
+
+    def _look_for_tpm(self) -> None:
+        self._tpm, why = endorsement(self._root)
+        if why and why != self._no_tpm:
+            self._show(why)
+        self._no_tpm = why
+
+    def _tell(self, said: dict[str, Any], now: float) -> str:
+        """Why the service does not take it, "" where it does: whoever is declared by hand reboots all the same."""
+        try:
+            self._server.call("POST", self._path, said)
+        except RefusedError as error:
+            return str(error)
+        self._told, self._told_at = said, now
+        for line in ("this machine told the service:", *lines(said), "it waits until it is declared"):
+            self._show(line)
+        return ""
+
+    def _in_trouble(self, why: str) -> None:
+        if why and why != self._trouble:
+            self._show(f"{why}; it is tried again")
+        self._trouble = why
 
 
 def wait(told: Told, listener: Listener) -> None:

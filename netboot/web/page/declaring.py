@@ -8,7 +8,7 @@ from flask import abort, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
 from netboot.lifecycle.roles import Role
-from netboot.machines.found import declaration, summary
+from netboot.machines.found import declaration, in_words, summary
 from netboot.web.page.client import ApiError
 from netboot.web.page.views import of_page
 
@@ -42,6 +42,7 @@ def _form(mac: str, said: dict[str, str], error: ApiError | None = None) -> str:
     kept = inventory["read_only"] or ("" if role == Role.ADMIN else f"that needs the role admin, and you are {role}")
     yaml = _yaml(found, inventory["profiles"]) if kept else ""
     told = {"found": found, "inventory": inventory, "kept": kept, "yaml": yaml, "made_of": summary(found["hardware"])}
+    told |= {"by": in_words(found["match"])}
     return render_template("declare.html", **told, said=said, error=error)
 
 

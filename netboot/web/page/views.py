@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from flask import current_app, render_template, request
 
-from netboot.machines.found import summary
+from netboot.machines.found import reported, summary
 from netboot.web.page import shapes
 from netboot.web.page.client import Api, ApiError
 from netboot.web.page.words import MEMBERS
@@ -89,7 +89,7 @@ def rollout(number: int) -> str:
 def discovered() -> str:
     """Who asked and may not boot."""
     found = of_page().get("/v1/discovered", limit=200)["discovered"]
-    made_of = {each["key"]: summary(each["hardware"]) for each in found}
+    made_of = {each["key"]: "; ".join(filter(None, (summary(each["hardware"]), reported(each)))) for each in found}
     return render_template("discovered.html", found=found, made_of=made_of, told=request.args.get("declared", "")[:63])
 
 
