@@ -1,11 +1,13 @@
 """`netboot machine declare|undeclare`: a machine that asked and may not boot becomes one of the inventory. Asks the
 running service."""
 
-from typing import TYPE_CHECKING, Literal
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from netboot.cli.client import Client, Connection, api_command
+from netboot.cli.client import NOT_ALLOWED, ApiError, Client, Connection, api_command
 from netboot.cli.dry_run import dry_run_option
 from netboot.cli.ordering import may_say_why_option
 from netboot.cli.output import show
@@ -14,12 +16,17 @@ from netboot.machines.found import declaration, in_words
 from netboot.machines.identity import parse_mac
 
 if TYPE_CHECKING:
-    from netboot.client.models import DeclaringFound
+    from netboot.client.models import DeclaringFound, MachineSent
+
+
+_NUMBERED = re.compile(r"[^%]*%(0[1-9])?d[^%]*")
 
 
 @click.command()
-@click.argument("mac")
-@click.option("--name", required=True, help="What it is to be called, which becomes its host name.")
+@click.argument("mac", required=False)
+@click.option("--all", "every", is_flag=True, help="Each machine that introduced itself, in place of one MAC.")
+@click.option("--name", required=True, help="What it is to be called, its host name; with --all like gpu-%03d.")
+@click.option("--first", type=click.IntRange(0), default=1, show_default=True, help="With --all: the first number.")
 @click.option("--profile", required=True, help="A declared profile, which says what it boots.")
 @click.option("--class", "class_name", help="A declared class, whose hardware it has.")
 @click.option("--rack", help="A declared rack, where it stands.")
@@ -29,8 +36,10 @@ if TYPE_CHECKING:
 @dry_run_option
 @api_command
 def declare(
-    mac: str,
+    mac: str | None,
+    every: bool,
     name: str,
+    first: int,
     profile: str,
     class_name: str | None,
     rack: str | None,
@@ -46,6 +55,9 @@ def declare(
 
     With --seen it is declared by what `netboot machine discovered` showed, or not at all: it may be another by now.
 
+    With --all each that was discovered is declared, or none: in the order of the ports at which they are, as their
+    switches say, then of their MACs. Not where two say that they are one machine: declare the others one by one.
+
     Only where the service may write the inventory (`inventory_writable`); what would not be taken is not written, and
     every fault is named. With --print nothing is written: the YAML goes into a file of the inventory.
 
@@ -53,11 +65,16 @@ def declare(
       netboot machine discovered
       netboot machine declare 52:54:00:12:34:56 --name gpu-001 --profile default --seen 0123456789abcdef0123456789abcdef
       netboot machine declare 52:54:00:12:34:56 --name gpu-001 --profile default --print >> inventory/gpu-001.yaml
+      netboot machine declare --all --name gpu-%03d --profile default --dry-run
     """
+    if every:
+        values = _each(connection.open(), mac or seen, name, first, profile, class_name, rack)
+        _declare_each(connection.open(), values, reason, output, printed=printed, dry_run=dry_run)
+        return
     try:
-        wanted = parse_mac(mac)
+        wanted = parse_mac(mac or "")
     except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="MAC") from None
+        raise click.BadParameter(str(error) if mac else "name one, or --all", param_hint="MAC") from None
     client = connection.open()
     if printed:
         click.echo(_yaml(client, wanted, name, profile, class_name, rack, seen), nl=False)
@@ -86,6 +103,47 @@ def undeclare(machine: str, reason: str, dry_run: bool, connection: Connection, 
     said: Literal["true", "false"] = "true" if dry_run else "false"
     answer = connection.open().declared.delete(machine, reason=reason or None, dry_run=said, if_match="*")
     show(output, answer, (), (), f"{machine} {'would be' if dry_run else 'is'} declared no more")
+
+
+def _each(
+    client: Client, one: str, pattern: str, first: int, profile: str, class_name: str | None, rack: str | None
+) -> list[dict[str, Any]]:
+    """What all that introduced themselves would be, in the inventory. `one`: what names a single machine."""
+    if one:
+        raise click.UsageError("--all is of all machines: leave out MAC and --seen")
+    if not _NUMBERED.fullmatch(pattern):
+        raise click.BadParameter("with --all it has one place for a number, like gpu-%03d", param_hint="--name")
+    found = [each for each in client.boots.each_discovered() if each["hardware"] is not None and each["mac"]]
+    if not found:
+        raise UnknownError("no machine introduced itself within the hour", "see `netboot machine discovered`")
+    if claimed := [str(each["mac"]) for each in found if each["told_otherwise_from"]]:
+        why = f"more than one says to be the machine with the MAC {', '.join(claimed)}"
+        raise ApiError(why, "find out which it is, and declare machines by their MACs, with --seen", NOT_ALLOWED)
+    numbered = enumerate(sorted(found, key=_place), first)
+    return [declaration(pattern % number, profile, each, class_name=class_name, rack=rack) for number, each in numbered]
+
+
+def _place(found: Mapping[str, Any]) -> list[tuple[int, str, int]]:
+    """By switch and port, whose numbers count as such, then by MAC; those of which no switch says it come last."""
+    links = [card["neighbour"] for card in found["hardware"]["cards"] if card["neighbour"]]
+    where = f"{links[0]['system']} {links[0]['port']}" if links else ""
+    parts = re.findall(r"(\D+)|(\d+)", where) or [("\U0010ffff", "")]
+    return [*((0, text, int(number or 0)) for text, number in parts), (1, found["mac"], 0)]
+
+
+def _declare_each(
+    client: Client, values: "list[dict[str, Any]]", reason: str, output: str, *, printed: bool, dry_run: bool
+) -> None:
+    """All, or none."""
+    if printed:
+        from netboot.stores.inventory_files import text_of  # brings the whole inventory
+
+        click.echo(text_of(*values), nl=False)
+        return
+    machines: list[MachineSent] = [{"place": value["match"]["macs"][0], "declared": value} for value in values]
+    answer = client.declared.import_({"machines": machines, "reason": reason, "dry_run": dry_run})
+    rows = [(value["name"], in_words(value["match"])) for value in values]
+    show(output, answer, ("machine", "declared by"), rows, names=answer["machines"])
 
 
 def _yaml(
