@@ -3,7 +3,7 @@
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -12,11 +12,9 @@ from typing import Any
 import click
 
 from images.artifact.keyring import KeyRing
-from images.artifact.manifest import Manifest
 from images.build import keyrings, resolve, surroundings
 from images.build.cache import Cache
 from images.build.compare import differences
-from images.build.gates import budget
 from images.build.pipeline import Built, publish
 from images.build.pipeline import build as build_image
 from images.build.secureboot import SecureBootKey, read_key
@@ -26,9 +24,9 @@ from images.recipe import features, inherit
 from images.recipe.recipe import Recipe
 from images.store.store import Store
 from images.values import files
-from images.values.finding import BudgetError, GateError
+from images.values.finding import GateError
 from netboot.cli.building import Building
-from netboot.cli.classes import classes_option, memory_of
+from netboot.cli.classes import chosen_classes, classes_option, require_memory, without_cards
 from netboot.cli.output import output_option, program
 from netboot.cli.paths import Paths, paths_options
 from netboot.cli.rebuild import Request, rebuilt
@@ -82,7 +80,8 @@ def build(
     machine's also needs qemu-user, which ./setup.sh installs and registers.
 
     Where the site's inventory declares classes of machines, an image that leaves too little of the memory of one of its
-    architecture is refused (docs/gates.md#memory); --class says which are to boot it.
+    architecture is refused (docs/gates.md#memory), and one without the driver of a network card of theirs is warned
+    of; --class says which are to boot it.
 
     --check takes what the cache has for one build, and builds again from clean with another path, umask, locale, time
     zone, clock, host name, number of processors and order of files, as far as that can be had here (file order:
@@ -96,7 +95,7 @@ def build(
     warnings = _warned(chosen)
     secure_boot = _secure_boot(chosen, uki_key, uki_cert)
     ring, store = KeyRing(paths.keys), paths.store
-    memory = memory_of(paths, chosen.architecture, classes)
+    machines = chosen_classes(paths, chosen.architecture, classes)
     baked = {path.name: path.read_bytes() for path in ring.public_files()}
     if not baked:
         raise ImageError(
@@ -110,8 +109,9 @@ def build(
             signing = ring.signing_key()  # before the work, not after it
             start = time.monotonic()
             built = build_image(chosen, baked, opened, progress, secure_boot)
-            _fits(built.manifest, chosen, memory)
+            require_memory(built.manifest, chosen, machines)
             digest = publish(built, signing, baked, Store(store), progress)
+            warnings += without_cards(built.manifest, Store(store), machines)
             result = _facts(built, digest) | {"steps": progress.steps, "seconds": round(time.monotonic() - start, 3)}
     _show(result | {"warnings": warnings}, output)
     if result.get("differences"):
@@ -159,15 +159,6 @@ def _findings_as(output: str) -> Iterator[None]:
             findings = [asdict(finding) for finding in error.findings]
             program(output, {"findings": findings})
         raise
-
-
-def _fits(manifest: Manifest, recipe: Recipe, classes: Mapping[str, int]) -> None:
-    """Raises BudgetError: a class of machines has not the memory for it."""
-    containers = sum(one.size for one in manifest.container_images)
-    image = budget.Image(manifest.name, manifest.artifacts.root.size, containers, recipe.join)
-    findings = budget.memory_of_classes(image, classes)
-    if findings:
-        raise BudgetError(findings)
 
 
 def _meant(recipe: Recipe, yes: bool) -> None:

@@ -31,6 +31,11 @@ from tokens.sealed import Keyset
 _TEMPLATES = Path(__file__).parent / "templates"
 _NAME: TypeAdapter[str] = TypeAdapter(Name)
 PRIVATE = 0o600
+_IMAGES = {
+    "vm": ("debian-12-minimal", "that image is for virtual machines alone: servers want ubuntu-24.04-gpu or -cpu"),
+    "server": ("ubuntu-24.04-gpu", "without NVIDIA's GPUs: ubuntu-24.04-cpu, or debian-12-cpu"),
+}
+"""By what is to boot: the image that is named, and what else may be meant."""
 
 
 def _site(_context: click.Context, _option: click.Parameter, value: str) -> str:
@@ -65,6 +70,13 @@ def _account(_context: click.Context, _option: click.Parameter, value: str | Non
 @click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
 @click.option("--url", callback=_url, help="How machines will reach the service, e.g. http://192.0.2.10:8080.")
 @click.option("--join-url", callback=_url, help="Machines are to join a cluster, here: e.g. https://192.0.2.10:8443.")
+@click.option(
+    "--hardware",
+    type=click.Choice(list(_IMAGES)),
+    default="vm",
+    show_default=True,
+    help="What is to boot: the image that is named next is for that.",
+)
 @click.option("--site", callback=_site, default="main", show_default=True, help="Name of the site.")
 @click.option("--state", type=click.Path(file_okay=False, path_type=Path), help="Folder of data and store, if not DIR.")
 @click.option("--owner", callback=_account, help="Account of the service: gets the state and what is secret, no keys.")
@@ -73,6 +85,7 @@ def command(
     folder: Path,
     url: str | None,
     join_url: str | None,
+    hardware: str,
     site: str,
     state: Path | None,
     owner: pwd.struct_passwd | None,
@@ -82,6 +95,7 @@ def command(
 
     \b
       netboot init site
+      netboot init site --hardware server
       netboot init site --join-url https://192.0.2.1:8443
 
     \b
@@ -96,7 +110,7 @@ def command(
         _fill(folder, _values(site, guessed, join_url, place), owner)
     except OSError as error:
         raise cannot(f"cannot write {error.filename}", error) from None
-    click.echo(_next_steps(folder, guessed if url is None else None, owner))
+    click.echo(_next_steps(folder, guessed if url is None else None, owner, hardware))
 
 
 def _fill(folder: Path, values: dict[str, str], owner: pwd.struct_passwd | None) -> None:
@@ -213,7 +227,8 @@ def _own_address() -> str:
         return str(address[0])
 
 
-def _next_steps(folder: Path, guessed: str | None, owner: pwd.struct_passwd | None) -> str:
+def _next_steps(folder: Path, guessed: str | None, owner: pwd.struct_passwd | None, hardware: str) -> str:
+    image, also = _IMAGES[hardware]
     note = (
         f"machines are told to reach this service at {guessed}: change provisioning.url if that is not so\n"
         if guessed
@@ -226,8 +241,9 @@ def _next_steps(folder: Path, guessed: str | None, owner: pwd.struct_passwd | No
         f"\n{note}next:\n"
         f"  cd {folder}\n"
         "  netboot config check                            every fault at once\n"
-        "  netboot image build debian-12-minimal           build and sign an image into the store\n"
+        f"  netboot image build {image:27} build and sign an image into the store\n"
         f"{start}\n"
-        "  netboot channel set stable debian-12-minimal    in another terminal: machines boot this image\n"
+        f"  netboot channel set stable {image:20} in another terminal: machines boot this image\n"
+        f"{also}; docs/shipped-recipes.md has them all\n"
         "back up keys/, secrets/ and tls/; .gitignore keeps their private parts out of git"
     )

@@ -99,13 +99,24 @@ def _of_class(one: Class, image: Candidate) -> Iterator[tuple[Outcome, str, str]
                 "build it again",
             )
         return
-    for nics in one.nics:
-        driver = driver_of(nics.model)
-        if driver is not None and driver not in image.drivers:
-            cause = f"{image.name} has no driver for {nics.count} × {nics.model} ({driver})"
-            yield "warn", cause, f"add `{driver}` to `modules` of its recipe, as the feature `server` does"
+    for cause, remedy in _without_drivers(one, image.name, image.drivers):
+        yield "warn", cause, remedy
     if one.disks and not image.drivers.intersection(DISKS):
         count = sum(disks.count for disks in one.disks)
         yield "warn", f"{image.name} has no driver for any of {count} disks", "add it, as the feature `server` does"
     if one.gpus is not None and one.gpus.count and not image.drivers.intersection(GPUS):
         yield "warn", f"{image.name} has no driver for {one.gpus.count} GPUs", "take an image with the feature `gpu`"
+
+
+def without_drivers(one: Class, image: Candidate) -> list[str]:
+    """Of a class's network cards, as far as it is known which drivers the image has."""
+    found = _without_drivers(one, image.name, image.drivers) if image.drivers is not None else ()
+    return [f"{cause}; {remedy}" for cause, remedy in found]
+
+
+def _without_drivers(one: Class, image: str, drivers: frozenset[str]) -> Iterator[tuple[str, str]]:
+    for nics in one.nics:
+        driver = driver_of(nics.model)
+        if driver is not None and driver not in drivers:
+            cause = f"{image} has no driver for {nics.count} × {nics.model} ({driver})"
+            yield cause, f"add `{driver}` to `modules` of its recipe, as the feature `server` does"

@@ -24,9 +24,11 @@ from images.store.store import Store
 from images.values.finding import BudgetError, Finding, GateError
 from images.values.strict import FaultsError
 from netboot.cli import build as command
+from netboot.cli import fit
 from netboot.cli.building import Building
 from netboot.cli.rebuild import Request, rebuild
 from netboot.cli.recipes import load_recipe
+from netboot.machines.fit import Candidate
 from tests.sites import make_site
 from tests.unit.images.test_secureboot import write_pair
 
@@ -395,6 +397,26 @@ def test_an_image_for_which_a_class_has_not_the_memory_is_not_stored(
     assert invoke(site, "debian-12-minimal", *options, "--class", "large", "--class", "unknown").exception is None
 
 
+def test_a_class_whose_network_cards_have_no_driver_is_warned_of(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "build_image", fake_build())
+    drivers = frozenset({"virtio_net", "ice"})
+    judged = Candidate("debian-12-minimal", "amd64", drivers=drivers)
+    monkeypatch.setattr(fit, "candidate", lambda *_: judged)
+    cards = (
+        "- {name: hgx, nics: [{model: ConnectX-7, count: 8, speed_gbps: 400}]}\n"
+        "- {name: web, nics: [{model: E810, count: 2, speed_gbps: 100}]}\n"
+    )
+    options = with_classes(site, f"channels: [{{name: stable}}]\nclasses:\n{cards}")
+    warning = (
+        "class hgx: debian-12-minimal has no driver for 8 × ConnectX-7 (mlx5_core); "
+        "add `mlx5_core` to `modules` of its recipe, as the feature `server` does"
+    )
+    done = invoke(site, "debian-12-minimal", *options, "-o", "json")
+    assert (json.loads(done.stdout)["warnings"], f"warning: {warning}\n" in done.stderr) == ([warning], True)
+    done = invoke(site, "debian-12-minimal", *options, "--class", "web", "-o", "json")
+    assert json.loads(done.stdout)["warnings"] == []
+
+
 @pytest.mark.parametrize(
     ("name", "words"),
     [
@@ -420,7 +442,5 @@ def test_an_inventory_with_faults_stops_no_build_but_one_for_a_class(
     options = with_classes(site, CLASSES.replace("channels", "chanels"))
     done = invoke(site, "debian-12-minimal", *options)
     assert done.exception is None
-    assert done.stderr.splitlines()[0] == (
-        "the inventory has faults (`netboot config check`): no class's memory is looked at"
-    )
+    assert done.stderr.splitlines()[0] == ("the inventory has faults (`netboot config check`): no class is looked at")
     assert isinstance(invoke(site, "debian-12-minimal", *options, "--class", "large").exception, FaultsError)

@@ -303,6 +303,21 @@ def test_without_a_configuration(tmp_path: Path, run: Run, monkeypatch: pytest.M
     ]
 
 
+@pytest.mark.parametrize(
+    ("hardware", "image", "also"),
+    [
+        ("vm", "debian-12-minimal", "that image is for virtual machines alone: servers want ubuntu-24.04-gpu or -cpu"),
+        ("server", "ubuntu-24.04-gpu", "without NVIDIA's GPUs: ubuntu-24.04-cpu, or debian-12-cpu"),
+    ],
+)
+def test_the_image_that_is_named_next_is_for_what_is_to_boot(
+    tmp_path: Path, run: Run, hardware: str, image: str, also: str
+) -> None:
+    out = run("init", tmp_path / "site", "--url", URL, "--hardware", hardware).out
+    assert f"  netboot channel set stable {image}" in out and f"  netboot image build {image}" in out
+    assert f"\n{also}; docs/shipped-recipes.md has them all\n" in out
+
+
 def test_state_may_be_in_a_folder_of_its_own(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     state = tmp_path / "with: a colon"
     assert run("init", tmp_path / "site", "--url", URL, "--state", state).status == 0
