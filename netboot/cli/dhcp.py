@@ -135,6 +135,6 @@ def _refuse_odd(plan: Plan) -> None:
         if host.address in odd:
             raise click.ClickException(
                 f"machine {host.name} has the address {host.address}, which is the router of {odd[host.address]}, or "
-                "its first or last address: correct node.addresses in the inventory, or dhcp.subnets in the "
+                "its first or last address: change node.addresses in the inventory, or dhcp.subnets in the "
                 "configuration"
             )

@@ -37,7 +37,6 @@ from netboot.web import (
     refusals,
     remedies,
     renaming,
-    request_ids,
     roles,
     rollouts,
     watch,
@@ -164,7 +163,6 @@ def create_app(dependencies: Dependencies) -> Flask:
     app.config["MAX_CONTENT_LENGTH"] = LARGEST_BODY
     app.extensions[EXTENSION] = dependencies
     errors.install(app)
-    request_ids.install(app)
     refused = refusals.Refusals()
     refusals.install(app, refused)
     for route in ROUTES:

@@ -14,7 +14,7 @@ from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily
 from prometheus_client.registry import Collector
 
-from netboot.web.request_ids import INSIDE
+from netboot.web import request_ids
 
 STATUSES = (401, 403, 404, 410, 429)
 EXTENSION = "netboot.refusals"
@@ -67,20 +67,20 @@ class Refusals:
 
 
 def install(app: Flask, refusals: Refusals) -> None:
-    """Count and log for `app`; after everything that looks at an answer, and before its id is on it."""
+    """Give requests of `app` ids, and count and log what is refused."""
     app.extensions[EXTENSION] = refusals
-    app.after_request(_counted)
+    request_ids.install(app, _count)
 
 
 def refused_as(status: int) -> None:
     """What this request is refused with, where its answer has another status."""
-    g.refused_as = status
+    setattr(g, request_ids.REFUSED_AS, status)
 
 
-def _counted(response: Response) -> Response:
-    status = g.pop("refused_as", response.status_code)
-    if status not in STATUSES or INSIDE in request.environ:  # of what the page asks, its own answer is counted
-        return response
+def _count(response: Response) -> None:
+    status = g.get(request_ids.REFUSED_AS, response.status_code)
+    if status not in STATUSES or request_ids.INSIDE in request.environ:  # of what the page asks, its answer is counted
+        return
     refusals: Refusals = current_app.extensions[EXTENSION]
     route = request.url_rule.rule if request.url_rule is not None else NOWHERE
     left_out = refusals.count(status, route, audited="audited" in g)
@@ -88,7 +88,6 @@ def _counted(response: Response) -> Response:
         of = {"status": status, "method": request.method[:20], "path": request.path[:LONGEST_PATH]}
         more = {"peer": request.remote_addr or ""} | ({"left_out": left_out} if left_out else {})
         log.info("refused", extra={"fields": of | more})
-    return response
 
 
 class Refused(Collector):

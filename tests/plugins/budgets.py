@@ -12,7 +12,7 @@ import pytest
 from _pytest.terminal import TerminalReporter
 
 BUDGET_MINUTES: Mapping[str, float] = {
-    "tests/boot": 44,
+    "tests/boot": 41,
     "tests/browser": 1,
     "tests/cluster": 10,
     "tests/contract": 2,

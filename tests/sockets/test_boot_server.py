@@ -175,7 +175,7 @@ def test_what_it_counted_can_be_read_and_who_takes_its_place_counts_on(tmp_path:
             asyncio.run(asyncio.wait_for(use(server), 60))
             said = StatusFolder(server.config.data / "status").read("boot-0", BootStatus)
         assert said is not None
-        assert said.scripts == {"boot": times, "unknown": 0, "refused": 0, "unavailable": 0}
+        assert said.scripts == {"boot": times, "unknown": 0, "refused": 0, "unavailable": 0, "discovery": 0}
         assert (said.bytes_sent, said.transfers) == (times * len(ROOT), {"whole": times, "broken": 0})
 
 

@@ -290,7 +290,7 @@ def test_an_address_that_cannot_be_a_machine_s(tmp_path: Path, run: Run) -> None
             "",
             (
                 f"Error: machine gpu-001 has the address {address}, which is the router of 192.0.2.0/24, or its first "
-                "or last address: correct node.addresses in the inventory, or dhcp.subnets in the configuration\n"
+                "or last address: change node.addresses in the inventory, or dhcp.subnets in the configuration\n"
             ),
         )
 

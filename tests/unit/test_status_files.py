@@ -93,5 +93,5 @@ def test_a_boot_server_goes_on_from_counts_that_it_can_have_had() -> None:
     )
     counters = Counters()
     counters.go_on(before)
-    assert counters.scripts == {"boot": 7, "unknown": 0, "refused": 0, "unavailable": 0}
+    assert counters.scripts == {"boot": 7, "unknown": 0, "refused": 0, "unavailable": 0, "discovery": 0}
     assert (counters.bytes_sent, counters.refused) == (0, 9)

@@ -15,7 +15,7 @@ from netboot.join.exchange import Exchange
 from netboot.join.hello import hello
 from netboot.lifecycle.errors import CannotTellError, OverloadedError
 from netboot.status.join import JoinReadiness
-from netboot.web import errors, refusals, render, request_ids
+from netboot.web import errors, refusals, render
 from netboot.web.join.limits import Buckets
 from netboot.web.join.preflight import CheckedClusters
 from netboot.web.refusals import Refusals
@@ -85,7 +85,6 @@ def create_app(dependencies: Dependencies) -> Flask:
     app.config["MAX_CONTENT_LENGTH"] = messages.LONGEST_ATTEST
     app.extensions[EXTENSION] = dependencies
     errors.install(app, "docs/http-join.md", errors.plain)
-    request_ids.install(app)
     refusals.install(app, dependencies.refusals)
     for method, path, view in ROUTES:
         app.add_url_rule(path, f"{method} {path}", view, methods=[method])

@@ -10,7 +10,7 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response as AnyResponse
 
 from netboot.oidc.logins import Logins
-from netboot.web import refusals, request_ids
+from netboot.web import refusals
 from netboot.web.page import declaring, views, words
 from netboot.web.page.client import Api, ApiError
 from netboot.web.page.entrance import COOKIE, Entrance, next_page
@@ -47,7 +47,6 @@ def create_page(api: Api, now_ms: Callable[[], int], logins: Logins | None, refu
     sessions = Sessions(time.monotonic)
     entrance = Entrance(api, sessions, logins, now_ms, _form) if logins is not None else None
     page.extensions["netboot.page"] = api
-    request_ids.install(page)
     refusals.install(page, refused)
     page.before_request(lambda: _let_in(sessions, entrance))
     page.after_request(_guarded)
