@@ -4,10 +4,15 @@ import hashlib
 import json
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
+from images.values.types import Architecture
+from netboot.lifecycle.decide import Claim, Refused, Unknown, decide
+from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.hardware import KEPT_MS, HardwareReport, suggested
+from netboot.lifecycle.published import View
 from netboot.lifecycle.sightings import Discovered, Told
+from netboot.lifecycle.state import DISCOVERED_KEPT
 from netboot.machines.found import declaration
 from netboot.web.binding import Shown, plain
 from netboot.web.dependencies import dependencies
@@ -47,11 +52,32 @@ class Sighting(Shown):
 
 
 def sightings(limit: int) -> list[Sighting]:
-    """The latest seen first."""
+    """The latest seen first; without those that the inventory has let boot since."""
     deps = dependencies()
     now = deps.clock.now_ms()
     told = {record.report.mac: record for record in deps.sightings.hardware() if abs(now - record.at_ms) <= KEPT_MS}
-    return [_sighting(each, told.get(each.mac or ""), now) for each in deps.sightings.discovered(limit)]
+    return [_sighting(each, told.get(each.mac or ""), now) for each in _waiting(limit)]
+
+
+def _waiting(limit: int) -> list[Discovered]:
+    deps = dependencies()
+    try:
+        view = deps.live.view()
+    except CannotTellError:
+        return deps.sightings.discovered(limit)  # as they were heard
+    found: list[Discovered] = []
+    for most in (limit, DISCOVERED_KEPT):
+        heard = deps.sightings.discovered(most)
+        found = [each for each in heard if _may_not_boot(view, each)]
+        if len(found) >= limit or len(heard) < most:
+            break
+    return found[:limit]
+
+
+def _may_not_boot(view: View, found: Discovered) -> bool:
+    architecture = next((each for each in get_args(Architecture) if each == found.architecture), None)
+    claim = Claim(mac=found.mac, uuid=found.uuid, serial=found.serial, architecture=architecture)
+    return isinstance(decide(view, claim), Unknown | Refused)
 
 
 def _sighting(found: Discovered, told: Told | None, now: int) -> Sighting:

@@ -189,6 +189,17 @@ def test_the_discovered(api: Api) -> None:
     assert [one["mac"] for one in api.get("/v1/discovered").json["discovered"]] == ["52:54:00:00:00:99"]
 
 
+def test_who_may_boot_by_now_is_no_more_among_the_discovered(api: Api) -> None:
+    """However many of the latest may; and who is known and disabled stays."""
+    (disabled,) = [one["match"]["macs"][0] for one in api.get("/v1/machines").json["machines"] if not one["enabled"]]
+    known = [one["match"]["macs"][0] for one in api.get("/v1/machines").json["machines"] if one["enabled"]]
+    asked = ["52:54:00:00:00:99", disabled, *known]
+    api.states.take(Batch("boot-0.db", 1, len(asked), [sighted(mac) for mac in asked]))
+    for limit in (1, 100):
+        there = api.get(f"/v1/discovered?limit={limit}").json["discovered"]
+        assert [one["mac"] for one in there] == [disabled, "52:54:00:00:00:99"][:limit]
+
+
 def test_explain_is_the_decision_that_is_served(api: Api) -> None:
     digest = add_image(api.config)
     api.store.set_channel("stable", digest)
