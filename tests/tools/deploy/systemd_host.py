@@ -17,7 +17,7 @@ SECONDS = 240.0
 """For anything, on a machine that is busy with other things."""
 PAUSE = 0.1
 """Before systemd is asked again: a program has to start for it."""
-PACKAGES = "systemd-sysv,dbus,python3,adduser,curl"
+PACKAGES = "systemd-sysv,dbus,python3,adduser,curl,ipxe"
 _NAMESPACES = ("--pid", "--mount", "--uts", "--ipc", "--net", "--cgroup")
 _START = """\
 set -e

@@ -38,7 +38,7 @@ drwxr-x--- netboot:netboot /var/lib/netboot/data
 drwxr-xr-x netboot:netboot /var/lib/netboot/store"""
 PURGED = """\
 netboot: removing /etc/netboot (configuration, inventory and keys)
-netboot: /etc/netboot stays, for something is mounted in it
+netboot: something of /etc/netboot is left
 netboot: removing /var/lib/netboot (images and state)
 netboot: removing the account netboot"""
 
