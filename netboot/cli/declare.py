@@ -115,7 +115,8 @@ def _each(
         raise click.BadParameter("with --all it has one place for a number, like gpu-%03d", param_hint="--name")
     found = [each for each in client.boots.each_discovered() if each["hardware"] is not None and each["mac"]]
     if not found:
-        raise UnknownError("no machine introduced itself within the hour", "see `netboot machine discovered`")
+        remedy = "see `netboot machine discovered`; machines do where `discovery` is configured: docs/discovery.md"
+        raise UnknownError("no machine introduced itself within the hour", remedy)
     if claimed := [str(each["mac"]) for each in found if each["told_otherwise_from"]]:
         why = f"more than one says to be the machine with the MAC {', '.join(claimed)}"
         raise ApiError(why, "find out which it is, and declare machines by their MACs, with --seen", NOT_ALLOWED)
