@@ -382,8 +382,10 @@ def test_a_node_names_the_certificate_that_it_writes_with(node: Node) -> None:
     bare = said("False", node.credential)
     del bare["metadata"]
     assert node.patch(node.session, bare).status_code == 200, "it is named still"
+    node.becomes(CLOSED)
     denied(node.patch(node.session, {"metadata": {"annotations": {"netboot.dev/health-credential": None}}}), CREDENTIAL)
     assert node.say().status_code == 200
+    node.becomes()
 
 
 def test_what_is_ours_on_a_node_neither_it_nor_an_administrator_changes(node: Node, admin: requests.Session) -> None:
