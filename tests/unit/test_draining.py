@@ -50,6 +50,42 @@ def test_a_reboot_drains_tells_the_machine_once_and_ends_with_its_next_boot() ->
     assert world.reboots == [boot_id("n-1", 1)]
 
 
+def test_who_was_told_to_reboot_is_on_its_way_while_its_node_is_gone_and_its_next_boot_is_not_known() -> None:
+    """Else a rollout that is done with it would withdraw the order, for its machine was not told as it seems."""
+    world = World(*PODS)
+    world.order("reboot")
+    world.run(60)
+    assert states(world) == (
+        "ordered",
+        "it was told to reboot, and its Node is not Ready: it is on its way",
+    )
+    world.deaf, world.starting, world.node_ = True, 0.0, None  # join deletes it before it gives the next boot its token
+    world.run(10)
+    assert states(world) == ("ordered", "it was told to reboot, and the cluster has no Node of it: it is on its way")
+    world.boot = 2
+    known, world.know = world.know, lambda *_records: None  # type: ignore[method-assign]
+    world.register()
+    world.run(10)
+    its = "its Node is not known to be of its current boot"
+    assert states(world) == ("ordered", f"it was told to reboot, and {its}: it is on its way")
+    world.know = known  # type: ignore[method-assign]
+    world.register()
+    world.run(10)
+    assert (world.last().end, world.reboots) == ("rebooted", [boot_id("n-1", 1)])
+
+
+def test_who_was_told_to_reboot_and_never_comes_back_is_not_waited_for_for_ever() -> None:
+    world = World()
+    world.order("reboot")
+    world.run(60)
+    world.deaf, world.starting, world.node_ = True, 0.0, None
+    world.run(41 * 60)
+    assert (world.last().end, world.last().words) == (
+        "undone",
+        "it was told to reboot, and did not come back: the cluster has no Node of it",
+    )
+
+
 def calls_of(what: str) -> int:
     world = World(*PODS)
     world.order(what)

@@ -120,8 +120,7 @@ class Drainer:
         assert nodes is not None  # there is an order, so it was connected
         node = nodes.node(name)
         known = self.boots.known(drain.machine, node) or Known(drain.boot, its=False)
-        last = under.state.words if under.state is not None else ""
-        step = decide(drain, node, known, self.now_ms(), last)
+        step = decide(drain, node, known, self.now_ms(), under.state)
         if step.look and node is not None:
             step = self._look(under, node)
         else:

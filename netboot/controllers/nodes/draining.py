@@ -13,7 +13,7 @@ from images.values.faults import first_few
 from netboot.join.node_drains import DRAIN, DRAINED, DRAINING, ORDER, DrainedNode, Pod
 from netboot.join.node_said import by_hand, holder
 from netboot.join.ports import MARK
-from netboot.lifecycle.drains import Drain
+from netboot.lifecycle.drains import Drain, State
 
 ORDER_MS = 600_000
 """How long an order to reboot lives: a machine looks for one each half a minute."""
@@ -47,8 +47,8 @@ class Known(NamedTuple):
     its: bool
 
 
-def decide(drain: Drain, node: DrainedNode | None, known: Known, now_ms: int, last: str = "") -> Step:
-    """What to do before its Pods are looked at. `last`: what was said of it last, "" after a restart."""
+def decide(drain: Drain, node: DrainedNode | None, known: Known, now_ms: int, last: State | None = None) -> Step:
+    """What to do before its Pods are looked at. `last`: what was said of it last, None after a restart."""
     value = value_of(node)
     if known.boot != drain.boot and drain.what == "reboot":
         return Step("rebooted", f"its boot is {known.boot} now", undone(node))
@@ -58,10 +58,15 @@ def decide(drain: Drain, node: DrainedNode | None, known: Known, now_ms: int, la
         words = "an order to reboot that was given before is taken off its Node"
         return Step("draining", words, Write(node.taints, {ORDER: None}))
     why, late = waits_for(node, known), now_ms >= _deadline(drain, node, known)
+    # join deletes the Node that says so, before the machine's next boot is on record
+    told = last is not None and last.state == "ordered" and not known.its
     # a drain is its machine's, over reboots: between two Nodes of it none tells that it was not drained
     if late and (drain.what == "reboot" or (known.its and value != DRAINED)):
-        words = why or last
-        return Step("undone", f"it was not drained by its deadline{': ' if words else ''}{words}", undone(node))
+        words = why or (last.words if last is not None else "")
+        missed = "it was told to reboot, and did not come back" if told else "it was not drained by its deadline"
+        return Step("undone", f"{missed}{': ' if words else ''}{words}", undone(node))
+    if told:
+        return Step("ordered", f"it was told to reboot, and {why}: it is on its way")
     if why:
         return Step("waiting", why)
     assert node is not None  # or it would be waited for
