@@ -4,13 +4,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from images.values.durations import in_words
+from netboot.cli.times import age
 from netboot.machines.deadlines import DEFAULTS
 
 COLUMNS = ("condition", "status", "reason", "since", "what was found")
 
 
 def brief(conditions: Sequence[Mapping[str, Any]] | None) -> str:
-    """One of them, for a list: that it is in service, or the first that says why not."""
+    """One of them, for a list: that it is in service, or the first that says why not, and for how long."""
     if not conditions:
         return "cannot be told" if conditions is None else ""
     by_type = {each["type"]: each for each in conditions}
@@ -20,7 +21,7 @@ def brief(conditions: Sequence[Mapping[str, Any]] | None) -> str:
     joins = by_type["InService"]["reason"] != "NoCluster"
     if not joins and by_type["Booted"]["status"] == "True":
         return "Booted"
-    return f"{wrong[0]['type']}: {wrong[0]['reason']}"
+    return f"{wrong[0]['type']}: {wrong[0]['reason']} for {age(wrong[0]['lastTransitionTime'])}"
 
 
 def rows(conditions: Sequence[Mapping[str, Any]] | None) -> list[tuple[object, ...]]:

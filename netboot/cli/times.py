@@ -38,14 +38,17 @@ def ms(at: At) -> int:
 
 
 def ago(at: At | None) -> str:
-    """`42 s`, `5 min`, `3 h`, `12 d` ago; empty for never."""
-    if at is None:
-        return ""
+    """`42 s ago`, `5 min ago`, `3 h ago`, `12 d ago`; empty for never."""
+    return f"{age(at)} ago" if at is not None else ""
+
+
+def age(at: At) -> str:
+    """How long ago, like `42 s`, `5 min`, `3 h` or `12 d`."""
     seconds = max(0, int(time() - ms(at) / 1000))
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
         if seconds >= 2 * size:
-            return f"{seconds // size} {unit} ago"
-    return f"{seconds} s ago"
+            return f"{seconds // size} {unit}"
+    return f"{seconds} s"
 
 
 def seconds(milliseconds: int | None) -> str:

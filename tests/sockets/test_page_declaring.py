@@ -9,7 +9,7 @@ from flask.testing import FlaskClient
 from netboot.lifecycle.roles import Role
 from netboot.lifecycle.state import Batch
 from netboot.stores.inventory import read_inventory
-from tests.records import made_of, sighted
+from tests.records import START, made_of, sighted
 from tests.sites import TOKEN
 from tests.sockets.api import Api, given, of_alice
 
@@ -68,6 +68,19 @@ def test_all_that_it_would_be_declared_by_is_shown_and_who_said_so(api: Api) -> 
     api.states.take(Batch("boot-0.db", 1, 3, [record.model_copy(update={"peer": "192.0.2.9"})]))
     assert "192.0.2.66 said within the hour that it is this machine, too" in client.get(AT).text
     assert "192.0.2.66 says that it is this machine, too</td>" in client.get("/page/discovered").text
+
+
+def test_of_more_than_a_page_of_them_all_are_found(api: Api) -> None:
+    """The latest first, and a link to those before."""
+    more = [sighted(f"52:54:00:77:{n // 256:02x}:{n % 256:02x}", START + 1 + n) for n in range(200)]
+    api.states.take(Batch("boot-0.db", 1, 2, more))
+    client, row = browser(api), re.compile(r'<th scope="row"><code>([0-9a-f:]{17})</code>')
+    first = client.get("/page/discovered").text
+    assert row.findall(first) == [each.mac for each in reversed(more)]
+    (older,) = re.findall(r'<a id="next" rel="next" href="([^"]+)">Older ›</a>', first)
+    last = client.get(older).text
+    assert (row.findall(last), "Older" in last) == ([MAC], False)
+    assert client.get("/page/discovered?continue=x").status_code == 400
 
 
 def test_another_site_s_form_declares_nothing(api: Api) -> None:

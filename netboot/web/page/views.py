@@ -10,9 +10,11 @@ from netboot.machines.found import reported, summary
 from netboot.web.page import shapes
 from netboot.web.page.client import Api, ApiError
 from netboot.web.page.words import MEMBERS
+from netboot.web.pages import LONGEST
 
 PAGE = 50
 """Machines on one page of a list."""
+DISCOVERED = 200
 RACKS = 400
 TOLD = ("failed", "skipped", "out", "assigned")
 """Of a rollout's machines, in this order."""
@@ -87,10 +89,12 @@ def rollout(number: int) -> str:
 
 
 def discovered() -> str:
-    """Who asked and may not boot."""
-    found = of_page().get("/v1/discovered", limit=200)["discovered"]
+    """Who asked and may not boot, the latest first."""
+    listed = of_page().get("/v1/discovered", limit=DISCOVERED, **{"continue": request.args.get("continue", "")[:LONGEST]})
+    found = listed["discovered"]
     made_of = {each["key"]: "; ".join(filter(None, (summary(each["hardware"]), reported(each)))) for each in found}
-    return render_template("discovered.html", found=found, made_of=made_of, told=request.args.get("declared", "")[:63])
+    shown = {"found": found, "older": listed["continue"], "told": request.args.get("declared", "")[:63]}
+    return render_template("discovered.html", made_of=made_of, **shown)
 
 
 def images() -> str:
