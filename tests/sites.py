@@ -1,6 +1,8 @@
 """A whole small site in a folder, for tests: keys, a signed image of tiny blobs, inventory, configuration, token."""
 
 import hashlib
+import os
+import random
 import socket
 from pathlib import Path
 
@@ -32,11 +34,19 @@ KUBELET = {"packages": b'[["kubelet","1.34.4-1.1","amd64"]]\n'}
 
 
 def free_ports(count: int = 2) -> list[int]:
-    """Ports of loopback that nobody has at the moment."""
-    held = [socket.socket() for _ in range(count)]
+    """Ports of loopback that nobody has at the moment: none that the kernel gives to whoever asks for any, nor that
+    another worker gets here, for it takes a while until they are used."""
+    first = 20_000 + 4_000 * (int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]) % 3)
+    held: list[socket.socket] = []
     try:
-        for one in held:
-            one.bind(("127.0.0.1", 0))
+        while len(held) < count:
+            one = socket.socket()
+            try:
+                one.bind(("127.0.0.1", random.randrange(first, first + 4_000)))
+            except OSError:
+                one.close()
+            else:
+                held.append(one)
         return [one.getsockname()[1] for one in held]
     finally:
         for one in held:

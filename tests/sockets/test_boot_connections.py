@@ -223,6 +223,7 @@ def test_who_made_room_is_not_answered_though_it_asked_in_that_very_moment(tmp_p
 def test_however_many_come_and_go_the_silent_are_looked_at_by_one_timer(tmp_path: Path) -> None:
     async def use(server: RunningBootServer) -> None:
         loop, looks = asyncio.get_running_loop(), list[object]()
+        begun = loop.time()
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(loop, "call_later", partial(count_timers, loop.call_later, looks))
             for _ in range(20):
@@ -232,7 +233,7 @@ def test_however_many_come_and_go_the_silent_are_looked_at_by_one_timer(tmp_path
                 await close(writer)
                 while server.internals.gate.open:
                     await asyncio.sleep(0)
-        assert len(looks) <= 3, "within the time of one look or two"
+        assert len(looks) <= 3 + (loop.time() - begun) / SILENT_SECONDS, "one at a time, however many come"
 
     serve(tmp_path, use)
 

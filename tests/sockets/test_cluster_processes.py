@@ -48,6 +48,7 @@ def test_a_cluster_that_cannot_be_reached_takes_nothing_down(service: Service) -
     processes = said["details"]["processes"]["processes"]
     assert {"approver-default", "nodes-default"} < set(processes)
     assert "netboot_cluster_unavailable_total" in service.text("/metrics")
+    wait_for((service.config.data / "status" / "control-plane-default.json").exists)
     control = SaidControlPlanes(StatusFolder(service.config.data / "status"), SystemClock().now_ms)
     with pytest.raises(CannotTellError, match="kubeconfig"):
         control.seen("default")

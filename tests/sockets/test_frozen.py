@@ -6,6 +6,7 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -74,8 +75,11 @@ def scripts_are_answered(service: Service) -> None:
     """By one boot server or the other: a connection may go to the one that hangs, and the next one does not."""
 
     def answered() -> bool:
-        answer = requests.get(f"{service.provisioning}/v1/boot", params={"mac": MAC}, timeout=0.5)
-        return answer.headers["Netboot-Outcome"] == "boot"
+        for _ in range(8):
+            with suppress(OSError):
+                answer = requests.get(f"{service.provisioning}/v1/boot", params={"mac": MAC}, timeout=0.5)
+                return answer.headers["Netboot-Outcome"] == "boot"
+        return False
 
     wait_for(answered, 9)
 

@@ -256,7 +256,10 @@ def test_ten_thousand_hellos_from_one_source_cost_no_memory_and_hold_up_nobody(t
         assert flood.statuses.total() == HELLOS
         assert set(flood.statuses) == {404, 429} and flood.statuses[404] < 200
         assert memory_kib(pid) - before < 16 * 1024
-        said = site.ask("join-0", "POST", "/v1/join/hello", flood.body, source=SOURCE)
+        for _ in range(5):  # one more each second is let in: such a moment may have come since the flood's last
+            said = site.ask("join-0", "POST", "/v1/join/hello", flood.body, source=SOURCE)
+            if said.status == 429:
+                break
         assert failed(said, 429, "too-often") == "this address asks too often"
         assert 1 <= int(said.headers["Retry-After"]) <= 60
 

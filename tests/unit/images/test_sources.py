@@ -31,8 +31,6 @@ def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)
     monkeypatch.setattr(sources, "_apt_option", lambda option: None)
-    monkeypatch.setattr(sources, "CONNECT_SECONDS", 0.5)
-    monkeypatch.setattr(sources, "READ_SECONDS", 0.5)
 
 
 @contextmanager
@@ -130,7 +128,8 @@ def test_a_mirror_that_refuses(tmp_path: Path) -> None:
         )
 
 
-def test_a_mirror_that_never_answers(tmp_path: Path) -> None:
+def test_a_mirror_that_never_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "READ_SECONDS", 0.5)
     with socket.socket() as deaf:
         deaf.bind(("127.0.0.1", 0))
         deaf.listen()
