@@ -33,7 +33,7 @@ REFUSED = "Permission denied (publickey)."
 PORT = 6677
 ARGUMENTS = "panic=1, netboot.ssh=sre, netboot.netconsole={port}@{address}"
 PANIC = "Kernel panic - not syncing: sysrq triggered crash"
-CRASH = "nohup sh -c 'sleep 1; echo c >/proc/sysrq-trigger' >/dev/null 2>&1 &"
+CRASH = "nohup sh -c 'sleep 5; echo c >/proc/sysrq-trigger' >/dev/null 2>&1 &"
 
 
 def test_a_machine_is_looked_into_its_journal_is_kept_and_its_crash_is_told(

@@ -91,13 +91,13 @@ def test_what_must_not_be_believed_does_not_boot_until_it_is_put_right(built: Bu
             machine.wait_for_console(rf"netboot: FAILED \(\d of 10\): {refused['detail']}", LOG_SECONDS)
             with pytest.raises(CommandFailedError, match="cannot be used: it is revoked at this site"):
                 here.site.netboot("explain", mine.name)
-            here.site.netboot("image", "unrevoke", built.digest)
 
             flip(blob, 2 * CHUNK + 1)
+            replace(signature, sound)
+            here.site.netboot("image", "unrevoke", built.digest)
             with pytest.raises(CommandFailedError) as named:
                 here.site.netboot("image", "verify", built.digest)
             assert re.search(r"(?m)^root +.*damaged in chunk 2 of ", str(named.value))
-            replace(signature, sound)
             refused = here.service.wait_for(mine.name, "Failed", BOOT_SECONDS, "damaged")
             assert refused["detail"] == (
                 "ImageRefused: chunk 2 of the root image is damaged at every origin that sends it: "

@@ -58,6 +58,8 @@ def found(built_node: BuiltImage, work: Path) -> Iterator[dict[str, Any]]:
     tree = folder / "tree"
     ports = {name: free_port("127.0.0.1") for name in ("apiserver", "other")}
     config = walled_site(tree / "srv/netboot", ports["apiserver"])
+    with (tree / "srv/netboot/netboot.yaml").open("a") as file:
+        file.write("watchdog: {server_seconds: 600}\n")  # while somebody is inside, the loop of a process stands still
     (config.data / "intruder").mkdir()
     installed(tree, built_node)
     inside = tree / INSIDE.relative_to("/")

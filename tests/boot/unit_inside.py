@@ -71,7 +71,7 @@ def main(say: Callable[[str, Any], None]) -> None:
         say("status", dict(line.split(":\t") for line in status.splitlines() if ":\t" in line))
         for kind in NAMES:
             orders = attempts(ROOT, kind, pids, ports["apiserver"], ports["other"])
-            say(kind, broken_into(INTRUDER, NAMES[kind], asked, orders))
+            say(kind, broken_into(INTRUDER, NAMES[kind], asked, orders, SECONDS))
         say("reloaded", run("systemctl", "reload", UNIT))
         addresses(say, asked, ports["other"])
         watchdog(say, main_pid, pids)
@@ -82,9 +82,9 @@ def main(say: Callable[[str, Any], None]) -> None:
 def addresses(say: Callable[[str, Any], None], asked: Callable[[], Any], port: int) -> None:
     """The unit's two lines about addresses, as an operator may have them: who may connect anywhere no longer does."""
     orders: Orders = {"here": ("connect", port), "elsewhere": ("connect-to", [ELSEWHERE, port])}
-    before = broken_into(INTRUDER, NAMES["fetcher"], asked, orders)
+    before = broken_into(INTRUDER, NAMES["fetcher"], asked, orders, SECONDS)
     run("systemctl", "set-property", "--runtime", UNIT, "IPAddressDeny=any", "IPAddressAllow=localhost")
-    say("addresses", [before, broken_into(INTRUDER, NAMES["fetcher"], asked, orders)])
+    say("addresses", [before, broken_into(INTRUDER, NAMES["fetcher"], asked, orders, SECONDS)])
 
 
 def watchdog(say: Callable[[str, Any], None], main_pid: int, pids: dict[str, int]) -> None:

@@ -55,7 +55,7 @@ def test_the_one_that_sends_slowly_is_found(hosts: Path, run: Run, monkeypatch: 
     monkeypatch.delenv("NETBOOT_CONFIG", raising=False)
     monkeypatch.chdir(hosts / "site")
     via = f"nsenter --net={hosts}/{{machine}}"
-    done = run("fabric", "check", "--all", "--over", "tcp", "--seconds", "1", "--via", via, "--output", "json")
+    done = run("fabric", "check", "--all", "--over", "tcp", "--seconds", "3", "--via", via, "--output", "json")
     told = json.loads(done.out)
     assert told["measured"] == told["planned"] == 12, told["pairs"]
     assert [(one["host"], one["way"]) for one in told["slow"]["hosts"]] == [("c", "sends")]

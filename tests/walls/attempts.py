@@ -114,7 +114,9 @@ def attempts(root: Path, kind: str, pids: Mapping[str, int], apiserver: int, oth
     return tried | {"abstract socket": ("abstract", ABSTRACT), "run a program": ("run", "/usr/bin/true")}
 
 
-def broken_into(folder: Path, name: str, processes: Callable[[], Mapping[str, Any]], orders: Orders) -> dict[str, str]:
+def broken_into(
+    folder: Path, name: str, processes: Callable[[], Mapping[str, Any]], orders: Orders, seconds: float = 60.0
+) -> dict[str, str]:
     """How each attempt ended, made by the process that serves requests or does the work. `folder`: what
     NETBOOT_TEST_INTRUDER says; `processes`: what `/readyz` says of them."""
     (folder / "orders").write_text(json.dumps(orders))
@@ -122,7 +124,7 @@ def broken_into(folder: Path, name: str, processes: Callable[[], Mapping[str, An
     before = answers.stat().st_size
     pid = processes()[name]["pid"]
     os.kill(max(descendants(pid), default=pid), SIGNAL)
-    wait_for(lambda: answers.stat().st_size > before and answers.read_bytes().endswith(b"\n"))
+    wait_for(lambda: answers.stat().st_size > before and answers.read_bytes().endswith(b"\n"), seconds)
     ended: dict[str, str] = json.loads(answers.read_bytes()[before:])
     return ended
 

@@ -124,7 +124,7 @@ def upgraded(host: Host) -> None:
 
 def removed_and_installed_again(host: Host) -> None:
     host.run("apt-get -q remove -y netboot")
-    assert host.run("find /proc -maxdepth 1 -user netboot") == ""
+    assert host.run("find /proc -maxdepth 1 -ignore_readdir_race -user netboot") == ""
     assert host.run("systemctl is-active netboot", 3) == "inactive"
     assert "operator.token" in host.run("ls /etc/netboot/secrets")
     host.run("command -v netboot", 127)

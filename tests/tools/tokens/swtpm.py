@@ -53,7 +53,7 @@ def swtpm() -> Iterator[Tpm]:
         try:
             tpm = Tpm(folder)
             subprocess.run(
-                ["timeout", "20", "sh", "-c", "until [ -S server.sock ]; do :; done"], cwd=folder, check=True
+                ["sh", "-c", "until [ -S server.sock ]; do sleep 0.02; done"], cwd=folder, check=True, timeout=60
             )
             yield tpm
         finally:
