@@ -76,7 +76,7 @@ def test_an_apiserver_that_is_restarted_while_it_watches(tmp_path: Path) -> None
             wait_for(lambda: site.status().ok is False, 60)
             assert "apiserver" in site.status().message
             lab._start(own, "kube-apiserver", list(apiserver.args))  # type: ignore[arg-type]
-            wait_for(lambda: site.admin("GET", "/readyz").status_code == 200, 60)
+            wait_for(lambda: site.admin("GET", "/readyz").status_code == 200, lab.START_SECONDS)
             token = site.issue("n-02")
             assert site.decision(site.ask(token, client("n-02"), "after"))[0] == "Approved"
             wait_for(lambda: not site.has_token(token), 60)

@@ -42,8 +42,10 @@ def node_of(*taints: dict[str, str], labels: dict[str, str] | None = None) -> di
 
 def leased(world: RealWorld, as_node: Callable[..., requests.Response], taints: str = ALL) -> None:
     """The machine's Lease names these taints, and the apiserver's admission has heard of it."""
+    tried = f"{NODES}?dryRun=All"
+    wait_for(lambda: as_node("POST", tried, node_of(UNCHECKED, labels={})).status_code == 201)  # of the one before, too
     world.leases.write(credential(NAME, node=NAME, taints=taints))
-    wait_for(lambda: as_node("POST", f"{NODES}?dryRun=All", node_of(UNCHECKED, labels={})).status_code == 422)
+    wait_for(lambda: as_node("POST", tried, node_of(UNCHECKED, labels={})).status_code == 422)
 
 
 def denied(answer: requests.Response, why: str, policy: str = "netboot-taints") -> None:

@@ -50,7 +50,7 @@ RECORDS = "/api/v1/namespaces/netboot/configmaps?labelSelector=app.kubernetes.io
 PROFILES = {"compute": "stable", "rolled": "rolled", "ring": "ring"}
 """And their channels; machines of the other two are alone in them, for rollouts."""
 CLASSES: tuple[dict[str, Any], ...] = (
-    {"name": "vetoed", "vetoes": {"namespaces": ["default"], "max_wait": "30s"}},
+    {"name": "vetoed", "vetoes": {"namespaces": ["default"], "max_wait": "60s"}},
     {"name": "reporting", "gate": {"on_failure": "report"}},
     {"name": "prompt", "deadlines": {"InitrdStarted": "3s", "Booted": "1s"}},
 )
@@ -195,6 +195,12 @@ class LiveSite:
         (run / "boot.env").write_text("".join(f"{name}={value}\n" for name, value in env.items()))
         (run / "site.json").write_bytes(self.service.config.site_bundle(issued=1_700_000_000).to_bytes())
         return root
+
+    def restarted(self, process: str, pid: int) -> bool:
+        """Another one is ready in the place of the one with this pid, which was killed: for a moment its supervisor
+        says still that the killed one is."""
+        now = self.service.processes()[process]
+        return now["pid"] not in (None, pid) and bool(now["ready"])
 
     def phases(self, boot: str) -> list[str]:
         """What is known of a boot."""
