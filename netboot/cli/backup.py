@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("file", metavar="FILE|-")
 @config_option
+@click.option("--force", is_flag=True, help="Over a file of that name: it is replaced once the new one is whole.")
 @output_option
-def backup(file: str, config: Path | None, output: str) -> None:
+def backup(file: str, config: Path | None, force: bool, output: str) -> None:
     """Write a backup of the site into FILE ('-': stdout): all that cannot be made again, but no images.
 
     In it: configuration, inventory, enrolled TPMs (data/enrolment.db), who is held (data/intents.db), rollouts
@@ -46,6 +47,8 @@ def backup(file: str, config: Path | None, output: str) -> None:
         if file == "-":
             _to_stdout(settings, site)
             return
+        if files.look(Path(file)) is not None and not force:
+            raise click.ClickException(f"{file} is there already: name another, or give --force to replace it")
         contents = _to_file(Path(file), settings, site)
     except BackupError as error:
         raise failed(error) from None

@@ -17,6 +17,7 @@ from netboot.cli.output import image_digest, program_line, say, show
 from netboot.cli.selection import Selection, selection_options
 from netboot.cli.times import clock, moment, ms, seconds, state
 from netboot.cli.waterfall import BLOCKS, PLAIN, Marks, waterfall
+from netboot.lifecycle.phases import Phase
 
 if TYPE_CHECKING:
     from netboot.client.models import BootShown, CrashShown, TraceShown
@@ -166,7 +167,11 @@ def _phases(trace: "BootShown") -> list[tuple[object, ...]]:
 @group.command("watch")
 @click.option("--machine", shell_complete=complete.machines, help="Of this machine only.")
 @click.option("--since", type=click.IntRange(0), help="Begin after this entry, as an earlier watch showed it.")
-@click.option("--until", metavar="PHASE", help="End, with status 0, when a boot reaches this phase.")
+@click.option(
+    "--until",
+    type=click.Choice([phase.value for phase in Phase]),
+    help="End, with status 0, when a boot reaches this phase.",
+)
 @api_command
 def watch(
     machine: str | None,

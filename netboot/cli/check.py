@@ -9,6 +9,7 @@ from images.artifact.keyring import KeyRing
 from images.errors import ImageError, NotFoundError, StoreError
 from images.store.store import Store
 from images.values import files, strict
+from images.values.faults import first_few
 from images.values.strict import Fault, FaultsError
 from netboot.authorities import read_authorities
 from netboot.cli import check_access, command_lines, fit, joining
@@ -18,6 +19,7 @@ from netboot.config import Config, load_config
 from netboot.config_nodes import told
 from netboot.config_outside import PauseSignal, Traces, UpstreamPlace
 from netboot.lifecycle.errors import CannotTellError, StateUnavailableError
+from netboot.machines.declared import overlooked
 from netboot.machines.inventory import declared_at, load_inventory
 from netboot.machines.values import Inventory
 from netboot.stores.bootkey import key_of
@@ -33,6 +35,8 @@ class Findings:
     faults: list[Fault] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     """What images lack of drivers for classes of machines that are to boot them."""
+    overlooked: list[str] = field(default_factory=list)
+    """Files that look like the inventory's, and are not read."""
 
 
 def check_site(path: Path) -> Findings:
@@ -62,11 +66,18 @@ def check_site(path: Path) -> Findings:
             *_discovered(findings.config, findings.inventory),
             *joining.faults(findings.config, findings.inventory),
         ]
+    if findings.inventory is not None:
+        findings.overlooked += _overlooked(folder)
     if findings.config is not None and findings.inventory is not None:
         findings.faults += _revoked(findings.config, findings.inventory)
         findings.faults += command_lines.faults(findings.config, findings.inventory)
         _fit(findings, findings.config, findings.inventory)
     return findings
+
+
+def _overlooked(folder: Path) -> Iterator[str]:
+    if paths := overlooked(folder):
+        yield f"not read, for the inventory is {folder}/*.yaml: {first_few(paths)}"
 
 
 def _inventory_folder(path: Path) -> Path:

@@ -60,13 +60,21 @@ def _others(management: Management, file: Path) -> Iterator[Fault]:
 def _token_file(path: Path) -> Iterator[Fault]:
     remedy = f"make one with `(umask 077; openssl rand -hex 32 > {path})`"
     try:
-        length = len(path.read_text().strip())
+        lines = path.read_text().splitlines()
         yield from _mode(path, "the operator's token")
     except (OSError, UnicodeDecodeError):
         yield Fault(str(path), 0, "", f"the operator's token cannot be read: {remedy}")
         return
-    if length < 16:
-        yield Fault(str(path), 0, "", f"the operator's token has fewer than 16 characters: {remedy}")
+    stripped = [(at, line.strip()) for at, line in enumerate(lines, 1)]
+    tokens = [(at, len(text)) for at, text in stripped if text and not text.startswith("#")]
+    least = f"fewer than {access_tokens.SHORTEST} characters"
+    short = [at for at, length in tokens if length < access_tokens.SHORTEST]
+    if len(short) == len(tokens):
+        yield Fault(str(path), 0, "", f"the operator's token has {least}: {remedy}")
+        return
+    for at in short:
+        words = f"has {least}, so it is no token: remove the line, or write a longer one"
+        yield Fault(str(path), at, "", words)
 
 
 def _mode(path: Path, what: str) -> Iterator[Fault]:

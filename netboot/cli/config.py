@@ -49,7 +49,7 @@ def check(config: Path | None, output: str) -> None:
     """
     path = config_file(config)
     findings = check_site(path)
-    for warning in findings.warnings:
+    for warning in (*findings.overlooked, *findings.warnings):
         click.secho(f"warning: {warning}", fg="yellow", err=True)
     if output == "json":
         program(output, [dataclasses.asdict(fault) for fault in findings.faults], sort_keys=False)

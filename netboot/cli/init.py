@@ -8,7 +8,6 @@ import secrets
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import click
@@ -104,16 +103,23 @@ def command(
     """
     if files.is_folder(folder) and files.names(folder) and not force:
         raise click.ClickException(f"{folder} is not empty: choose another, or give --force to add what is missing")
-    guessed = url or f"http://{_own_address()}:8080"
-    place = None if state is None else state.absolute()
+    wanted = url or f"http://{_own_address()}:8080"
+    place, kept = None if state is None else state.absolute(), (folder / "netboot.yaml").exists()
     try:
-        _fill(folder, _values(site, guessed, join_url, place), owner)
+        config = _fill(folder, _values(site, wanted, join_url, place), owner)
     except OSError as error:
         raise cannot(f"cannot write {error.filename}", error) from None
-    click.echo(_next_steps(folder, guessed if url is None else None, owner, hardware))
+    click.echo(_next_steps(folder, _told(config, wanted, kept=kept, guessed=url is None), owner, hardware))
 
 
-def _fill(folder: Path, values: dict[str, str], owner: pwd.struct_passwd | None) -> None:
+def _told(config: Config, wanted: str, *, kept: bool, guessed: bool) -> str:
+    """What machines are told, where nobody said it just now; "": it is as it was asked for."""
+    now, other = config.provisioning.url, "" if guessed else f", not {wanted}"
+    why = f", as the netboot.yaml says that was there{other}" if kept else ": change provisioning.url if that is not so"
+    return f"machines are told to reach this service at {now}{why}\n" if guessed or now != wanted else ""
+
+
+def _fill(folder: Path, values: dict[str, str], owner: pwd.struct_passwd | None) -> Config:
     for path, mode, content in _contents(folder, values):
         _write(path, mode, content)
     config = load_config(folder / "netboot.yaml")
@@ -130,6 +136,7 @@ def _fill(folder: Path, values: dict[str, str], owner: pwd.struct_passwd | None)
     if owner is not None:
         ownership.give(folder, config, owner)
         click.echo(f"{owner.pw_name} has {config.data}, {config.store} and what is secret; the rest it can read")
+    return config
 
 
 def _fill_join(join: Join) -> None:
@@ -223,26 +230,19 @@ def _own_address() -> str:
             probe.connect(("192.0.2.1", 9))  # RFC 5737: an address that is nobody's
         except OSError:
             return "127.0.0.1"
-        address: Any = probe.getsockname()
-        return str(address[0])
+        return str(probe.getsockname()[0])
 
 
-def _next_steps(folder: Path, guessed: str | None, owner: pwd.struct_passwd | None, hardware: str) -> str:
+def _next_steps(folder: Path, note: str, owner: pwd.struct_passwd | None, hardware: str) -> str:
     image, also = _IMAGES[hardware]
-    note = (
-        f"machines are told to reach this service at {guessed}: change provisioning.url if that is not so\n"
-        if guessed
-        else ""
-    )
-    start = "  netboot serve                                   start the service"
-    if owner is not None and folder.absolute() / "netboot.yaml" == HOST:
-        start = "  systemctl start netboot                         start the service"
+    of_host = owner is not None and folder.absolute() / "netboot.yaml" == HOST
+    start = "systemctl start netboot" if of_host else "netboot serve"
     return (
         f"\n{note}next:\n"
         f"  cd {folder}\n"
         "  netboot config check                            every fault at once\n"
         f"  netboot image build {image:27} build and sign an image into the store\n"
-        f"{start}\n"
+        f"  {start:47} start the service\n"
         f"  netboot channel set stable {image:20} in another terminal: machines boot this image\n"
         f"{also}; docs/shipped-recipes.md has them all\n"
         "back up keys/, secrets/ and tls/; .gitignore keeps their private parts out of git"

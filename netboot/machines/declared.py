@@ -56,6 +56,17 @@ def _files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if path.match("*.yaml") and not path.name.startswith("."))
 
 
+def overlooked(folder: Path) -> list[Path]:
+    """What looks like files of an inventory and is not read: of another ending, in folders below.
+
+    Raises:
+        OSError: the folder cannot be looked into.
+    """
+    inner = [path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")]
+    below = [path for each in inner for ending in ("*.yaml", "*.yml") for path in each.rglob(ending)]
+    return sorted([*folder.glob("*.yml"), *below])
+
+
 Edit = Mapping[str, str | None]
 """What files of the folder are to hold, by name; None: it is to go."""
 NO_EDIT: Edit = {}

@@ -29,6 +29,8 @@ from netboot.lifecycle.roles import Role
 MODE = 0o600
 PREFIX = "netboot_"
 """By which programs that look for secrets in texts can find one."""
+SHORTEST = 16
+"""Characters of a token of `management.token_file`; a shorter line is not taken for one."""
 MOST = 1000
 TokenName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9.@_-]{0,61}[a-z0-9])?$")]
 """Of a person or a program."""

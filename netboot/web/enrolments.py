@@ -12,7 +12,7 @@ from images.values.types import Sha256
 from netboot.join.ek_list import read_ek_list
 from netboot.join.enrolment import Act, Approve, Entry, OpenWindow, Order, OrdersRefusedError, Release, Replace, Retire
 from netboot.join.register import EnrolmentView
-from netboot.lifecycle.errors import BadClaimError, NoSuchMachineError
+from netboot.lifecycle.errors import ActRefusedError, BadClaimError, NoSuchMachineError
 from netboot.lifecycle.views import machine_named
 from netboot.machines.values import AssuranceLevel, Machine, Match
 from netboot.web.binding import Shown
@@ -143,6 +143,13 @@ def shown(name: str) -> EnrolmentShown:
 
 def enroll(name: str, body: Window) -> EnrolmentActed:
     """Open a window in which its TPM may enrol on first use."""
+    deps, machine = dependencies(), machine_named(dependencies().live.view(), name)
+    if deps.issuer is None or machine.cluster not in set(deps.issuer.clusters):
+        which = "`join` and `clusters` of netboot.yaml say which there are (docs/kubernetes.md)"
+        raise ActRefusedError(f"{name} joins no cluster of this service, so nothing would come of a window: {which}")
+    if not machine.enabled:
+        off = "is disabled in the inventory, so it boots nothing and comes to no window"
+        raise ActRefusedError(f"{name} {off}: enable it there first")
     return _do(name, OpenWindow("enrol", new_window(), _until(body.window_seconds)), body.reason, declared=True)
 
 

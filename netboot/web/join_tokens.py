@@ -11,7 +11,7 @@ from pydantic import Field, StringConstraints
 
 from images.values.strict import Strict
 from netboot.join.enrolment import Act
-from netboot.join.errors import CordonedError, NoSuchTokenError
+from netboot.join.errors import ClusterUnavailableError, CordonedError, NoSuchTokenError
 from netboot.join.issue import Issuer
 from netboot.join.issued_tokens import issued, revoke
 from netboot.join.messages import AttestAnswer
@@ -147,7 +147,7 @@ def listed() -> TokensShown:
         except CannotTellError as error:
             problems[name] = str(error)
     if problems and len(problems) == len(issuer.clusters):
-        raise CannotTellError("; ".join(problems.values()))
+        raise ClusterUnavailableError("; ".join(problems.values()))
     tokens.sort(key=lambda token: (-token.issued_ms, token.id or ""))
     return TokensShown(tokens=tuple(tokens), problems=problems)
 

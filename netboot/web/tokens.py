@@ -20,9 +20,6 @@ from netboot.reread import Reread
 from netboot.stores import access_tokens
 from netboot.stores.access_tokens import AccessToken
 
-SHORTEST = 16
-"""Characters; a shorter line is not taken for a token."""
-
 
 @dataclass(frozen=True, slots=True)
 class Operator:
@@ -167,7 +164,7 @@ def _read(path: Path) -> tuple[_Hash, ...]:
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "is not text"
         raise NoTokensError(
-            f"the token file {path} cannot be used: {why}; put a token of {SHORTEST} characters in it"
+            f"the token file {path} cannot be used: {why}; put a token of {access_tokens.SHORTEST} characters in it"
         ) from None
     hashes: list[_Hash] = []
     name = ""
@@ -175,9 +172,9 @@ def _read(path: Path) -> tuple[_Hash, ...]:
         if line.startswith("#"):
             name = "".join(c for c in line.lstrip("#").strip() if c.isprintable())[:64]
             continue
-        if len(line) >= SHORTEST:
+        if len(line) >= access_tokens.SHORTEST:
             hashes.append((hashlib.sha256(line.encode()).digest(), name))
         name = ""
     if not hashes:
-        raise NoTokensError(f"the token file {path} holds no token of {SHORTEST} characters or more")
+        raise NoTokensError(f"the token file {path} holds no token of {access_tokens.SHORTEST} characters or more")
     return tuple(hashes)

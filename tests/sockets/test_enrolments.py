@@ -16,6 +16,7 @@ from tests.unit.tokens.ek_certificates import der, ek_certificate, maker
 from tokens.ekcert import read_ek_certificate
 
 A, B = "a1" * 32, "b2" * 32
+WHICH = "`join` and `clusters` of netboot.yaml say which there are (docs/kubernetes.md)"
 CERTIFICATE = der(ek_certificate(maker()[1]))
 EK = read_ek_certificate(CERTIFICATE).ek_sha256
 PINNED = INVENTORY.replace('["52:54:00:00:00:02"]', f'["52:54:00:00:00:02"], ek_sha256: {B}').replace(
@@ -40,6 +41,27 @@ def error(answer: Any) -> tuple[int, str, str]:
 def shown_details() -> str:
     encoded = base64.b64encode(CERTIFICATE).decode()
     return Details(ek_certificate=encoded, serial="S1", macs=("52:54:00:00:00:01",), peer="192.0.2.7").model_dump_json()
+
+
+@pytest.mark.parametrize(
+    ("name", "clusters", "why"),
+    [
+        (
+            "gpu-001",
+            False,
+            f"gpu-001 joins no cluster of this service, so nothing would come of a window: {WHICH}",
+        ),
+        (
+            "off-001",
+            True,
+            "off-001 is disabled in the inventory, so it boots nothing and comes to no window: enable it there first",
+        ),
+    ],
+)
+def test_no_window_opens_where_nothing_can_use_it(tmp_path: Path, name: str, *, clusters: bool, why: str) -> None:
+    api = Api(tmp_path, clusters=clusters)
+    assert error(act(api, name, "enroll")) == (409, "act-refused", why)
+    assert api.register.view(name, NOW).window is None
 
 
 def test_from_window_to_approval(api: Api, caplog: pytest.LogCaptureFixture) -> None:

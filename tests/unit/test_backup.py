@@ -124,6 +124,19 @@ def test_what_was_backed_up_comes_back(site: Path, tmp_path: Path, run: Run) -> 
     assert [name for name in leftovers if "restor" in name or "replaced" in name or "backup" in name] == []
 
 
+def test_a_backup_that_is_there_is_replaced_only_by_force(site: Path, tmp_path: Path, run: Run) -> None:
+    file, config = tmp_path / "b.tar.gz", ("--config", site / "netboot.yaml")
+    file.write_text("last week's")
+    assert run("backup", file, *config) == (
+        1,
+        "",
+        f"Error: {file} is there already: name another, or give --force to replace it\n",
+    )
+    assert file.read_text() == "last week's"
+    assert run("backup", file, "--force", *config)[0] == 0
+    assert run("restore", "--check", file, *config)[0] == 0
+
+
 def test_a_site_in_another_place(site: Path, tmp_path: Path, run: Run) -> None:
     """Relative paths follow the configuration, absolute ones are what they are."""
     file = tmp_path / "b.tar.gz"

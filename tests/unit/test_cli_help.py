@@ -7,6 +7,8 @@ import click
 import pytest
 
 from netboot.cli.main import cli
+from netboot.lifecycle.phases import Phase
+from tests.commands import Run
 
 
 def commands(name: str, group: click.Group) -> Iterator[tuple[str, click.Command]]:
@@ -28,3 +30,10 @@ def test_every_command_shows_itself_at_work(name: str, command: click.Command) -
         words = shlex.split(example[example.index(f"netboot {name}") :].partition("|")[0].partition("   ")[0])
         known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
         assert {word for word in words if word.startswith("-") and word != "-"} <= known
+
+
+def test_a_phase_that_there_is_not_is_not_waited_for(run: Run) -> None:
+    ran = run("boot", "watch", "--until", "Nope")
+    assert ran.status == 2
+    assert "Invalid value for '--until': 'Nope' is not one of" in ran.err
+    assert all(phase in ran.err for phase in Phase)

@@ -80,6 +80,37 @@ def test_force_adds_what_is_missing_and_overwrites_nothing(site: Path, run: Run)
     assert run("config", "check").status == 0
 
 
+def test_what_machines_are_told_is_said_as_the_configuration_that_was_kept_has_it(site: Path, run: Run) -> None:
+    (site / "netboot.yaml").write_text("site: mine\nprovisioning: {url: 'http://192.0.2.7:8080'}\n")
+    told = "machines are told to reach this service at http://192.0.2.7:8080, as the netboot.yaml says that was there"
+    assert f"\n{told}\nnext:\n" in run("init", "--force", site).out
+    asked = run("init", "--force", site, "--url", "http://192.0.2.8:8080").out
+    assert f"\n{told}, not http://192.0.2.8:8080\nnext:\n" in asked
+    assert "told to reach" not in run("init", "--force", site, "--url", "http://192.0.2.7:8080").out
+
+
+def test_files_that_look_like_an_inventory_s_and_are_not_read_are_named(site: Path, run: Run) -> None:
+    folder = site / "inventory"
+    for name in ("old.yml", "racks/r1.yaml", ".git/x.yaml"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text("machines: []\n")
+    ran = run("config", "check")
+    named = f"{folder}/old.yml, {folder}/racks/r1.yaml"
+    assert (ran.status, ran.err) == (0, f"warning: not read, for the inventory is {folder}/*.yaml: {named}\n")
+
+
+def test_a_second_token_that_is_too_short_is_named_by_its_line(site: Path, run: Run) -> None:
+    file = site / "secrets/operator.token"
+    file.write_text(f"# alice\n{file.read_text()}# bob\nshort\n\n")
+    ran = run("config", "check", "-o", "json")
+    (fault,) = json.loads(ran.out)
+    assert (fault["file"], fault["line"], fault["message"]) == (
+        str(file),
+        4,
+        "has fewer than 16 characters, so it is no token: remove the line, or write a longer one",
+    )
+
+
 def test_a_site_whose_images_are_signed_elsewhere_gets_no_key_of_its_own(tmp_path: Path, run: Run) -> None:
     elsewhere = KeyRing(tmp_path / "elsewhere")
     info = elsewhere.create()

@@ -90,7 +90,9 @@ def rollout(number: int) -> str:
 
 def discovered() -> str:
     """Who asked and may not boot, the latest first."""
-    listed = of_page().get("/v1/discovered", limit=DISCOVERED, **{"continue": request.args.get("continue", "")[:LONGEST]})
+    listed = of_page().get(
+        "/v1/discovered", limit=DISCOVERED, **{"continue": request.args.get("continue", "")[:LONGEST]}
+    )
     found = listed["discovered"]
     made_of = {each["key"]: "; ".join(filter(None, (summary(each["hardware"]), reported(each)))) for each in found}
     shown = {"found": found, "older": listed["continue"], "told": request.args.get("declared", "")[:63]}
