@@ -4,6 +4,7 @@ import hashlib
 import os
 import random
 import socket
+from collections import deque
 from pathlib import Path
 
 from images.artifact.keyring import KeyRing
@@ -33,6 +34,10 @@ KUBELET = {"packages": b'[["kubelet","1.34.4-1.1","amd64"]]\n'}
 """Documents of an image that joins a cluster."""
 
 
+_GIVEN: deque[int] = deque(maxlen=1_000)
+"""Those that were given last: they may not be used yet."""
+
+
 def free_ports(count: int = 2) -> list[int]:
     """Ports of loopback that nobody has at the moment: none that the kernel gives to whoever asks for any, nor that
     another worker gets here, for it takes a while until they are used."""
@@ -40,13 +45,17 @@ def free_ports(count: int = 2) -> list[int]:
     held: list[socket.socket] = []
     try:
         while len(held) < count:
+            port = random.randrange(first, first + 4_000)
+            if port in _GIVEN:
+                continue
             one = socket.socket()
             try:
-                one.bind(("127.0.0.1", random.randrange(first, first + 4_000)))
+                one.bind(("127.0.0.1", port))
             except OSError:
                 one.close()
             else:
                 held.append(one)
+                _GIVEN.append(port)
         return [one.getsockname()[1] for one in held]
     finally:
         for one in held:

@@ -1,5 +1,6 @@
 """`netboot backup` and `netboot restore`: a site's files, kept and put back. Work on local files."""
 
+import os
 import sys
 import tempfile
 import time
@@ -47,7 +48,7 @@ def backup(file: str, config: Path | None, force: bool, output: str) -> None:
         if file == "-":
             _to_stdout(settings, site)
             return
-        if files.look(Path(file)) is not None and not force:
+        if os.path.lexists(file) and not force:
             raise click.ClickException(f"{file} is there already: name another, or give --force to replace it")
         contents = _to_file(Path(file), settings, site)
     except BackupError as error:

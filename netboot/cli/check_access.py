@@ -73,8 +73,8 @@ def _token_file(path: Path) -> Iterator[Fault]:
         yield Fault(str(path), 0, "", f"the operator's token has {least}: {remedy}")
         return
     for at in short:
-        words = f"has {least}, so it is no token: remove the line, or write a longer one"
-        yield Fault(str(path), at, "", words)
+        cure = "remove the line, write a longer one, or begin it with # where it is a name"
+        yield Fault(str(path), at, "", f"has {least}, so it is no token: {cure}")
 
 
 def _mode(path: Path, what: str) -> Iterator[Fault]:

@@ -104,7 +104,7 @@ def command(
     if files.is_folder(folder) and files.names(folder) and not force:
         raise click.ClickException(f"{folder} is not empty: choose another, or give --force to add what is missing")
     wanted = url or f"http://{_own_address()}:8080"
-    place, kept = None if state is None else state.absolute(), (folder / "netboot.yaml").exists()
+    place, kept = None if state is None else state.absolute(), files.look(folder / "netboot.yaml") is not None
     try:
         config = _fill(folder, _values(site, wanted, join_url, place), owner)
     except OSError as error:

@@ -62,9 +62,10 @@ def overlooked(folder: Path) -> list[Path]:
     Raises:
         OSError: the folder cannot be looked into.
     """
-    inner = [path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")]
+    inner = [path for path in folder.iterdir() if path.is_dir()]
     below = [path for each in inner for ending in ("*.yaml", "*.yml") for path in each.rglob(ending)]
-    return sorted([*folder.glob("*.yml"), *below])
+    found = [*folder.glob("*.yml"), *below]
+    return sorted(path for path in found if not any(part.startswith(".") for part in path.relative_to(folder).parts))
 
 
 Edit = Mapping[str, str | None]

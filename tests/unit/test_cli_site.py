@@ -91,7 +91,7 @@ def test_what_machines_are_told_is_said_as_the_configuration_that_was_kept_has_i
 
 def test_files_that_look_like_an_inventory_s_and_are_not_read_are_named(site: Path, run: Run) -> None:
     folder = site / "inventory"
-    for name in ("old.yml", "racks/r1.yaml", ".git/x.yaml"):
+    for name in ("old.yml", "racks/r1.yaml", ".git/x.yaml", ".gitlab-ci.yml"):
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text("machines: []\n")
     ran = run("config", "check")
@@ -104,11 +104,9 @@ def test_a_second_token_that_is_too_short_is_named_by_its_line(site: Path, run: 
     file.write_text(f"# alice\n{file.read_text()}# bob\nshort\n\n")
     ran = run("config", "check", "-o", "json")
     (fault,) = json.loads(ran.out)
-    assert (fault["file"], fault["line"], fault["message"]) == (
-        str(file),
-        4,
-        "has fewer than 16 characters, so it is no token: remove the line, or write a longer one",
-    )
+    cure = "remove the line, write a longer one, or begin it with # where it is a name"
+    said = f"has fewer than 16 characters, so it is no token: {cure}"
+    assert (fault["file"], fault["line"], fault["message"]) == (str(file), 4, said)
 
 
 def test_a_site_whose_images_are_signed_elsewhere_gets_no_key_of_its_own(tmp_path: Path, run: Run) -> None:

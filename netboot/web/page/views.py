@@ -4,7 +4,8 @@ from collections.abc import Callable
 from typing import Any, cast
 from urllib.parse import quote
 
-from flask import current_app, render_template, request
+from flask import current_app, redirect, render_template, request, url_for
+from werkzeug.wrappers import Response
 
 from netboot.machines.found import reported, summary
 from netboot.web.page import shapes
@@ -88,14 +89,23 @@ def rollout(number: int) -> str:
     return render_template("rollout.html", rollout=found, racks=drawn, **shown)
 
 
-def discovered() -> str:
+def discovered() -> str | Response:
     """Who asked and may not boot, the latest first."""
-    listed = of_page().get(
-        "/v1/discovered", limit=DISCOVERED, **{"continue": request.args.get("continue", "")[:LONGEST]}
-    )
+    after = request.args.get("continue", "")[:LONGEST]
+    try:
+        listed = of_page().get("/v1/discovered", limit=DISCOVERED, **{"continue": after})
+    except ApiError as error:
+        if error.status != 400 or not after:
+            raise
+        return redirect(url_for("discovered"), 303)  # what it goes on after has gone
     found = listed["discovered"]
     made_of = {each["key"]: "; ".join(filter(None, (summary(each["hardware"]), reported(each)))) for each in found}
-    shown = {"found": found, "older": listed["continue"], "told": request.args.get("declared", "")[:63]}
+    shown = {
+        "found": found,
+        "first": not after,
+        "older": listed["continue"],
+        "told": request.args.get("declared", "")[:63],
+    }
     return render_template("discovered.html", made_of=made_of, **shown)
 
 
@@ -130,7 +140,7 @@ def of_page() -> Api:
     return cast("Api", current_app.extensions["netboot.page"])
 
 
-ROUTES: tuple[tuple[str, str, Callable[..., str]], ...] = (
+ROUTES: tuple[tuple[str, str, Callable[..., str | Response]], ...] = (
     ("/page/", "fleet", fleet),
     ("/page/machines", "machines", machines),
     ("/page/machines/<name>", "machine", machine),

@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -66,8 +66,13 @@ class Kubelet:
 
         def beat() -> None:
             while not ends.wait(5.0):
-                with suppress(OSError, AssertionError):  # the next one comes soon enough
+                try:
                     self.beat()
+                except OSError:
+                    continue  # the next one comes soon enough
+                except AssertionError as error:
+                    if '"code":403' in str(error) or '"code":422' in str(error):
+                        raise
 
         beating = threading.Thread(target=beat, daemon=True)
         beating.start()
