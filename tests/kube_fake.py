@@ -177,11 +177,12 @@ class FakeLeases:
     def write(self, credential: Credential) -> Credential:
         self.cluster.enter("leases.write", credential.machine)
         key = (credential.cluster, credential.machine)
-        known = self.cluster.credentials.get(key)
-        if (known.version if known else "") != credential.version:
-            raise ConflictError(f"the Lease of {credential.machine} was written by somebody else since")
-        written = credential.model_copy(update={"version": self.cluster.next_version()})
-        self.cluster.credentials[key] = written
+        with self.cluster.changed:
+            known = self.cluster.credentials.get(key)
+            if (known.version if known else "") != credential.version:
+                raise ConflictError(f"the Lease of {credential.machine} was written by somebody else since")
+            written = credential.model_copy(update={"version": self.cluster.next_version()})
+            self.cluster.credentials[key] = written
         self.cluster.leave()
         return written
 
@@ -393,11 +394,12 @@ class FakeIssuedCertificates:
 
     def write(self, record: BootCertificates) -> None:
         self.cluster.enter("certificates.write", record.machine)
-        known = self.records.get((record.cluster, record.machine))
-        if (known.version if known else "") != record.version:
-            raise ConflictError(f"the ConfigMap of {record.machine} was written by somebody else since")
-        written = record.model_copy(update={"version": self.cluster.next_version(), "lease": ""})
-        self.records[record.cluster, record.machine] = written
+        with self.cluster.changed:
+            known = self.records.get((record.cluster, record.machine))
+            if (known.version if known else "") != record.version:
+                raise ConflictError(f"the ConfigMap of {record.machine} was written by somebody else since")
+            written = record.model_copy(update={"version": self.cluster.next_version(), "lease": ""})
+            self.records[record.cluster, record.machine] = written
         self.cluster.leave()
 
     def signing(self) -> Signing | None:

@@ -39,10 +39,12 @@ def most(size: int, seconds: float = 8) -> float:
 def test_events_of_one_boot_are_limited_and_another_s_are_not(tmp_path: Path) -> None:
     async def use(server: RunningBootServer) -> None:
         path = f"/v1/boots/{server.boot_of('gpu-001')}/events"
+        begun = asyncio.get_running_loop().time()
         answers = [await server.ask(path, "POST", EVENT) for _ in range(300)]
+        took = asyncio.get_running_loop().time() - begun
         statuses = [answer.status for answer in answers]
         assert statuses[0] == 204
-        assert A_BOOT // (len(EVENT) + 512) <= statuses.count(204) <= most(len(EVENT))
+        assert A_BOOT // (len(EVENT) + 512) <= statuses.count(204) <= most(len(EVENT), took)
         assert set(statuses) == {204, 429}
         limited = [answer for answer in answers if answer.status == 429]
         assert {answer.headers["retry-after"] for answer in limited} == {"15"}
@@ -199,6 +201,7 @@ def test_an_idle_boot_server_says_that_its_disk_stands_still_before_a_machine_ha
                 await asyncio.sleep(0.05)
             assert (await server.ask("/readyz")).status == 503
             db.execute("ROLLBACK")
+        monkeypatch.setattr(journal_file, "DEADLINE_SECONDS", 60.0)
         while await problems():
             await asyncio.sleep(0.05)
         assert (await server.ask("/readyz")).status == 200

@@ -18,6 +18,7 @@ Offered = Callable[..., list[str]]
 def offered(run: Run, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Offered:
     """`offered("machine", "show", "gpu")`: as bash would be. Nothing else is said."""
     assert run("machine", "list").status == 0
+    monkeypatch.setattr(complete, "SECONDS", 60.0)  # who answers is a thread of this process
 
     def completed(*words: str) -> list[str]:
         monkeypatch.setenv("COMP_WORDS", " ".join(("netboot", *words)))
