@@ -9,6 +9,7 @@ from flask.testing import FlaskClient
 from netboot.lifecycle.roles import Role
 from netboot.lifecycle.state import Batch
 from netboot.stores.inventory import read_inventory
+from netboot.web.pages import written
 from tests.records import START, made_of, sighted
 from tests.sites import TOKEN
 from tests.sockets.api import Api, given, of_alice
@@ -80,8 +81,16 @@ def test_of_more_than_a_page_of_them_all_are_found(api: Api) -> None:
     (older,) = re.findall(r'<a id="next" rel="next" href="([^"]+)">Older ›</a>', first)
     last = client.get(older).text
     assert (row.findall(last), "Older" in last) == ([MAC], False)
+    behind = client.get("/page/discovered", query_string={"continue": written(MAC)}).text
+    assert row.findall(behind) == []
+    assert "None before those." in behind and "every machine that asked is in the inventory" not in behind
     gone = client.get("/page/discovered?continue=x")
     assert (gone.status_code, gone.headers["Location"]) == (303, "/page/discovered")
+
+
+def test_where_nobody_asked_it_says_so(tmp_path: Path) -> None:
+    shown = browser(of_alice(Api(tmp_path))).get("/page/discovered").text
+    assert "None: every machine that asked is in the inventory." in shown and "None before those." not in shown
 
 
 def test_another_site_s_form_declares_nothing(api: Api) -> None:

@@ -50,6 +50,13 @@ def test_a_site_that_is_not_running_yet(run: Run, site: Path) -> None:
     )
 
 
+def test_files_of_the_inventory_that_are_not_read(run: Run, site: Path) -> None:
+    inventory = load_config(site / "netboot.yaml").inventory
+    (inventory / "old.yml").write_text("machines: []\n")
+    said = [text for text in run("doctor", "--quiet").out.splitlines() if text.startswith("WARN")]
+    assert said == [f"WARN  site: inventory: not read, for the inventory is {inventory}/*.yaml: {inventory}/old.yml"]
+
+
 def test_keys_of_archives_that_end_soon(run: Run, site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     add_image(load_config(site / "netboot.yaml"), name="debian-12-node")
     expires = "source kubernetes, https://pkgs.k8s.io/core:/stable:/v1.34/deb: the key "
