@@ -48,6 +48,8 @@ def backup(file: str, config: Path | None, force: bool, output: str) -> None:
         if file == "-":
             _to_stdout(settings, site)
             return
+        if not Path(file).name:  # '', '.' or '/'
+            raise click.BadParameter(f"{file!r} is no name of a file", param_hint="FILE")
         if os.path.lexists(file) and not force:
             raise click.ClickException(f"{file} is there already: name another, or give --force to replace it")
         contents = _to_file(Path(file), settings, site)

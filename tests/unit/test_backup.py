@@ -137,6 +137,15 @@ def test_a_backup_that_is_there_is_replaced_only_by_force(site: Path, tmp_path: 
     assert run("restore", "--check", file, *config)[0] == 0
 
 
+@pytest.mark.parametrize("file", ["", ".", "/"])
+def test_what_is_no_name_of_a_file_is_said(site: Path, run: Run, file: str) -> None:
+    ran = run("backup", "--force", file, "--config", site / "netboot.yaml")
+    assert (ran.status, ran.err.splitlines()[-1]) == (
+        2,
+        f"Error: Invalid value for FILE: {file!r} is no name of a file",
+    )
+
+
 def test_a_site_in_another_place(site: Path, tmp_path: Path, run: Run) -> None:
     """Relative paths follow the configuration, absolute ones are what they are."""
     file = tmp_path / "b.tar.gz"
