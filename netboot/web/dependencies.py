@@ -19,7 +19,7 @@ from netboot.lifecycle.ports import Clock, Sightings, States
 from netboot.lifecycle.remedies import RemedyStore
 from netboot.lifecycle.rollout_store import RolloutStore
 from netboot.lifecycle.summary import Summaries
-from netboot.machines.values import Inventory
+from netboot.machines.values import Inventory, Machine
 from netboot.oidc.logins import Logins
 from netboot.status import Condition
 from netboot.stores.acceptance import Acceptance
@@ -89,6 +89,10 @@ class Dependencies:
     """Of the operators' listener, milliseconds since 1970; None: it has none."""
     logins: Logins | None = None
     """At an issuer of OpenID Connect, where one is configured."""
+
+    def joins(self, machine: Machine) -> bool:
+        """Whether its cluster is one that this service knows."""
+        return self.issuer is not None and machine.cluster in set(self.issuer.clusters)
 
 
 def dependencies() -> Dependencies:

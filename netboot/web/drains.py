@@ -168,8 +168,7 @@ def _boot(name: str) -> str:
     """
     deps = dependencies()
     machine = machine_named(deps.live.view(), name)
-    joins = deps.issuer is not None and machine.cluster in set(deps.issuer.clusters)
-    return orderable(name, deps.states.machines([name]).get(name), joins=joins)
+    return orderable(name, deps.states.machines([name]).get(name), joins=deps.joins(machine))
 
 
 def _standing(name: str) -> Drain | None:

@@ -144,7 +144,7 @@ def shown(name: str) -> EnrolmentShown:
 def enroll(name: str, body: Window) -> EnrolmentActed:
     """Open a window in which its TPM may enrol on first use."""
     deps, machine = dependencies(), machine_named(dependencies().live.view(), name)
-    if deps.issuer is None or machine.cluster not in set(deps.issuer.clusters):
+    if not deps.joins(machine):
         which = "`join` and `clusters` of netboot.yaml say which there are (docs/kubernetes.md)"
         raise ActRefusedError(f"{name} joins no cluster of this service, so nothing would come of a window: {which}")
     if not machine.enabled:
