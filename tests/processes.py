@@ -1,8 +1,10 @@
 """Processes in tests: waiting for what they do with deadlines, and whether they are still there."""
 
 import os
+import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -30,10 +32,25 @@ def wait_for(what: Callable[[], T | None], seconds: float = 60.0, pause: float =
 def runs(pid: int) -> bool:
     """Whether a process is there and no zombie."""
     try:
-        status = Path(f"/proc/{pid}/stat").read_text()
+        return _state(Path(f"/proc/{pid}/stat")) not in ("Z", "X")
     except OSError:
         return False
-    return status.rpartition(")")[2].split()[0] not in ("Z", "X")
+
+
+@contextmanager
+def stopped(pid: int) -> Iterator[None]:
+    """A process that does nothing for as long as the block lasts: `kill` returns while its threads still run, and what
+    one of them is asked in that moment it answers."""
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        wait_for(lambda: all(_state(task / "stat") == "T" for task in Path(f"/proc/{pid}/task").iterdir()))
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def _state(stat: Path) -> str:
+    return stat.read_text().rpartition(")")[2].split()[0]
 
 
 def descendants(pid: int) -> set[int]:

@@ -2,7 +2,6 @@
 
 import base64
 import json
-import signal
 import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -18,7 +17,7 @@ from lab.kube.cluster import Cluster
 from netboot.config import load_config
 from netboot.stores import access_tokens
 from tests.cluster.reviewing import ACCOUNTS, review_kubeconfig, token
-from tests.processes import wait_for
+from tests.processes import stopped, wait_for
 from tests.sites import TOKEN, make_site
 from tests.sockets.service import Service, serving
 
@@ -130,13 +129,9 @@ def test_while_the_api_server_does_not_answer_nobody_is_called_a_stranger(
     service: Service, control_plane: Cluster, as_admin: Admin
 ) -> None:
     new = token(as_admin, "bot", ["netboot"])
-    server = control_plane.processes["kube-apiserver"]
-    server.send_signal(signal.SIGSTOP)
-    try:
+    with stopped(control_plane.processes["kube-apiserver"].pid):
         away = asked(service, new)
         assert (away.status_code, away.json()["code"], away.headers["Retry-After"]) == (503, "issuer-unavailable", "5")
         assert away.json()["detail"].startswith("the API server cannot say whose token it is: the apiserver 127.0.0.1")
         assert asked(service, TOKEN).status_code == 200, "a token of the site asks nobody"
-    finally:
-        server.send_signal(signal.SIGCONT)
     wait_for(lambda: said(service, new).status == 200, SECONDS, pause=0.2)

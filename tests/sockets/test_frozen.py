@@ -17,7 +17,7 @@ from images.store.store import Store
 from netboot.clock import monotonic_ms
 from netboot.config import load_config
 from netboot.status.supervisor import ProcessStatus
-from tests.processes import descendants, runs, wait_for
+from tests.processes import descendants, runs, stopped, wait_for
 from tests.sites import add_image, free_ports
 from tests.sockets import faults
 from tests.sockets.join_site import make_whole_site
@@ -169,13 +169,10 @@ def test_a_machine_that_was_suspended_finds_everybody_as_they_were(service: Serv
 
 def test_a_supervisor_that_hangs_is_said_and_nobody_is_killed_for_it(service: Service) -> None:
     before = service.status()
-    os.kill(before.pid, signal.SIGSTOP)
-    try:
+    with stopped(before.pid):
         message = wait_for(lambda: _silent(service), 30)
         assert re.fullmatch("the supervisor has said nothing for 1[0-9] s: what dies now is not started again", message)
         scripts_are_answered(service)
-    finally:
-        os.kill(before.pid, signal.SIGCONT)
     wait_for(lambda: not _silent(service))
     after = service.status().processes
     assert {name: state.pid for name, state in after.items()} == {

@@ -16,7 +16,7 @@ from netboot.kube.admission import NAME
 from netboot.stores.sealing import added, new_key, promoted, read_keys, retired, write_keys
 from tests.cluster.threats.live_site import LEASES, NODES, SERVE, LiveSite, failed
 from tests.kubelets import client, pem, renewal, serving
-from tests.processes import wait_for
+from tests.processes import stopped, wait_for
 from tests.sockets.join_site import JoinSite
 from tests.soft_tpm import new_key as agent_key
 
@@ -148,17 +148,13 @@ def test_the_approver_is_killed_between_approve_and_delete(site: LiveSite) -> No
     chassis = site.fresh()
     machine = site.power_on(chassis)
     said = site.prove(machine)
-    signer = site.cluster.processes["kube-controller-manager"]
-    signer.send_signal(signal.SIGSTOP)
-    try:
+    with stopped(site.cluster.processes["kube-controller-manager"].pid):
         name = site.ask(site.bearer(said["token"]), client(chassis.name, key=machine.key))
         assert site.decision(name)[0] == "Approved"
         before = approver(site)["pid"]
         os.kill(before, signal.SIGKILL)
         wait_for(lambda: approver(site)["pid"] != before and approver(site)["ready"], 60)
         assert site.has_token(said["token"])
-    finally:
-        signer.send_signal(signal.SIGCONT)
     site.certificate(name)
     wait_for(lambda: not site.has_token(said["token"]), 60)
     wait_for(lambda: "CSRApproved" in site.phases(machine.boot), 60)
