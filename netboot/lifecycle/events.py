@@ -102,11 +102,11 @@ class EventRecord(Strict):
 
 
 class DiscoveryRecord(Strict):
-    """A machine asked that the inventory does not know, or that it may not boot."""
+    """A machine asked that the inventory does not know, that it may not boot, or for which there is no usable image."""
 
     kind: Literal["discovery"] = "discovery"
     at_ms: Moment
-    outcome: Literal["unknown", "refused"]
+    outcome: Literal["unknown", "refused", "unavailable"]
     mac: Mac | None
     uuid: str | None
     serial: str | None
