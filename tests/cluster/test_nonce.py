@@ -21,7 +21,9 @@ from lab.kube.cluster import Cluster
 from netboot.config import load_config
 from netboot.join.ports import MARK
 from netboot.join.state import Nonce, seal_nonce
+from netboot.status.join import JoinStatus
 from netboot.stores.sealing import NONCES, read_keys
+from netboot.stores.status import StatusFolder
 from tests.agents import Told
 from tests.files import contents
 from tests.nonces import nonce_text
@@ -69,7 +71,14 @@ def service(
     (root / "inventory" / "site.yaml").write_text(inventory("owner-1"))
     with serving(load_config(file), file) as made:
         wait_for(lambda: post(made, "/v1/join/hello", {})[0] == 400)
+        wait_for(lambda: fit(made, "join-0") and fit(made, "join-1"))  # for either may be asked
         yield made
+
+
+def fit(service: Service, join: str) -> bool:
+    """Whether that join server has found the cluster fit: each looks by itself."""
+    status = StatusFolder(service.config.data / "status").read(join, JoinStatus)
+    return status is not None and status.clusters["default"].ok
 
 
 def post(service: Service, path: str, body: Any, source: str = "127.0.0.1") -> tuple[int, Any]:
