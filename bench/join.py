@@ -154,7 +154,7 @@ def world_of(
         yield World(cluster, site, server, door)
 
 
-def _wait_fit(port: int, authorities: str, log: Path, wait: float = 60.0) -> None:
+def _wait_fit(port: int, authorities: str, log: Path, wait: float = 180.0) -> None:
     """Until join says that machines can join through it.
 
     Raises:

@@ -1,7 +1,6 @@
 """The Kubernetes adapters as a `tests.kube_contract.World`, with what happens beside them."""
 
 import base64
-import threading
 from typing import Any
 
 from cryptography import x509
@@ -27,6 +26,7 @@ from netboot.kube.preconditions import KubePreconditions
 from netboot.kube.requests import KubeCertificateRequests
 from netboot.kube.secrets import KubeTokens
 from netboot.lifecycle.control_planes import LABEL
+from tests.processes import wait_for
 
 CSRS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/netboot/leases"
@@ -59,6 +59,8 @@ class RealWorld:
         self.control_plane: ControlPlane = KubeControlPlane(connections["nodes"])
         self._admin = admin
         self._made: list[str] = []
+        self._bound: dict[str, tuple[str, str]] = {}
+        """Of each binding its group and its role."""
 
     def make_node(self, name: str, *, ready: bool = False, boot_id: str = "") -> None:
         if self._admin("GET", f"{NODES}/{name}").status_code == 404:
@@ -145,14 +147,15 @@ class RealWorld:
             "subjects": [{"apiGroup": rbac, "kind": "Group", "name": group}],
         }
         self._create(BINDINGS, binding)
-        pause = threading.Event()  # the authorizer learns of it by watching
-        for _ in range(200):
-            if self.preconditions.may("x", [group], "create", *role.removeprefix("system:").split(":")):
-                return
-            pause.wait(0.02)
+        self._bound[name] = (group, role)
+        wait_for(lambda: self._granted(group, role))  # the authorizer learns of it by watching
 
     def unbind(self, name: str) -> None:
         self._admin("DELETE", f"{BINDINGS}/{name}")
+        wait_for(lambda: not self._granted(*self._bound[name]))
+
+    def _granted(self, group: str, role: str) -> bool:
+        return self.preconditions.may("x", [group], "create", *role.removeprefix("system:").split(":"))
 
     def clean(self) -> None:
         for path in self._made:

@@ -54,13 +54,14 @@ def cluster(binaries: Path, folder: Path, address: str = LOOPBACK, names: Sequen
         ClusterError: a part ended, or was not ready within two minutes.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    ports = [*_free_ports(2), *_free_ports(1, address), *_free_ports(2)]
-    url = f"https://{address}:{ports[2]}"
-    _write_files(folder, url, (address, *names))
-    running = Cluster(folder, url, {})
-    context = ssl.create_default_context(cafile=str(folder / "ca.crt"))
-    context.load_cert_chain(folder / "admin.crt", folder / "admin.key")
-    try:
+    with contextlib.ExitStack() as ends:
+        ports = [_hold(ends, where) for where in (LOOPBACK, LOOPBACK, address, LOOPBACK, LOOPBACK)]
+        url = f"https://{address}:{ports[2]}"
+        _write_files(folder, url, (address, *names))
+        running = Cluster(folder, url, {})
+        context = ssl.create_default_context(cafile=str(folder / "ca.crt"))
+        context.load_cert_chain(folder / "admin.crt", folder / "admin.key")
+        ends.callback(_stop, running)
         _start(running, "etcd", _etcd(ports))
         _start(running, "kube-apiserver", [str(binaries / "kube-apiserver"), *_apiserver(ports, address)])
         _wait(running, "kube-apiserver", f"{url}/readyz", context)
@@ -74,8 +75,6 @@ def cluster(binaries: Path, folder: Path, address: str = LOOPBACK, names: Sequen
             context,
         )
         yield running
-    finally:
-        _stop(running)
 
 
 def _write_files(folder: Path, url: str, more: Sequence[str]) -> None:
@@ -159,13 +158,14 @@ def _scheduler(ports: list[int]) -> list[str]:
     ]
 
 
-def _free_ports(count: int, address: str = LOOPBACK) -> list[int]:
-    """Ports that are free now, all different: held together until each is known."""
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for listener in sockets:
-            listener.bind((address, 0))
-        return [int(listener.getsockname()[1]) for listener in sockets]
+def _hold(until: contextlib.ExitStack, address: str) -> int:
+    """A port that is free, and is given to nobody else until then: some seconds pass before a part listens there, and
+    again where one is started anew. Listeners of Go reuse addresses: a socket that does not listen is not in their
+    way."""
+    one = until.enter_context(socket.socket())
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    one.bind((address, 0))
+    return int(one.getsockname()[1])
 
 
 def _start(running: Cluster, name: str, argv: list[str]) -> None:

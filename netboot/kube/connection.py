@@ -119,8 +119,7 @@ class Connection:
         Raises:
             ClusterUnavailableError.
         """
-        items: list[dict[str, Any]] = []
-        version = ""
+        items, version = list[dict[str, Any]](), ""
         for page in self._listed(operation, *args, **how):
             items = page.items if page.first else items + page.items
             version = page.version
@@ -182,9 +181,13 @@ class Connection:
         """The events of one watch request, until it ends or `deadline`."""
         self._authorise()
         left = max(0.1, deadline - monotonic())
-        query = f"watch=1&allowWatchBookmarks=true&resourceVersion={version}&timeoutSeconds={max(1, round(left))}"
-        quiet = min(left, SILENCE_SECONDS)
-        response = self.transport.open("GET", f"{self.server}{path}?{query}", self._headers(), read=quiet)
+        path += f"?watch=1&allowWatchBookmarks=true&resourceVersion={version}&timeoutSeconds={max(1, round(left))}"
+        try:
+            response = self.transport.open("GET", self.server + path, self._headers(), read=min(left, SILENCE_SECONDS))
+        except TooMuchError:
+            if monotonic() < deadline:
+                raise
+            return  # its time is up, which was too short for the beginning of an answer
         try:
             if response.status != 200:
                 raise StatusError(response.status, response.data)
@@ -211,13 +214,11 @@ class Connection:
 
     def _authorise(self) -> None:
         """Put the token in force into the generated client, which sends it with the next request."""
-        token = self.token
-        if token is not None:
+        if (token := self.token) is not None:
             self.api.configuration.api_key["authorization"] = f"Bearer {token}"
 
     def _read_token(self) -> str:
-        token = read_kubeconfig(self.path).token
-        if token is None:
+        if (token := read_kubeconfig(self.path).token) is None:
             raise KubeconfigError(f"the kubeconfig {self.path} has no token any more")
         return token
 

@@ -41,6 +41,8 @@ LEASES = "/apis/coordination.k8s.io/v1/namespaces/netboot/leases"
 RECORDS = "/api/v1/namespaces/netboot/configmaps?labelSelector=app.kubernetes.io/managed-by=netboot"
 SECRETS = "/api/v1/namespaces/kube-system/secrets"
 URL = "http://192.0.2.1:8080"
+SECONDS = 180.0
+"""Until who was away, or was refused, asks again: an approver after 30 s at most, a controller-manager after 60."""
 
 
 class Site:
@@ -156,13 +158,13 @@ class Site:
 
     def decision(self, name: str) -> tuple[str, str, str]:
         """What was decided about a request."""
-        return wait_for(lambda: self.conditions(name), 60)[0]
+        return wait_for(lambda: self.conditions(name), SECONDS)[0]
 
     def certificate(self, name: str) -> bytes:
         def issued() -> str:
             return str(self.admin("GET", f"{CSRS}/{name}").json()["status"].get("certificate") or "")
 
-        return base64.b64decode(wait_for(issued, 60))
+        return base64.b64decode(wait_for(issued, SECONDS))
 
     def has_token(self, token: BootstrapToken) -> bool:
         return self.admin("GET", f"{SECRETS}/bootstrap-token-{token.id}").status_code == 200

@@ -8,6 +8,7 @@ from pathlib import Path
 from lab.kube.accounts import Admin
 from lab.kube.authority import write_private
 from lab.kube.cluster import Cluster
+from tests.processes import wait_for
 
 ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
 RIGHTS = "/apis/rbac.authorization.k8s.io/v1"
@@ -25,6 +26,16 @@ def token(admin: Admin, account: str, audiences: list[str]) -> str:
     return str(answer.json()["status"]["token"])
 
 
+def may_review(admin: Admin, account: str) -> bool:
+    """Whether the API server lets it ask whose a token is."""
+    asked = {"verb": "create", "group": "authentication.k8s.io", "resource": "tokenreviews"}
+    spec = {"user": f"system:serviceaccount:default:{account}", "resourceAttributes": asked}
+    kind = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview"}
+    answer = admin("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", {**kind, "spec": spec})
+    assert answer.status_code == 201, answer.text
+    return answer.json()["status"]["allowed"] is True
+
+
 def review_kubeconfig(cluster: Cluster, admin: Admin, folder: Path, name: str, others: Iterable[str]) -> Path:
     """Of an account `review-NAME` with the rights that docs/operations.md gives it, its token in a file as in a Pod;
     `others`: accounts that are made, too."""
@@ -39,6 +50,7 @@ def review_kubeconfig(cluster: Cluster, admin: Admin, folder: Path, name: str, o
         "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": "default"}],
     }
     made(admin, f"{RIGHTS}/clusterrolebindings", binding)
+    wait_for(lambda: may_review(admin, account))  # the authorizer learns of it by watching
     write_private(folder / "token", token(admin, account, []).encode())
     authority = base64.b64encode((cluster.folder / "ca.crt").read_bytes()).decode()
     document = {

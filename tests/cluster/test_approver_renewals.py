@@ -16,7 +16,7 @@ from netboot.join.enrolment import Act, Release
 from netboot.join.errors import ClusterUnavailableError
 from netboot.kube.clusters import reach
 from tests.cluster.conftest import CACHE
-from tests.cluster.joining import RECORDS, Site
+from tests.cluster.joining import RECORDS, SECONDS, Site
 from tests.kubelets import THIEF, client, pem, renewal, serving
 from tests.processes import wait_for
 from tests.records import boot_id
@@ -123,7 +123,7 @@ def test_nothing_is_approved_where_certificates_live_for_a_year(tmp_path: Path) 
             waits = site.ask_by(node, renewal("n-01"))
             site.certificate(site.ask_by(node, serving("n-01", sans=["n-01"])))
             words = "and 24 h is the most: it cannot be revoked"
-            wait_for(lambda: words in site.status().message, 60)
+            wait_for(lambda: words in site.status().message, SECONDS)
             token = site.issue("n-02")
             held = [
                 waits,
@@ -131,7 +131,7 @@ def test_nothing_is_approved_where_certificates_live_for_a_year(tmp_path: Path) 
                 site.ask_by(node, renewal("n-01", expiration_seconds=3600)),
             ]
             before = site.status().unavailable
-            wait_for(lambda: site.status().unavailable > before + 3, 60)
+            wait_for(lambda: site.status().unavailable > before + 3, SECONDS)
             assert [site.conditions(name) for name in held] == [[]] * 3
             unfit = reach("default", site.config.clusters["default"])[0].preflight
             with pytest.raises(ClusterUnavailableError, match=words):
@@ -141,5 +141,5 @@ def test_nothing_is_approved_where_certificates_live_for_a_year(tmp_path: Path) 
                 site.certificate(held[1])
                 site.certificate(site.ask_by(node, serving("n-01", sans=["n-01"])))
                 assert lifetime(site.certificate(waits)) == DAY
-                wait_for(lambda: site.status().ok, 60)
+                wait_for(lambda: site.status().ok, SECONDS)
         site.close()

@@ -14,7 +14,7 @@ from lab.kube.accounts import apply_manifests, kubeconfigs
 from lab.kube.binaries import find
 from lab.kube.cluster import Cluster, cluster
 from tests.cluster.conftest import CACHE
-from tests.cluster.joining import Site
+from tests.cluster.joining import SECONDS, Site
 from tests.kubelets import client
 from tests.processes import wait_for
 
@@ -39,7 +39,7 @@ def test_killed_between_approve_and_delete(alone: Site) -> None:
     assert site.decision(name)[0] == "Approved"
     assert site.has_token(token)
     with site.approver():
-        wait_for(lambda: not site.has_token(token), 60)
+        wait_for(lambda: not site.has_token(token), SECONDS)
         wait_for(lambda: any("killed" in body for body in site.approved_phases()))
 
 
@@ -73,13 +73,13 @@ def test_an_apiserver_that_is_restarted_while_it_watches(tmp_path: Path) -> None
             apiserver = own.processes["kube-apiserver"]
             apiserver.kill()  # asked to end, it would wait a minute for those who watch
             apiserver.wait(60)
-            wait_for(lambda: site.status().ok is False, 60)
+            wait_for(lambda: site.status().ok is False, SECONDS)
             assert "apiserver" in site.status().message
             lab._start(own, "kube-apiserver", list(apiserver.args))  # type: ignore[arg-type]
             wait_for(lambda: site.admin("GET", "/readyz").status_code == 200, lab.START_SECONDS)
             token = site.issue("n-02")
             assert site.decision(site.ask(token, client("n-02"), "after"))[0] == "Approved"
-            wait_for(lambda: not site.has_token(token), 60)
-            wait_for(lambda: site.status().ok is True, 60)
+            wait_for(lambda: not site.has_token(token), SECONDS)
+            wait_for(lambda: site.status().ok is True, SECONDS)
             assert process.poll() is None
         site.close()

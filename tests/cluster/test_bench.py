@@ -14,7 +14,7 @@ QUICK = (sys.executable, "-m", "bench", "--quick", "--only", "join", "--nodes", 
 
 def test_a_quick_bench_of_join_has_a_certificate_for_every_machine_and_leaves_nothing() -> None:
     before = folders()
-    done = subprocess.run(QUICK, cwd=ROOT, capture_output=True, text=True, timeout=240, check=False)
+    done = subprocess.run(QUICK, cwd=ROOT, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)["join"]
     [fleet] = found["fleets"]

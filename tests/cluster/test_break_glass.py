@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 UNCHECKED = {"key": "netboot.dev/unchecked", "effect": "NoExecute"}
 HELD = {"key": "netboot.dev/held", "value": "Held", "effect": "NoSchedule"}
 POLICY = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/netboot-gate"
-SECONDS = 60
+SECONDS = 120
 
 
 def blocks() -> list[list[str]]:

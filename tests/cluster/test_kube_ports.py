@@ -95,7 +95,7 @@ def test_the_record_of_a_boot_goes_with_its_lease(world: RealWorld, as_admin: Ad
     config_map = f"{CONFIG_MAPS}/{lease_name('default', 'gpu-001')}"
     assert as_admin("GET", config_map).status_code == 200
     world.leases.delete(lease)
-    wait_for(lambda: as_admin("GET", config_map).status_code == 404)
+    wait_for(lambda: as_admin("GET", config_map).status_code == 404, 180)
 
 
 def test_leases_of_others_are_not_ours(world: RealWorld, as_admin: Admin) -> None:

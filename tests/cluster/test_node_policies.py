@@ -1,6 +1,5 @@
 """What admission asks of a node that registers, and of the issuer that deletes one, against a real apiserver."""
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -8,7 +7,9 @@ from typing import Any
 import pytest
 import requests
 
+from bench.procfs import cpu_seconds
 from lab.kube.accounts import Admin, object_path
+from lab.kube.cluster import Cluster
 from netboot.kube.errors import ClusterRefusedError
 from netboot.kube.leases import lease_name
 from tests.kube_contract import credential
@@ -247,16 +248,18 @@ def test_the_issuer_deletes_no_node_without_netboots_mark(
 
 
 def test_of_many_leases_each_is_asked_in_little_time(
-    world: RealWorld, as_node: Callable[..., requests.Response]
+    world: RealWorld, as_node: Callable[..., requests.Response], control_plane: Cluster
 ) -> None:
-    """500 machines: what the policy adds to a registration stays far below what a registration takes."""
+    """500 machines: what the policy adds to a registration stays far below what a registration takes; by the API
+    server's processors, for who else wants them makes the time by the clock longer."""
     for number in range(500):
         world.leases.write(credential(f"many-{number}", taints=ALL))
     leased(world, as_node)
-    started = time.perf_counter()
+    apiserver = control_plane.processes["kube-apiserver"].pid
+    before = cpu_seconds(apiserver)
     for _ in range(10):
         made = as_node("POST", f"{NODES}?dryRun=All", node_of(UNCHECKED, UNATTESTED, DECLARED))
         assert made.status_code == 201, made.text
-    each = (time.perf_counter() - started) / 10
-    print(f"a registration beside 500 Leases: {each * 1000:.1f} ms")
+    each = (cpu_seconds(apiserver) - before) / 10
+    print(f"a registration beside 500 Leases: {each * 1000:.1f} ms of a processor")
     assert each < 1.0

@@ -103,8 +103,12 @@ def update_a_record(world: RealWorld) -> Callable[[], object]:
     return lambda: world.certificates.write(known)
 
 
+WATCHED = 3.0
+"""Seconds: what comes first, a list, is to be over by then, or nothing is watched."""
+
+
 def watch_requests(world: RealWorld) -> Callable[[], object]:
-    return lambda: list(world.requests.watch(0.3))
+    return lambda: list(world.requests.watch(WATCHED))
 
 
 EVENT = NodeEvent("n", "", ConditionType.BOOTED, "False", Reason.STUCK, "a note", 1_767_225_600_000)
@@ -129,7 +133,7 @@ def tell_a_gate(world: RealWorld) -> Callable[[], object]:
 
 
 def watch_nodes(world: RealWorld) -> Callable[[], object]:
-    return lambda: list(world.collector.watch(0.3))
+    return lambda: list(world.collector.watch(WATCHED))
 
 
 Prepare = Callable[[RealWorld], Callable[[], object]]

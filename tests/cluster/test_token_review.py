@@ -70,7 +70,7 @@ def test_where_the_cluster_cannot_be_asked_nobody_can_tell(kubeconfig: Path, tmp
             return "lacks a right" in str(error)
         return False
 
-    wait_for(without, 10)
+    wait_for(without)
     assert reviews.person(ours) is not None, "an answer counts for five seconds"
     now[0] = KNOWN_SECONDS
     assert refused(reviews, ours)[0] is IssuerUnavailableError

@@ -24,8 +24,9 @@ from tests.sockets.service import Service, serving
 pytestmark = pytest.mark.cluster
 ROLES = {"user:system:serviceaccount:default:screen": "viewer", "user:system:serviceaccount:default:bot": "operator"}
 NOBODY = "k8s:system:serviceaccount:default:nobody"
-SECONDS = 20
-"""In which what a cluster takes back opens nothing any more: fifteen (docs/operations.md), and a question."""
+SECONDS = 16
+"""After which what a cluster takes back opens nothing any more: fifteen (docs/operations.md), and a question; one more
+for what the API server itself hears late."""
 
 
 class Said(NamedTuple):
@@ -122,7 +123,20 @@ def test_what_a_cluster_takes_back_opens_nothing_any_more(service: Service, as_a
     leaver = token(as_admin, "leaver", ["netboot"])
     assert said(service, leaver).status == 200
     assert as_admin("DELETE", f"{ACCOUNTS}/leaver").status_code == 200
-    wait_for(lambda: said(service, leaver)[:2] == (401, "bad-token"), SECONDS, pause=0.5)
+    taken, longest = time.monotonic(), 0.0
+    opened = [taken]
+
+    def refused() -> bool:
+        nonlocal longest
+        asked_at = time.monotonic()
+        answer = said(service, leaver)
+        longest = max(longest, time.monotonic() - asked_at)
+        if answer.status == 200:
+            opened.append(asked_at)
+        return answer[:2] == (401, "bad-token")
+
+    wait_for(refused, pause=0.5)
+    assert opened[-1] - taken < SECONDS + longest
 
 
 def test_while_the_api_server_does_not_answer_nobody_is_called_a_stranger(
@@ -134,4 +148,4 @@ def test_while_the_api_server_does_not_answer_nobody_is_called_a_stranger(
         assert (away.status_code, away.json()["code"], away.headers["Retry-After"]) == (503, "issuer-unavailable", "5")
         assert away.json()["detail"].startswith("the API server cannot say whose token it is: the apiserver 127.0.0.1")
         assert asked(service, TOKEN).status_code == 200, "a token of the site asks nobody"
-    wait_for(lambda: said(service, new).status == 200, SECONDS, pause=0.2)
+    wait_for(lambda: said(service, new).status == 200, pause=0.2)
