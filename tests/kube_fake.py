@@ -145,11 +145,18 @@ class FakeCluster:
             self.changed.notify_all()
 
 
-def _follow(cluster: FakeCluster, current: Mapping[str, Seen], log: list[Seen], seconds: float) -> Iterator[Seen]:
-    """What is there, then what comes, for about so long."""
+def _follow(
+    cluster: FakeCluster,
+    current: Mapping[str, Seen],
+    log: list[Seen],
+    seconds: float,
+    wanted: Callable[[Seen], bool] = lambda _: True,
+) -> Iterator[Seen]:
+    """What is there, then what comes, for about so long. Both are looked at in one moment: what changed in between
+    would come in neither."""
     deadline, changed = monotonic() + seconds, cluster.changed
     with changed:
-        at, first = len(log), list(current.values())
+        at, first = len(log), [each for each in current.values() if wanted(each)]
     yield from first
     while True:
         with changed:
@@ -291,8 +298,8 @@ class FakeRequests:
 
     def watch(self, seconds: float) -> Iterator[Csr]:
         self.cluster.enter("requests.watch")
-        ours = {name: csr for name, csr in self.cluster._csrs.items() if csr.signer in KUBELET_SIGNERS}
-        yield from _follow(self.cluster, ours, self.cluster._csr_log, seconds)
+        cluster = self.cluster
+        yield from _follow(cluster, cluster._csrs, cluster._csr_log, seconds, lambda csr: csr.signer in KUBELET_SIGNERS)
 
     def approve(self, csr: Csr, reason: str, message: str) -> None:
         self._decide("approve", "Approved", csr, reason, message)

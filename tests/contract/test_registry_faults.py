@@ -7,6 +7,7 @@ import io
 import ipaddress
 import json
 import random
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -166,9 +167,10 @@ def test_absent_is_not_cannot_tell_is_not_denied(scene: Scene) -> None:
 
 
 def test_nobody_answers(scene: Scene) -> None:
-    with proxy("127.0.0.1:1") as gone:
-        address = gone.address
-    status, _, err = scene.run("pull", f"{address}/site/images:stable", at=scene.other)
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))  # bound, and not listening: nobody else's meanwhile
+        address = f"127.0.0.1:{held.getsockname()[1]}"
+        status, _, err = scene.run("pull", f"{address}/site/images:stable", at=scene.other)
     assert (status, err) == (
         5,
         f"error: {address}/site/images cannot be reached: Connection refused (tried 3 times)\n{UNREACHABLE}",

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from netboot.controllers import reflector
 from netboot.controllers.approver import approver
 from netboot.controllers.approver.approver import Approver
 from netboot.controllers.approver.knowledge import Knowledge, Machines
@@ -24,6 +25,14 @@ def stage(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
         yield made
 
 
+@pytest.fixture
+def one_look(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All requests are looked at once, and followed then: a second look may find one that is just being seen to, and
+    then it is seen to twice, which changes nothing but the calls."""
+    monkeypatch.setattr(reflector, "SHORT_SECONDS", 60.0)
+
+
+@pytest.mark.usefixtures("one_look")
 def test_from_the_request_to_the_end_of_its_token(stage: Stage) -> None:
     stage.approver()
     csr = stage.cluster.submit(client())
@@ -104,6 +113,7 @@ def test_others_are_left_alone(stage: Stage) -> None:
     assert set(stage.cluster.decisions) == {client().name}
 
 
+@pytest.mark.usefixtures("one_look")
 def test_killed_between_approve_and_delete(stage: Stage) -> None:
     """What an approver that died has left: approved and signed, the token there, nothing written down."""
     csr = stage.cluster.submit(client())
@@ -146,6 +156,7 @@ def test_an_answer_that_was_lost(stage: Stage) -> None:
     wait_for(lambda: stage.facts.records)
 
 
+@pytest.mark.usefixtures("one_look")
 def test_somebody_else_was_faster(stage: Stage) -> None:
     csr = client()
     stage.cluster.before["requests.approve"] = lambda: void(stage.cluster.touch(csr.name))
@@ -237,8 +248,9 @@ def defeated(stage: Stage, harmless: threading.Event) -> Approver:
 
 
 def test_one_request_that_defeats_us_holds_up_no_other_and_is_said(
-    stage: Stage, caplog: pytest.LogCaptureFixture
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    monkeypatch.setattr(approver, "DEFECTS", 1_000_000)  # five take a tenth of a second here, and no round follows soon
     harmless = threading.Event()
     one = defeated(stage, harmless)
     defeats = stage.cluster.submit(client())

@@ -55,7 +55,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def checked(tree: Path) -> str:
     """What import-linter has to say about a tree."""
     linter = Path(sys.executable).parent / "lint-imports"
-    done = subprocess.run([linter, "--no-cache", "--no-logo"], cwd=tree, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([linter, "--no-cache", "--no-logo"], cwd=tree, capture_output=True, text=True, timeout=300)
     assert done.stderr == ""
     return done.stdout
 

@@ -51,7 +51,8 @@ def test_while_one_makes_it_others_get_the_one_before_or_wait(monkeypatch: pytes
         assert (first.result(30), waits.result(30)) == (b"new", b"new")
 
 
-def test_few_wait_and_keep_a_thread_each() -> None:
+def test_few_wait_and_keep_a_thread_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept, "WAIT_SECONDS", 60.0)  # all are there before the first has waited for too long
     begun, goes_on = threading.Event(), threading.Event()
 
     def slow() -> bytes:

@@ -107,9 +107,9 @@ def test_bytes_that_are_no_text_do_no_harm() -> None:
 
 def test_out_of_time_ends_the_tool_and_its_children(tmp_path: Path) -> None:
     with pytest.raises(CommandError) as caught:
-        sh(f"sleep 1000 & echo $! >{tmp_path}/pid; echo begun; wait", timeout=3)
+        sh(f"sleep 1000 & echo $! >{tmp_path}/pid; echo begun; wait", timeout=6)
     assert caught.value.status == 124
-    assert caught.value.output == "begun\nended after 3 seconds"
+    assert caught.value.output == "begun\nended after 6 seconds"
     wait_gone(int((tmp_path / "pid").read_text()))
 
 
@@ -130,7 +130,7 @@ def test_an_exception_in_the_listener_ends_the_tool(tmp_path: Path) -> None:
 def test_a_tool_that_ignores_being_told_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("images.run.GRACE_SECONDS", 0.1)
     with pytest.raises(CommandError):
-        sh(f"trap '' TERM; echo $$ >{tmp_path}/pid; while :; do sleep 0.05; done", timeout=2)
+        sh(f"trap '' TERM; echo $$ >{tmp_path}/pid; while :; do sleep 0.05; done", timeout=6)
     wait_gone(int((tmp_path / "pid").read_text()))
 
 

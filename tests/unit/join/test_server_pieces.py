@@ -316,6 +316,8 @@ def test_who_waits_for_a_thread_that_stands_still_is_told_and_the_thread_keeps_i
             return await standing._answered(request | {"wsgi.url_scheme": "https"}, "192.0.2.7")
 
         assert failure(await ask()) == (503, "unavailable", "cannot tell right now", "5")
+        while not asked:  # its thread may begin later than that
+            await asyncio.sleep(0.01)
         assert failure(await ask()) == (503, "overloaded", "too many requests at once", "5")
         assert asked == 1, "the network's only turn is taken"
         goes_on.set()
