@@ -18,11 +18,12 @@ from aiohttp.http import HttpRequestParser, HttpVersion11
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from netboot.boot import heads
+from netboot.boot import acceptor, heads
 from netboot.boot.acceptor import SILENT_SECONDS, Acceptor
 from netboot.boot.heads import Head, Heads
 from netboot.boot.ingest import IN_HAND, Repeats
 from netboot.lifecycle import bootid
+from netboot.stores import journal_file
 from netboot.stores.journal_file import JournalFile
 from tests.sockets.boot_server import MAC1, MAC_OFF, MAC_STRANGER, RunningBootServer, close, parse, running, serve
 
@@ -31,6 +32,12 @@ ASK = f"GET {SCRIPT} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
 DIFFERS = re.compile(rb"Date: .*|Content-Length: .*|sleep [0-9]+|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|in [0-9]+ s")
 """What no two answers have in common: when, how long to wait, and the id of the boot."""
 LAST = b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However late a connection asks, its first script is answered on the bare socket."""
+    monkeypatch.setattr(acceptor, "SILENT_SECONDS", 60.0)
 
 
 def by_aiohttp(server: RunningBootServer) -> int:
@@ -42,6 +49,7 @@ def scripts(server: RunningBootServer) -> int:
     return server.internals.counters.scripts["boot"]
 
 
+@pytest.mark.usefixtures("patient")
 def test_a_first_script_costs_neither_a_transport_nor_a_request_of_aiohttp(tmp_path: Path) -> None:
     async def use(server: RunningBootServer) -> None:
         answer = await server.ask(SCRIPT)
@@ -53,6 +61,7 @@ def test_a_first_script_costs_neither_a_transport_nor_a_request_of_aiohttp(tmp_p
     serve(tmp_path, use)
 
 
+@pytest.mark.usefixtures("patient")
 def test_a_connection_that_stays_open_is_aiohttp_s_after_its_first_script(tmp_path: Path) -> None:
     async def use(server: RunningBootServer) -> None:
         reader, writer = await server.connect()
@@ -96,6 +105,7 @@ def test_what_follows_the_request_line_is_parsed_once_and_not_remembered_without
     asyncio.run(use())
 
 
+@pytest.mark.usefixtures("patient")
 def test_a_machine_that_asks_again_has_no_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     begun = list[object]()
 
@@ -153,6 +163,7 @@ def test_a_script_that_waits_for_the_disk_without_a_task_is_in_flight(
     async def use(server: RunningBootServer) -> None:
         await server.ask(SCRIPT)
         monkeypatch.setattr(JournalFile, "commit", held)
+        monkeypatch.setattr(journal_file, "DEADLINE_SECONDS", 60.0)
         asked = asyncio.create_task(server.ask(SCRIPT))
         try:
             assert await asyncio.to_thread(begun.wait, 60)
@@ -165,6 +176,7 @@ def test_a_script_that_waits_for_the_disk_without_a_task_is_in_flight(
     serve(tmp_path, use)
 
 
+@pytest.mark.usefixtures("patient")
 @pytest.mark.parametrize("turns", [0, 1])
 def test_who_made_room_on_its_way_to_aiohttp_is_not_answered_there(tmp_path: Path, turns: int) -> None:
     """`turns` of the loop lie between what a connection asks and the newcomer that it makes room for."""
@@ -193,6 +205,7 @@ def test_who_made_room_on_its_way_to_aiohttp_is_not_answered_there(tmp_path: Pat
     serve(tmp_path, use, max_connections_per_address=1)
 
 
+@pytest.mark.usefixtures("patient")
 def test_who_made_room_is_not_answered_though_it_asked_in_that_very_moment(tmp_path: Path) -> None:
     """Each newcomer's connection and the silent one's request come in one turn of the loop."""
 
@@ -485,6 +498,7 @@ def test_what_is_remembered_of_headers_is_what_the_parser_says_of_the_whole(raw:
     asyncio.run(compare())
 
 
+@pytest.mark.usefixtures("patient")
 def test_who_asks_on_the_bare_socket_gets_the_answer_that_aiohttp_gives(tmp_path: Path) -> None:
     with both(tmp_path) as pair:
         answered = 0

@@ -13,6 +13,7 @@ import pytest
 
 from netboot.boot import ingest
 from netboot.boot.ingest import ALONE_SECONDS, IN_HAND, IN_HAND_OF_SEVERAL, Turns
+from netboot.stores import journal_file
 from netboot.stores.journal_file import JournalFile, Rows
 from tests.sockets.boot_server import MAC1, MAC2, RunningBootServer, serve
 
@@ -100,6 +101,7 @@ def test_who_has_gone_when_its_turn_comes_is_passed_over(
 
     async def use(server: RunningBootServer) -> None:
         monkeypatch.setattr(JournalFile, "commit", held_up)
+        monkeypatch.setattr(journal_file, "DEADLINE_SECONDS", 60.0)
         event, ghosts = b'{"machine": "gpu-001", "phase": "Booted"}', IN_HAND + 40
         post = f"POST /v1/boots/{server.boot_of('gpu-001')}/events HTTP/1.1\r\nHost: x\r\n"
         post += f"Content-Length: {len(event)}\r\n\r\n"

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from netboot.boot import ingest
+from netboot.boot.ingest import Ingest
 from netboot.lifecycle.events import EventRecord, ScriptRecord
 from netboot.stores import journal, journal_file
 from netboot.stores.journal_file import JournalFile, Rows
@@ -61,7 +62,9 @@ def test_events_of_one_boot_are_limited_and_another_s_are_not(tmp_path: Path) ->
     serve(tmp_path, use, ingest_kib_per_second=256)
 
 
-def test_what_is_one_too_many_is_answered_later_and_others_meanwhile(tmp_path: Path) -> None:
+def test_what_is_one_too_many_is_answered_later_and_others_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def use(server: RunningBootServer) -> None:
         path = f"/v1/boots/{server.boot_of('gpu-001')}/events"
         took = []
@@ -71,10 +74,21 @@ def test_what_is_one_too_many_is_answered_later_and_others_meanwhile(tmp_path: P
                 took.append(asyncio.get_running_loop().time() - began)
                 break
         assert took[0] >= ingest.HOLD_SECONDS
-        held = asyncio.ensure_future(server.ask(path, "POST", EVENT))
+        is_held, go_on = asyncio.Event(), asyncio.Event()
+
+        async def hold(_: Ingest) -> None:
+            is_held.set()
+            await go_on.wait()
+
+        monkeypatch.setattr(Ingest, "hold", hold)
+        waits = asyncio.ensure_future(is_held.wait())
+        while not waits.done():  # what flowed into the bucket meanwhile is enough for one or two
+            held = asyncio.ensure_future(server.ask(path, "POST", EVENT))
+            await asyncio.wait((held, waits), return_when=asyncio.FIRST_COMPLETED)
         await boot_of(server, MAC2)
         assert not held.done()
-        await held
+        go_on.set()
+        assert (await held).status == 429
 
     serve(tmp_path, use, ingest_kib_per_second=256)
 
@@ -157,12 +171,12 @@ def test_a_disk_that_stands_still_costs_scripts_and_events_and_nothing_else(
         waiting = [asyncio.ensure_future(server.ask(events, "POST", EVENT)) for _ in range(20)]
         script = asyncio.ensure_future(server.ask(f"/v1/boot?mac={MAC1}"))
         for path in ("/healthz", f"/v1/blobs/{digest_of(INITRD)}", "/boot.ipxe"):
-            async with asyncio.timeout(2):
+            async with asyncio.timeout(30):  # before the disk goes on
                 assert (await server.ask(path)).status == 200
         assert {answer.status for answer in await asyncio.gather(*waiting)} == {503}
         unavailable = await script
         assert (unavailable.status, unavailable.headers["netboot-outcome"]) == (200, "unavailable")
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(30):
             assert (await server.ask(events, "POST", EVENT)).status == 503, "at once: nobody waits behind it"
             ready = json.loads((await server.ask("/readyz")).body)
         assert ready["ready"] is False

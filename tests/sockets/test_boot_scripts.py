@@ -211,6 +211,7 @@ def test_before_anything_was_published_machines_are_told_to_come_back(tmp_path: 
 
 def test_a_journal_that_cannot_be_written_gives_a_retrying_script_and_recovers(tmp_path: Path) -> None:
     async def use(server: RunningBootServer) -> None:
+        assert (await server.ask(f"/v1/boot?mac={MAC1}")).headers["netboot-outcome"] == "boot"  # the journal is there
         journal = server.config.data / "journal"
         journal.rename(server.config.data / "aside")  # in one step: the worker may be making files in it
         journal.write_text("in the way")
