@@ -1,6 +1,8 @@
 """A site made by the real command line, as an operator makes it."""
 
+import errno
 import os
+import random
 import re
 import shutil
 import socket
@@ -10,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab.errors import LabError
+from lab.errors import LabError, UnusableError
 from lab.work import ROOT
 
 COMMAND = (sys.executable, "-m", "netboot.cli.main")
@@ -110,7 +112,19 @@ def _listen(text: str, section: str, address: str) -> str:
 
 
 def free_port(host: str) -> int:
-    """A port of this address that nobody has at the moment."""
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
-        probe.bind((host, 0))
-        return int(probe.getsockname()[1])
+    """A port of this address that nobody has at the moment: none that the kernel gives to whoever asks for any, for it
+    takes a while until it is used.
+
+    Raises:
+        UnusableError: of a hundred none is free. OSError: the address is not of this host.
+    """
+    for port in random.sample(range(10_000, 20_000), 100):
+        with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+            try:
+                probe.bind((host, port))
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE:
+                    raise
+            else:
+                return port
+    raise UnusableError(f"of a hundred ports of {host} none is free")
