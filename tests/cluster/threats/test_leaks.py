@@ -63,7 +63,7 @@ def test_nothing_secret_is_left_behind(site: LiveSite, tmp_path: Path) -> None:
     said = site.prove(site.power_on(stolen))
     assert site.decision(site.ask(site.bearer(said["token"]), client(chassis.name)))[0] == "Denied"
     assert site.service.netboot("token", "list").returncode == 0
-    wait_for(lambda: {"TokenIssued", "CSRApproved"} <= set(site.phases(machine.boot)), 60)
+    wait_for(lambda: {"TokenIssued", "CSRApproved"} <= set(site.phases(machine.boot)), 180)
     reached = {one["phase"]: one["detail"] for one in site.service.api(f"/v1/boots/{machine.boot}")["reached"]}
     assert reached["TokenIssued"].split()[1].rstrip(",") in {token[:6] for token in site.secrets}, "the agent's own"
 
