@@ -2,12 +2,14 @@
 
 import os
 import signal
+import socket
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -135,12 +137,16 @@ def test_an_apiserver_that_is_down_is_waited_for(site: LiveSite, tmp_path: Path)
 
 @contextmanager
 def apiserver_down(site: LiveSite) -> Iterator[None]:
-    """Killed, and started again after the block: asked to end it would wait a minute for those who watch."""
-    apiserver = site.cluster.processes["kube-apiserver"]
+    """Killed, and started again after the block: asked to end it would wait a minute for those who watch. Meanwhile its
+    port is nobody's, whom other tests might let have it."""
+    apiserver, address = site.cluster.processes["kube-apiserver"], urlsplit(site.cluster.url)
     apiserver.kill()
     apiserver.wait()
     try:
-        yield
+        with socket.socket() as held:
+            held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            held.bind((address.hostname, address.port))
+            yield
     finally:
         lab._start(site.cluster, "kube-apiserver", list(apiserver.args))  # type: ignore[arg-type]
         wait_for(lambda: site.admin("GET", "/readyz").status_code == 200, lab.START_SECONDS)
