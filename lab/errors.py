@@ -3,6 +3,7 @@
 LabError
 ├── DeadlineError    something did not happen in time; the message says what was waited for and shows the end of the log
 ├── EndedError       a process or a machine ended while something was expected of it
+├── LateError        both: a command did not end in time
 └── UnusableError    this host cannot do what is asked; the message says what it lacks
 """
 
@@ -17,6 +18,10 @@ class DeadlineError(LabError):
 
 class EndedError(LabError):
     """It ended too early."""
+
+
+class LateError(EndedError, DeadlineError):
+    """A command was ended, for it had not ended by itself in time."""
 
 
 class UnusableError(LabError):

@@ -10,10 +10,12 @@ from pathlib import Path
 from time import monotonic
 from typing import TypedDict, Unpack
 
-from lab.errors import EndedError
+from lab.errors import EndedError, LateError
 from lab.output_log import OutputLog
 
 GRACE_SECONDS = 10.0
+LEFT_SECONDS = 60.0
+"""For what a killed process had started to end by itself, on a machine that is busy with other things."""
 ENVIRONMENT = os.environ | {"PATH": f"{os.environ.get('PATH', '/usr/bin:/bin')}:/usr/sbin:/sbin"}
 """`su` without `-` leaves root without the folders of dnsmasq, nginx and ip."""
 
@@ -50,7 +52,7 @@ class Child:
         """SIGKILL for the process itself, as a crash; EndedError if what it started does not end by itself."""
         self.process.kill()
         self.process.wait()
-        self.output.join()
+        self.output.join(LEFT_SECONDS)
         _close(self.process)
         if not self.output.ended:
             raise EndedError(f"{self.name} was killed, and something that it started goes on; see {self.output.path}")
@@ -150,7 +152,7 @@ def run(argv: Sequence[str], *, namespace: int | None = None, seconds: float = 6
     """Run a short command to its end; its output.
 
     Raises:
-        EndedError: it failed or took too long; the message is the command and what it said.
+        EndedError: it failed; the message is the command and what it said. LateError: it took too long.
     """
     begun = monotonic()
     try:
@@ -164,7 +166,7 @@ def run(argv: Sequence[str], *, namespace: int | None = None, seconds: float = 6
             env=ENVIRONMENT,
         )
     except subprocess.TimeoutExpired:
-        raise EndedError(f"did not end within {monotonic() - begun:.0f} s: {' '.join(argv)}") from None
+        raise LateError(f"did not end within {monotonic() - begun:.0f} s: {' '.join(argv)}") from None
     if done.returncode != 0:
         raise EndedError(f"exit status {done.returncode} from: {' '.join(argv)}\n{done.stderr or done.stdout}".rstrip())
     return done.stdout

@@ -41,8 +41,8 @@ SECONDS = 900.0
 _MARK = "--- ended"
 
 
-AGAIN_SECONDS = 60.0
-"""Until a command says it that is typed again."""
+AGAIN_SECONDS = 240.0
+"""Until a command says it that is typed again, on a machine that is busy with other things."""
 
 
 class Command(NamedTuple):

@@ -171,7 +171,7 @@ def in_kib(quantity: str) -> int:
 def its_clock_was_dead_and_is_right(here: NodeDataCentre, machine: Machine) -> None:
     """The kernel read 1970 from the board; the agent's TLS and the kubelet's certificates needed the time."""
     console = machine.console.text
-    assert re.search(r"rtc_cmos .*: setting system clock to 1970-01-01T00:00:", console)
+    assert re.search(r"rtc_cmos .*: setting system clock to 1970-01-01T00:0\d:", console)
     # the Lease of the Node before goes with it, a little later, and the kubelet makes another
     lease = wait_for(lambda: here.kubectl.get("lease", here.hardware.name, "-n", "kube-node-lease"), 120)
     heard = lease["spec"]["renewTime"]

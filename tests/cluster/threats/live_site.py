@@ -143,14 +143,14 @@ class LiveSite:
         def decided() -> Any:
             return self.admin("GET", f"{CSRS}/{name}").json()["status"].get("conditions")
 
-        one = wait_for(decided, 60)[0]
+        one = wait_for(decided, 180)[0]
         return one["type"], one["reason"], one["message"]
 
     def certificate(self, name: str) -> bytes:
         """What was signed."""
         status = functools.partial(self.admin, "GET", f"{CSRS}/{name}")
         assert self.decision(name)[0] == "Approved", self.decision(name)
-        return base64.b64decode(wait_for(lambda: status().json()["status"].get("certificate"), 60))
+        return base64.b64decode(wait_for(lambda: status().json()["status"].get("certificate"), 180))
 
     def join(self, machine: soft_tpm.Machine) -> tuple[Any, requests.Session]:
         """Join to the end: what attest answered, and the apiserver as the node sees it."""
@@ -215,7 +215,7 @@ class LiveSite:
             (folder / name).symlink_to(root / name)
         other = JoinSite(folder, load_config(folder / "netboot.yaml"), self.net.ports, self.net.processes)
         name = other.start(index, cluster="real")
-        wait_for(lambda: other.ready(name), 60)
+        wait_for(lambda: other.ready(name), 180)
         return other
 
     def close(self) -> None:
@@ -291,8 +291,8 @@ def live_site(root: Path, cluster: Cluster, accounts: dict[str, Path], *machines
         net, glass = JoinSite(root, config, ports={SERVE: port}), Admin(cluster, pair="break-glass")
         one = LiveSite(service, net, cluster, Admin(cluster), glass, {chassis.name: chassis for chassis in machines})
         try:
-            wait_for(lambda: net.ready(SERVE), 60)
-            wait_for(lambda: all(service.outcome(chassis.mac) == "boot" for chassis in machines), 60)
+            wait_for(lambda: net.ready(SERVE), 180)
+            wait_for(lambda: all(service.outcome(chassis.mac) == "boot" for chassis in machines), 180)
             yield one
         finally:
             one.close()

@@ -120,7 +120,7 @@ def a_pod_of_a_set(machine: Kubelet, annotations: dict[str, str] | None = None) 
     body = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "s"}, "spec": spec}
     made = site.admin("POST", SETS, body)
     assert made.status_code == 201, made.text
-    pods = wait_for(lambda: pods_of(site, made.json()["metadata"]["uid"]), 60)
+    pods = wait_for(lambda: pods_of(site, made.json()["metadata"]["uid"]), 180)
     name: str = pods[0]["metadata"]["name"]
     target = {"apiVersion": "v1", "kind": "Node", "name": machine.name}
     binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": target}
@@ -147,7 +147,7 @@ def a_budget(site: LiveSite) -> None:
         status = site.admin("GET", f"{BUDGETS}/b").json().get("status", {})
         return (status.get("currentHealthy"), status.get("disruptionsAllowed")) == (1, 0)
 
-    wait_for(counted, 60)
+    wait_for(counted, 180)
 
 
 def a_mirror_pod(machine: Kubelet) -> None:
@@ -191,7 +191,7 @@ def killed(site: LiveSite) -> None:
     """The process that carries orders out ends where it is, and is started again."""
     before = site.service.processes()["nodes-default"]["pid"]
     os.kill(before, signal.SIGKILL)
-    wait_for(lambda: site.restarted("nodes-default", before), 60)
+    wait_for(lambda: site.restarted("nodes-default", before), 180)
 
 
 @pytest.mark.usefixtures("no_workload_left")
@@ -211,22 +211,22 @@ def test_a_machine_is_drained_within_budgets_told_to_reboot_and_let_go_in_its_ne
 
 def drained_and_told(site: LiveSite, machine: Kubelet) -> None:
     """Until the program on it says that it is to reboot."""
-    wait_for(lambda: "NodeRegistered" in site.phases(chassis_boot(site, machine.name)), 60)
+    wait_for(lambda: "NodeRegistered" in site.phases(chassis_boot(site, machine.name)), 180)
     pod = a_pod_of_a_set(machine)
     a_mirror_pod(machine)
     a_budget(site)
     assert machine.reboot() == 1, "there is no order"
     order(site, "reboot", machine.name, "--reason", "new image", "--deadline", "10m")
-    wait_for(lambda: "would violate the pod's disruption budget" in words(site, machine.name), 60)
+    wait_for(lambda: "would violate the pod's disruption budget" in words(site, machine.name), 180)
     assert machine.drained() == "Draining"
-    wait_for(lambda: in_service(site, machine.name) == "Draining", 60)
+    wait_for(lambda: in_service(site, machine.name) == "Draining", 180)
     killed(site)
     assert machine.reboot() == 1, "it is not drained"
     assert site.admin("DELETE", f"{BUDGETS}/b").status_code == 200
-    wait_for(lambda: site.admin("GET", f"{PODS}/{pod}").json()["metadata"].get("deletionTimestamp"), 60)
+    wait_for(lambda: site.admin("GET", f"{PODS}/{pod}").json()["metadata"].get("deletionTimestamp"), 180)
     assert machine.told() is None, "who is leaving is waited for"
     machine.ask("DELETE", f"{PODS}/{pod}", {"gracePeriodSeconds": 0}, 200)
-    told = wait_for(lambda: machine.told(), 60)
+    told = wait_for(lambda: machine.told(), 180)
     assert machine.drained() == "Drained"
     assert site.admin("GET", f"{PODS}/static-{machine.name}").status_code == 200
     killed(site)
@@ -242,19 +242,19 @@ def chassis_boot(site: LiveSite, name: str) -> str:
 def test_a_drain_is_taken_off_and_nobody_else_writes_an_order(site: LiveSite, tmp_path: Path) -> None:
     machine = Kubelet(site, site.fresh(), tmp_path)
     with machine.running():
-        wait_for(lambda: "NodeRegistered" in site.phases(chassis_boot(site, machine.name)), 60)
+        wait_for(lambda: "NodeRegistered" in site.phases(chassis_boot(site, machine.name)), 180)
         order(site, "drain", machine.name, "--reason", "DIMM 4")
-        wait_for(lambda: machine.drained() == "Drained", 60)
+        wait_for(lambda: machine.drained() == "Drained", 180)
         forged = {"metadata": {"annotations": {ORDER: "{}"}}}
         for at in ("", "/status"):
             said = machine.ask("PATCH", f"{NODES}/{machine.name}{at}", forged, 422)["message"]
             assert said.endswith(FOR_OURS)
         wait_for(lambda: cordoned(machine))
         order(site, "reboot", machine.name, "--reason", "new image")
-        wait_for(lambda: "somebody cordoned it" in words(site, machine.name), 60)
+        wait_for(lambda: "somebody cordoned it" in words(site, machine.name), 180)
         assert machine.reboot() == 1
         order(site, "undrain", machine.name)
-        wait_for(lambda: machine.drained() is None, 60)
+        wait_for(lambda: machine.drained() is None, 180)
         assert machine.node()["spec"]["unschedulable"] is True, "what others put on stays"
 
 
@@ -262,7 +262,7 @@ def test_a_drain_is_taken_off_and_nobody_else_writes_an_order(site: LiveSite, tm
 def test_a_pod_s_veto_puts_a_drain_off_for_as_long_as_its_class_lets_it(site: LiveSite, tmp_path: Path) -> None:
     machine = Kubelet(site, site.fresh("veto"), tmp_path)
     with machine.running():
-        wait_for(lambda: "NodeRegistered" in site.phases(chassis_boot(site, machine.name)), 60)
+        wait_for(lambda: "NodeRegistered" in site.phases(chassis_boot(site, machine.name)), 180)
         pod = a_pod_of_a_set(machine, {DO_NOT_DISRUPT: "true"})
         order(site, "drain", machine.name, "--reason", "DIMM 4")
         said = f"default/{pod} may not be disrupted ({DO_NOT_DISRUPT}) until "
@@ -271,4 +271,4 @@ def test_a_pod_s_veto_puts_a_drain_off_for_as_long_as_its_class_lets_it(site: Li
         assert "deletionTimestamp" not in site.admin("GET", f"{PODS}/{pod}").json()["metadata"]
         wait_for(lambda: "deletionTimestamp" in site.admin("GET", f"{PODS}/{pod}").json()["metadata"], 120)
         machine.ask("DELETE", f"{PODS}/{pod}", {"gracePeriodSeconds": 0}, 200)
-        wait_for(lambda: machine.drained() == "Drained", 60)
+        wait_for(lambda: machine.drained() == "Drained", 180)

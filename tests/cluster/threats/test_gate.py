@@ -85,7 +85,7 @@ class Node:
         return [(one["key"], one.get("value", ""), one["effect"]) for one in found if one["key"].startswith(keys)]
 
     def becomes(self, *taints: tuple[str, str, str]) -> None:
-        wait_for(lambda: self.taints() == list(taints), 60)
+        wait_for(lambda: self.taints() == list(taints), 180)
 
 
 def said(how: str, credential: str) -> dict[str, Any]:
@@ -125,7 +125,7 @@ def test_the_program_on_the_machine_opens_the_gate_with_what_the_agent_left(site
     def node() -> Any:
         return site.admin("GET", f"{NODES}/{chassis.name}").json()
 
-    wait_for(lambda: not any(t["key"] == "netboot.dev/unchecked" for t in node()["spec"].get("taints", [])), 60)
+    wait_for(lambda: not any(t["key"] == "netboot.dev/unchecked" for t in node()["spec"].get("taints", [])), 180)
     (condition,) = [one for one in node()["status"]["conditions"] if one["type"] == "netboot.dev/Healthy"]
     assert (condition["status"], condition["reason"], condition["message"]) == (
         "True",
@@ -178,14 +178,14 @@ def test_others_are_told_of_the_gate_and_what_they_make_of_it_opens_none(
     def hands() -> list[Any]:
         return [one for one in node.get()["spec"].get("taints", []) if one["key"] == hand["key"]]
 
-    wait_for(lambda: told() == ("False", "Unchecked"), 60)
+    wait_for(lambda: told() == ("False", "Unchecked"), 180)
     follow(on=True)
     assert node.say().status_code == 200
-    wait_for(lambda: told() == ("True", "Open"), 60)
+    wait_for(lambda: told() == ("True", "Open"), 180)
     assert (node.taints(), hands()) == ([], [hand])
     follow(on=False)
     assert node.say("False").status_code == 200
-    wait_for(lambda: told() == ("False", "ChecksFailed"), 60)
+    wait_for(lambda: told() == ("False", "ChecksFailed"), 180)
     assert (node.taints(), hands()) == ([CLOSED], [])
     follow(on=True)
     follow(on=False)  # as where the rule is deleted, or is mistaken
@@ -209,7 +209,7 @@ def test_an_operator_accepts_a_machine_in_spite_of_its_checks_until_no_more(site
 
     failing, silent, other = Node(site), Node(site), Node(site)
     assert failing.say("False").status_code == 200
-    wait_for(lambda: "NodeRegistered" in site.phases(other.boot_id), 60)
+    wait_for(lambda: "NodeRegistered" in site.phases(other.boot_id), 180)
     assert site.admin("DELETE", f"{NODES}/{other.name}").status_code == 200
     other.register()
     for node in (failing, silent, other):
@@ -220,7 +220,7 @@ def test_an_operator_accepts_a_machine_in_spite_of_its_checks_until_no_more(site
     for node, value in ((failing, "ChecksFailed"), (silent, "AcceptanceEnded")):
         order("unaccept", node)
         node.becomes(("netboot.dev/unchecked", value, "NoSchedule"))
-        wait_for(functools.partial(unlabelled, node), 60)
+        wait_for(functools.partial(unlabelled, node), 180)
         assert node.say().status_code == 200
         node.becomes()
     assert other.taints() == [UNCHECKED], "the gate has had its time"
@@ -247,10 +247,10 @@ def test_what_becomes_of_a_machine_is_an_event_on_its_node_in_the_words_of_the_a
         (one,) = [each for each in conditions if each["type"] == "InService"]
         return one["reason"], one["message"]
 
-    wait_for(lambda: condition()[0] == "HealthGated", 60)
+    wait_for(lambda: condition()[0] == "HealthGated", 180)
     assert node.say().status_code == 200
     node.becomes()
-    wait_for(lambda: condition()[0] == "InService", 60)
+    wait_for(lambda: condition()[0] == "InService", 180)
     uid = node.get()["metadata"]["uid"]
 
     def events() -> list[tuple[str, str, str]]:
@@ -258,10 +258,10 @@ def test_what_becomes_of_a_machine_is_an_event_on_its_node_in_the_words_of_the_a
         found = [one for one in items if one["regarding"].get("uid") == uid and one.get("action") == "InService"]
         return [(one["type"], one["reason"], one["note"]) for one in found]
 
-    wait_for(lambda: ("Normal", *condition()) in events(), 60)
+    wait_for(lambda: ("Normal", *condition()) in events(), 180)
     assert node.patch(admin, {"spec": {"unschedulable": True}}, "").status_code == 200
-    wait_for(lambda: condition()[0] == "Cordoned", 60)
-    wait_for(lambda: ("Warning", *condition()) in events(), 60)
+    wait_for(lambda: condition()[0] == "Cordoned", 180)
+    wait_for(lambda: ("Warning", *condition()) in events(), 180)
     assert node.say("False").status_code == 200
     node.becomes(CLOSED)
     assert node.say().status_code == 200
@@ -285,7 +285,7 @@ def test_where_a_machine_stands_is_on_its_node_before_its_gate_opens(site: LiveS
         found = node.get()["metadata"]["labels"]
         return {key: value for key, value in found.items() if key not in ("beta.kubernetes.io/os", "kubernetes.io/os")}
 
-    wait_for(lambda: labels() == {"pool": "a"} | MARK | stands, 60)
+    wait_for(lambda: labels() == {"pool": "a"} | MARK | stands, 180)
     assert node.taints() == [UNCHECKED]
     why = (
         "where a node stands it does not say itself: labels that the annotation netboot.dev/labels names are netboot's "
@@ -300,7 +300,7 @@ def test_where_a_machine_stands_is_on_its_node_before_its_gate_opens(site: LiveS
     assert node.patch(node.session, {"metadata": {"labels": {"pool": "b"}}}).status_code == 200
     moved = {"metadata": {"labels": {"topology.kubernetes.io/zone": "elsewhere"}}}
     assert node.patch(admin, moved, "").status_code == 200
-    wait_for(lambda: labels() == {"pool": "b"} | MARK | stands, 60)
+    wait_for(lambda: labels() == {"pool": "b"} | MARK | stands, 180)
 
 
 def test_a_certificate_of_the_boot_before_opens_nothing_and_a_renewed_one_does(site: LiveSite) -> None:
@@ -491,7 +491,7 @@ def test_a_node_as_large_as_it_may_be_is_still_written_to(site: LiveSite, admin:
     print(f"a word of a Node that is as large as it may be: {each * 1000:.1f} ms")
     assert each < 1.0
     assert another.say().status_code == 200
-    wait_for(lambda: UNCHECKED not in another.taints(), 60)
+    wait_for(lambda: UNCHECKED not in another.taints(), 180)
 
 
 def test_nodes_of_others_are_left_alone(site: LiveSite, admin: requests.Session) -> None:

@@ -85,13 +85,13 @@ def joined(site: LiveSite, chassis: Chassis) -> None:
     """It has a Node with the taints that it was told."""
     said, session = site.join(site.power_on(chassis))
     made = registered(site, session, chassis.name, tuple(said["taints"]))
-    wait_for(lambda: made.status_code == 201 or registered(site, session, chassis.name, said["taints"]).ok, 60)
+    wait_for(lambda: made.status_code == 201 or registered(site, session, chassis.name, said["taints"]).ok, 180)
 
 
 def there_and_back(site: LiveSite, name: str) -> None:
     for act, stands in (("hold", "Held"), ("quarantine", "Quarantined"), ("readmit", "Held"), ("unhold", "")):
         order(site, act, name, "--reason", "DIMM 4")
-        wait_for(partial(has, site, name, stands), 60)
+        wait_for(partial(has, site, name, stands), 180)
 
 
 def has(site: LiveSite, name: str, value: str) -> bool:
@@ -108,14 +108,14 @@ def test_a_cordon_is_a_hold_when_its_node_goes_with_the_next_boot(site: LiveSite
     chassis = site.fresh()
     joined(site, chassis)
     name = chassis.name
-    wait_for(partial(cordoned, site, name), 60)
+    wait_for(partial(cordoned, site, name), 180)
     uid = site.admin("GET", f"{NODES}/{name}").json()["metadata"]["uid"]
     machine = site.power_on(chassis)
     first = site.attest(machine, site.hello(machine).body)
     if first.status != 200:  # unless the controllers were quicker
         assert failed(first, 503, "cordoned").startswith(f"the Node {name} is cordoned, and goes when {name} is held")
         assert site.admin("GET", f"{NODES}/{name}").json()["metadata"]["uid"] == uid
-    said: Any = wait_for(lambda: again(site, machine), 60)
+    said: Any = wait_for(lambda: again(site, machine), 180)
     assert HELD in said["taints"]
     assert site.admin("GET", f"{NODES}/{name}").status_code == 404
     shown = order(site, "holds")

@@ -42,6 +42,14 @@ def secrets_of(site: LiveSite) -> dict[str, bytes]:
     return found
 
 
+def of_processes(site: LiveSite) -> dict[str, bytes]:
+    """Command lines and environments. Raises OSError: one ended meanwhile."""
+    assert site.service.process is not None
+    pids = site.service.pids() | {site.service.process.pid}
+    files = [Path(f"/proc/{pid}/{name}") for pid in pids for name in ("cmdline", "environ")]
+    return {str(path): path.read_bytes() for path in files}
+
+
 def leaks(site: LiveSite, where: str, data: bytes) -> list[str]:
     secrets = secrets_of(site).items()
     return [f"{what} in {where}" for what, secret in secrets if any(form in data for form in forms(secret))]
@@ -63,7 +71,7 @@ def test_nothing_secret_is_left_behind(site: LiveSite, tmp_path: Path) -> None:
     said = site.prove(site.power_on(stolen))
     assert site.decision(site.ask(site.bearer(said["token"]), client(chassis.name)))[0] == "Denied"
     assert site.service.netboot("token", "list").returncode == 0
-    wait_for(lambda: {"TokenIssued", "CSRApproved"} <= set(site.phases(machine.boot)), 60)
+    wait_for(lambda: {"TokenIssued", "CSRApproved"} <= set(site.phases(machine.boot)), 180)
     reached = {one["phase"]: one["detail"] for one in site.service.api(f"/v1/boots/{machine.boot}")["reached"]}
     assert reached["TokenIssued"].split()[1].rstrip(",") in {token[:6] for token in site.secrets}, "the agent's own"
 
@@ -73,10 +81,7 @@ def test_nothing_secret_is_left_behind(site: LiveSite, tmp_path: Path) -> None:
     seen["the audit log"] = (cluster / "audit.log").read_bytes()
     seen["the apiserver's log"] = (cluster / "kube-apiserver.log").read_bytes()
     seen["the controller-manager's log"] = (cluster / "kube-controller-manager.log").read_bytes()
-    assert service.process is not None
-    for pid in service.pids() | {service.process.pid}:
-        for name in ("cmdline", "environ"):
-            seen[f"/proc/{pid}/{name}"] = Path(f"/proc/{pid}/{name}").read_bytes()
+    seen |= wait_for(lambda: of_processes(site))
     with requests.Session() as session:
         script = session.get(f"{service.provisioning}/v1/boot", params={"mac": chassis.mac}, timeout=60)
     assert b"netboot.boot=" in script.content, "with the kernel's command line"

@@ -33,7 +33,7 @@ def uid(site: LiveSite, name: str) -> str | None:
 
 def gone_quiet(site: LiveSite, machine: Kubelet) -> None:
     """Its heartbeats are late: Kubernetes does not know how it is."""
-    wait_for(lambda: "NodeRegistered" in site.phases(chassis_boot(site, machine.name)), 60)
+    wait_for(lambda: "NodeRegistered" in site.phases(chassis_boot(site, machine.name)), 180)
     unknown = {"type": "Ready", "status": "Unknown", "lastTransitionTime": "2026-01-01T00:00:00Z"}
     machine.ask("PATCH", f"{NODES}/{machine.name}/status", {"status": {"conditions": [unknown]}}, 200)
 

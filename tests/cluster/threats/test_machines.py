@@ -192,7 +192,7 @@ def fetched_nonce(site: LiveSite, chassis: Chassis, source: str) -> str:
         finally:
             connection.close()
 
-    [found] = re.findall(rb"nonce\0+([A-Za-z0-9+/]+={0,2})\n", gzip.decompress(wait_for(fetch, 60)))
+    [found] = re.findall(rb"nonce\0+([A-Za-z0-9+/]+={0,2})\n", gzip.decompress(wait_for(fetch, 180)))
     return str(found.decode())
 
 

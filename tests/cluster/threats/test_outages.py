@@ -2,11 +2,14 @@
 
 import os
 import signal
+import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -59,7 +62,7 @@ def test_a_replica_s_clock_is_25_s_off(site: LiveSite, second: JoinSite, replica
 @pytest.mark.parametrize(
     ("ahead", "words"),
     [
-        (600_000, "expired 480 s ago by this clock: start again with hello"),
+        (600_000, "expired {} s ago by this clock: start again with hello"),
         (-600_000, "s ahead of this one: check NTP on both replicas"),
     ],
 )
@@ -67,11 +70,13 @@ def test_a_replica_s_clock_is_10_minutes_off(
     site: LiveSite, second: JoinSite, replica: str, ahead: int, words: str
 ) -> None:
     machine = site.power_on(site.fresh())
-    before = site.tokens()
+    before, began = site.tokens(), time.monotonic()
     hello = site.hello(machine).body
     second.say("clock-1", str(ahead))
     said = site.attest(machine, hello, replica)
-    assert words in failed(said, 410, "stale")
+    # By the test's own time it says a second more, or some.
+    late = range(int(time.monotonic() - began) + 2)
+    assert any(words.format(480 + seconds) in failed(said, 410, "stale") for seconds in late), said
     assert site.tokens() <= before  # older ones may expire meanwhile
     assert site.attest(machine, hello).status == 200
 
@@ -113,15 +118,15 @@ def test_a_node_s_clock_in_1970(site: LiveSite, tmp_path: Path) -> None:
 
 def test_an_apiserver_that_is_down_is_waited_for(site: LiveSite, tmp_path: Path) -> None:
     waiting, direct = (site.power_on(site.fresh()) for _ in range(2))
-    hello = site.hello(direct).body
     told: list[Any] = []
     agent = threading.Thread(target=lambda: told.append(site.agent(tmp_path, waiting)))
     with apiserver_down(site):
+        agent.start()
+        wait_for(lambda: site.service.api(f"/v1/boots/{waiting.boot}").get("failures"), 180)
+        hello = site.hello(direct).body  # last: it is good for two minutes, and an apiserver may take one to start
         said = site.attest(direct, hello)
         assert "the apiserver" in failed(said, 503, "cluster-unavailable")
         assert int(said.headers["Retry-After"]) > 0
-        agent.start()
-        wait_for(lambda: site.service.api(f"/v1/boots/{waiting.boot}").get("failures"), 60)
     wait_for(lambda: site.attest(direct, hello).status == 200, 60)  # before its two minutes are over
     agent.join(120)
     assert told, "the agent has not joined"
@@ -132,12 +137,16 @@ def test_an_apiserver_that_is_down_is_waited_for(site: LiveSite, tmp_path: Path)
 
 @contextmanager
 def apiserver_down(site: LiveSite) -> Iterator[None]:
-    """Killed, and started again after the block: asked to end it would wait a minute for those who watch."""
-    apiserver = site.cluster.processes["kube-apiserver"]
+    """Killed, and started again after the block: asked to end it would wait a minute for those who watch. Meanwhile its
+    port is nobody's, whom other tests might let have it."""
+    apiserver, address = site.cluster.processes["kube-apiserver"], urlsplit(site.cluster.url)
     apiserver.kill()
     apiserver.wait()
     try:
-        yield
+        with socket.socket() as held:
+            held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            held.bind((address.hostname, address.port))
+            yield
     finally:
         lab._start(site.cluster, "kube-apiserver", list(apiserver.args))  # type: ignore[arg-type]
         wait_for(lambda: site.admin("GET", "/readyz").status_code == 200, lab.START_SECONDS)
@@ -153,11 +162,11 @@ def test_the_approver_is_killed_between_approve_and_delete(site: LiveSite) -> No
         assert site.decision(name)[0] == "Approved"
         before = approver(site)["pid"]
         os.kill(before, signal.SIGKILL)
-        wait_for(lambda: approver(site)["pid"] != before and approver(site)["ready"], 60)
+        wait_for(lambda: approver(site)["pid"] != before and approver(site)["ready"], 180)
         assert site.has_token(said["token"])
     site.certificate(name)
-    wait_for(lambda: not site.has_token(said["token"]), 60)
-    wait_for(lambda: "CSRApproved" in site.phases(machine.boot), 60)
+    wait_for(lambda: not site.has_token(said["token"]), 180)
+    wait_for(lambda: "CSRApproved" in site.phases(machine.boot), 180)
 
 
 def approver(site: LiveSite) -> dict[str, Any]:
@@ -187,7 +196,7 @@ def test_a_healthy_machine_s_script_fetched_by_a_stranger_with_false_events(site
         known = {one["phase"] for one in found["reached"]} if found else set()
         return found if known >= whole and found["certificates"] else None
 
-    before = wait_for(current, 60)
+    before = wait_for(current, 180)
     lease, uid = leases(site, chassis.name), site.admin("GET", f"{NODES}/{chassis.name}").json()["metadata"]["uid"]
     claimed = site.service.boot(chassis.mac)
     for phase in ("InitrdStarted", "ImageFetched", "ImageVerified", "Switched", "Booted", "Joining", "Failed"):

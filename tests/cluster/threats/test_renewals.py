@@ -37,7 +37,7 @@ def started(site: LiveSite) -> bool:
 
 def serves(site: LiveSite, machine: Kubelet) -> None:
     """It has joined, and its gate is open."""
-    wait_for(lambda: "NodeRegistered" in site.phases(chassis_boot(site, machine.name)), 60)
+    wait_for(lambda: "NodeRegistered" in site.phases(chassis_boot(site, machine.name)), 180)
     wait_for(lambda: in_service(site, machine.name) == "InService", 90)
 
 
@@ -68,19 +68,19 @@ def test_a_rollout_drains_a_machine_tells_it_to_reboot_and_counts_it_when_it_is_
         serves(site, machine)
         pod = a_pod_of_a_set(machine)
         wait_for(lambda: started(site), 90)
-        wait_for(lambda: machine.drained() == "Draining", 60)
+        wait_for(lambda: machine.drained() == "Draining", 180)
         leaving = f"/api/v1/namespaces/default/pods/{pod}"
-        wait_for(lambda: site.admin("GET", leaving).json()["metadata"].get("deletionTimestamp"), 60)
+        wait_for(lambda: site.admin("GET", leaving).json()["metadata"].get("deletionTimestamp"), 180)
         assert machine.reboot() == 1, "it is not drained"
         machine.ask("DELETE", leaving, {"gracePeriodSeconds": 0}, 200)
-        wait_for(machine.told, 60)
+        wait_for(machine.told, 180)
         (member,) = rollout(site)["members"]
         assert (member["state"], member["order"]["owner"]) == ("assigned", f"rollout/{rollout(site)['number']}")
         assert [machine.reboot(), machine.reboot()] == [0, 1]
     again = Kubelet(site, chassis, tmp_path / "second")
     with again.running():
         serves(site, again)
-        wait_for(lambda: rollout(site)["state"] == "complete", 60)
+        wait_for(lambda: rollout(site)["state"] == "complete", 180)
         assert (again.told(), again.drained(), again.reboot()) == (None, None, 1)
     assert rollout(site)["why"] == "1 done"
     assert site.service.api(f"/v1/machines/{machine.name}/drains")["drains"][0]["end"] == "rebooted"

@@ -15,6 +15,7 @@ import yaml
 from images.store.store import Store
 from netboot.status.controllers import LifecycleStatus
 from netboot.stores.status import StatusFolder
+from tests import soft_tpm
 from tests.cluster.threats.live_site import LiveSite
 from tests.cluster.threats.test_drains import condition
 from tests.cluster.threats.test_gate import CLOSED, Node, said
@@ -43,7 +44,7 @@ def serves(*nodes: Node) -> None:
     for node in nodes:
         up(node)
     for node in nodes:
-        wait_for(partial(is_in_service, node), 60)
+        wait_for(partial(is_in_service, node), 180)
 
 
 def is_in_service(node: Node) -> bool:
@@ -100,12 +101,12 @@ class Ring:
 
     def canaries(self, number: int) -> list[str]:
         """Once there are two, and boot servers know it."""
-        wait_for(lambda: len(self.rollout(number)["to_reboot"]) == 2, 60)
+        wait_for(lambda: len(self.rollout(number)["to_reboot"]) == 2, 180)
         return list(self.rollout(number)["to_reboot"])
 
     def undone(self, number: int) -> None:
         assert self.site.service.order(f"/v1/rollouts/{number}/undo").status_code == 200
-        wait_for(lambda: self.rollout(number)["state"] == "undone", 60)
+        wait_for(lambda: self.rollout(number)["state"] == "undone", 180)
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -151,14 +152,18 @@ def inventory(site: LiveSite) -> Iterator[tuple[Any, Callable[[], None]]]:
 def test_a_mistake_that_reaches_every_node_closes_one_and_says_so(site: LiveSite, ring: Ring) -> None:
     """L6: closing has a budget, and beyond it nothing closes."""
     nodes = list(ring.nodes.values())
+    withheld = 'netboot_gate_withheld_nodes{cluster="default"} 2.0'
+    open_ = "stays open, for as many as may be are closed: it is False"
+    before = site.service.log.count(open_)  # of other tests
     for node in nodes:
         assert node.say("False").status_code == 200
-    withheld = 'netboot_gate_withheld_nodes{cluster="default"} 2.0'
-    wait_for(lambda: withheld in site.service.text("/metrics"), 60)
+    # Closing is tried again where somebody else wrote to the Node meanwhile.
+    wait_for(lambda: any(CLOSED in node.taints() for node in nodes), 180)
+    wait_for(lambda: withheld in site.service.text("/metrics"), 180)
     assert sorted(node.taints() for node in nodes) == [[], [], [CLOSED]]
-    assert site.service.log.count("stays open, for as many as may be are closed: it is False") == 2
+    assert site.service.log.count(open_) == before + 2
     serves(*nodes)
-    wait_for(lambda: withheld.replace("2.0", "0.0") in site.service.text("/metrics"), 60)
+    wait_for(lambda: withheld.replace("2.0", "0.0") in site.service.text("/metrics"), 180)
 
 
 def test_canaries_are_of_two_racks_one_that_fails_is_replaced_and_two_prove_the_image(
@@ -177,17 +182,17 @@ def test_canaries_are_of_two_racks_one_that_fails_is_replaced_and_two_prove_the_
     for machine, tried in zip(before[fails], (("assigned", 1), ("failed", 1)), strict=True):
         ring.nodes[fails].boot(machine=machine)
         serves(ring.nodes[fails])
-        wait_for(partial(ring.is_at, number, fails, *tried), 60)
-    wait_for(lambda: ring.member(number, other)["state"] == "assigned", 60)
+        wait_for(partial(ring.is_at, number, fails, *tried), 180)
+    wait_for(lambda: ring.member(number, other)["state"] == "assigned", 180)
     assert ring.member(number, other)["canary"] is True
     ring.nodes[only].boot()
     serves(ring.nodes[only])
-    wait_for(lambda: ring.member(number, only)["state"] == "done", 60)
+    wait_for(lambda: ring.member(number, only)["state"] == "done", 180)
     assert (ring.rollout(number)["state"], ring.rollout(number)["rolling"]) == ("running", False)
-    wait_for(lambda: image(site, other) == new, 60)
+    wait_for(lambda: image(site, other) == new, 180)
     ring.nodes[other].boot()
     serves(ring.nodes[other])
-    wait_for(lambda: ring.rollout(number)["state"] == "complete", 60)
+    wait_for(lambda: ring.rollout(number)["state"] == "complete", 180)
     assert ring.rollout(number)["why"] == "2 done, 1 failed"
     assert image(site, fails) == old
 
@@ -199,7 +204,7 @@ def test_members_are_those_of_the_start_and_a_pinned_channel_pauses_it(site: Liv
     number, new = ring.start("ring-14")
     leaver, stays = ring.canaries(number)
     assert {name: ring.member(number, name)["previous"] for name in ring.nodes} == had
-    wait_for(lambda: image(site, leaver) == new, 60)
+    wait_for(lambda: image(site, leaver) == new, 180)
     refused = ring.ask("ring-14")
     assert refused.status_code == 409
     assert "is running: one at a time; let it end, or undo it" in refused.text
@@ -207,18 +212,18 @@ def test_members_are_those_of_the_start_and_a_pinned_channel_pauses_it(site: Liv
         machines = {one["name"]: one for one in declared["machines"]}
         machines[leaver]["profile"], machines["next-75"]["profile"] = "compute", "ring"
         put()
-        wait_for(lambda: ring.member(number, leaver)["state"] == "left", 60)
+        wait_for(lambda: ring.member(number, leaver)["state"] == "left", 180)
         assert ring.member(number, leaver)["why"] == "it uses channel stable now"
         assert ring.member(number, "next-75") is None
         assert (image(site, "next-75"), image(site, stays)) == (proven, new)
         (channel,) = [one for one in declared["channels"] if one["name"] == "ring"]
         channel["image"] = had[stays]
         put()
-        wait_for(lambda: ring.rollout(number)["state"] == "paused", 60)
+        wait_for(lambda: ring.rollout(number)["state"] == "paused", 180)
         assert "pinned" in ring.rollout(number)["why"]
         refused = ring.ask("ring-14")
         assert (refused.status_code, "channel ring is pinned to " in refused.text) == (409, True)
-    wait_for(lambda: "is paused: one at a time" in ring.ask("ring-14").text, 60)
+    wait_for(lambda: "is paused: one at a time" in ring.ask("ring-14").text, 180)
     ring.undone(number)
 
 
@@ -244,24 +249,24 @@ def test_what_is_wanted_outlives_the_loss_of_all_that_was_observed(site: LiveSit
         done = site.service.order(f"/v1/machines/{node.name}/{act}", reason="DIMM 4")
         assert done.status_code == 200, done.text
     up(node)  # a drain goes on only on a Node that is Ready, which it would not be fifty seconds after it said so
-    wait_for(lambda: wanted <= {taint[:2] for taint in node.taints()}, 60)
+    wait_for(lambda: wanted <= {taint[:2] for taint in node.taints()}, 180)
     before = channel_of(site)
     number, new = ring.start("ring-8")
     canary = ring.canaries(number)[0]
-    wait_for(lambda: image(site, canary) == new, 60)
+    wait_for(lambda: image(site, canary) == new, 180)
     members = ring.rollout(number)["members"]
     data = site.service.config.data
     for name in ("state", "conditions", "history"):
         for file in data.glob(f"{name}.db*"):
-            file.unlink()
+            file.unlink(missing_ok=True)  # SQLite takes some away itself
     for process in ("controllers", "nodes-default"):
         pid = site.service.processes()[process]["pid"]
         os.kill(pid, signal.SIGKILL)
-        wait_for(partial(site.restarted, process, pid), 60)
+        wait_for(partial(site.restarted, process, pid), 180)
     assert wanted <= {taint[:2] for taint in node.taints()}
     assert ring.rollout(number)["members"] == members
     assert image(site, canary) == new
-    wait_for(lambda: {before, new} <= Store(site.service.config.store).references()["rollouts"], 60)
+    wait_for(lambda: {before, new} <= Store(site.service.config.store).references()["rollouts"], 180)
     told, _ = site.join(site.power_on(node.chassis))
     assert "netboot.dev/held=Held:NoSchedule" in told["taints"]
 
@@ -277,11 +282,17 @@ def test_nobody_is_late_while_the_api_server_is_gone_and_is_once_it_is_back(site
 
     machine, other = site.power_on(waits), site.service.boot(hangs.mac)
     with apiserver_down(site):
-        wait_for(stands_still, 60)
+        wait_for(stands_still, 180)
         assert site.service.post(machine.boot, waits.mac, "Booted") == 204
         assert site.service.post(other, hangs.mac, "InitrdStarted") == 204
-        wait_for(lambda: reason(site, hangs.name, "Booted") == "Stuck", 60)
+        wait_for(lambda: reason(site, hangs.name, "Booted") == "Stuck", 180)
         assert reason(site, waits.name, "Joined") == "Joining"
-    wait_for(lambda: reason(site, waits.name, "Joined") == "Stuck", 60)
-    site.prove(machine)
-    wait_for(lambda: reason(site, waits.name, "Joined") == "Joining", 60)
+    wait_for(lambda: reason(site, waits.name, "Joined") == "Stuck", 180)
+    wait_for(partial(proven, site, machine), 180)
+    wait_for(lambda: reason(site, waits.name, "Joined") == "Joining", 180)
+
+
+def proven(site: LiveSite, machine: soft_tpm.Machine) -> bool:
+    """The whole exchange; False: join has not seen yet that its cluster is fit again, which it looks at each 3 s."""
+    hello = site.hello(machine)
+    return hello.status == 200 and site.attest(machine, hello.body).status == 200

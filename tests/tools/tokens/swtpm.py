@@ -58,5 +58,5 @@ def swtpm() -> Iterator[Tpm]:
             yield tpm
         finally:
             process.terminate()
-            process.wait(timeout=10)
+            process.wait(timeout=60)
             shutil.rmtree(folder)
