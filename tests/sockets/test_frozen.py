@@ -142,7 +142,7 @@ def test_readyz_says_which_boot_server_hangs_and_is_not_ready(service: Service) 
 
     def said() -> tuple[int, Any] | None:
         answer = requests.get(f"{service.management}/readyz", timeout=60)
-        return (answer.status_code, answer.json()) if "nothing is heard" in answer.text else None
+        return (answer.status_code, answer.json()) if "boot-1 (nothing is heard" in answer.text else None
 
     status, readiness = wait_for(said)
     assert "boot-1 (nothing is heard of its main loop" in readiness["details"]["processes"]["message"]

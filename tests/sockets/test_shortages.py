@@ -107,7 +107,7 @@ def test_a_boot_server_that_dies_at_each_start_ends_nobody_else_and_keeps_its_ad
         with pytest.raises(OSError, match="Address already in use"):
             thief.bind(address)
     dies.unlink()
-    wait_for(lambda: faulty.outcome(MAC) == "boot", 60)
+    wait_for(lambda: faulty.outcome(MAC) == "boot")
     assert {name: state.pid for name, state in faulty.status().processes.items() if name != "boot-0"} == others
     assert faulty.processes()["boot-0"]["last_exit"] == "exit status 7"
 
