@@ -14,9 +14,10 @@ from lab.polling import pause_after
 T = TypeVar("T")
 
 
-def wait_for(what: Callable[[], T | None], seconds: float = 60.0, pause: float = 0.02) -> T:
-    """The first answer that is true; fails after `seconds`. `what` may raise OSError while it cannot tell yet. `pause`
-    between two questions at least; more after one that took long (`lab.polling`)."""
+def wait_for(what: Callable[[], T | None], seconds: float = 180.0, pause: float = 0.02) -> T:
+    """The first answer that is true; fails after `seconds`, which are there against hanging alone: loops of the service
+    work at the lowest priority, and get little of a busy machine. `what` may raise OSError while it cannot tell yet.
+    `pause` between two questions at least; more after one that took long (`lab.polling`)."""
     deadline, last = time.monotonic() + seconds, None
     while (asked := time.monotonic()) < deadline:
         try:

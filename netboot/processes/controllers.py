@@ -82,9 +82,10 @@ def run(spec: ProcessSpec) -> None:
         assignments=Assignments(config.data / "rollouts.db", store),
     )
     projection = SqliteProjection(config.data / "state.db")
-    with suppress(CannotTellError):
-        projection.cursor("")  # makes the file, for the management server to find; what fails here is told soon enough
     kept, history = JudgedFile(config.data / "conditions.db"), HistoryFile(config.data / "history.db")
+    for make in (lambda: projection.cursor(""), history.has_proofs):
+        with suppress(CannotTellError):
+            make()  # the file, for the management server to find; what fails here is told soon enough
     noticed = Noticed(kept, clock)
     status = StatusFolder(config.data / "status")
     enrolments = SqliteEnrolments(config.data / "enrolment.db")

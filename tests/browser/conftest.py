@@ -4,13 +4,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.browser.world import World
 from tests.sites import TOKEN
 from tests.sockets.served import served
 
 CHROMIUM = "/usr/bin/chromium"
+expect.set_options(timeout=60_000)  # in place of five seconds: there against hanging alone
 
 
 @pytest.fixture(scope="module")

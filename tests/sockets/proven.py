@@ -70,7 +70,7 @@ def joined(service: Service, boot: str, folder: Path) -> None:
             facts.append(CertificateRecord.model_validate({"at_ms": minted_ms(boot) + 12_000, **known}))
         facts.close()
         path.rename(service.config.data / "journal" / path.name)
-    wait_for(lambda: service.api(f"/v1/boots/{boot}").get("state") == "Ready", 60)
+    wait_for(lambda: service.api(f"/v1/boots/{boot}").get("state") == "Ready")
 
 
 def reason(service: Service, kind: str) -> str:

@@ -58,7 +58,7 @@ class Service:
         with self.out.open("w") as out, self.out.with_suffix(".log").open("a") as log:
             command = [*self.prefix, *COMMAND, "serve", "--config", str(self.file)]
             self.process = subprocess.Popen(command, stdout=out, stderr=log, env=self.environment, cwd=self.file.parent)
-        wait_for(self._ready, 60)
+        wait_for(self._ready)
 
     def _ready(self) -> bool:
         assert self.process is not None
@@ -81,7 +81,7 @@ class Service:
     def stop(self) -> int:
         assert self.process is not None
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(60)
+        return self.process.wait(180)  # each of three stages may take 40 s
 
     def readyz(self) -> Any:
         return requests.get(f"{self.management}/readyz", timeout=60).json()
@@ -135,7 +135,7 @@ class Service:
             input=input_,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=180,
             check=False,
             cwd=self.file.parent,
         )

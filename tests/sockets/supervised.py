@@ -12,6 +12,7 @@ from images.values.strict import Strict
 from netboot import logs
 from netboot.process import end_with
 from netboot.stores.status import write_status
+from netboot.supervise import supervisor
 from netboot.supervise.process import Definition
 from netboot.supervise.supervisor import Supervisor
 
@@ -26,6 +27,7 @@ class Seen(Strict):
 def supervise(folder: Path, how: str) -> None:
     """Three processes of three stages."""
     logs.set_up("supervisor", "supervisor", logs.Log())
+    supervisor.HURRY_SECONDS = 8.0  # long enough for those that end, on a busy machine too
     pid = os.getpid()
 
     def definition(name: str, stage: int, reload: bool = False) -> Definition:

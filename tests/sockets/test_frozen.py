@@ -84,11 +84,16 @@ def scripts_are_answered(service: Service) -> None:
     wait_for(answered, 9)
 
 
+def all_ready(service: Service) -> dict[str, ProcessStatus] | None:
+    """The processes, where each of them is ready."""
+    found = service.status().processes
+    return found if all(each.ready for each in found.values()) else None
+
+
 def replaced(service: Service, hang: dict[str, Callable[[int], None]]) -> None:
     """They hang: none is ready, machines are answered all along, then others are in their places."""
-    before = service.status().processes
+    before = wait_for(lambda: all_ready(service))
     pids = {name: before[name].pid or 0 for name in hang}
-    assert all(before[name].ready for name in hang)
     for name, act in hang.items():
         act(pids[name])
 
@@ -142,7 +147,7 @@ def test_readyz_says_which_boot_server_hangs_and_is_not_ready(service: Service) 
 
     def said() -> tuple[int, Any] | None:
         answer = requests.get(f"{service.management}/readyz", timeout=60)
-        return (answer.status_code, answer.json()) if "nothing is heard" in answer.text else None
+        return (answer.status_code, answer.json()) if "boot-1 (nothing is heard" in answer.text else None
 
     status, readiness = wait_for(said)
     assert "boot-1 (nothing is heard of its main loop" in readiness["details"]["processes"]["message"]

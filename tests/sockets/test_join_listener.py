@@ -7,6 +7,7 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -130,7 +131,7 @@ def test_an_apiserver_that_is_down_is_waited_for(site: JoinSite) -> None:
 
 def test_a_cluster_that_is_not_fit_gets_no_tokens_and_readiness_says_why(site: JoinSite) -> None:
     site.say("unfit", "a machine out of service could renew for ever: ClusterRoleBinding kubeadm:x")
-    wait_for(lambda: not site.ready(), 60)
+    wait_for(lambda: not site.ready())
     said = site.hello(Fleet.machine(site))
     words = "cluster default is not fit: a machine out of service could renew for ever: ClusterRoleBinding kubeadm:x"
     assert failed(said, 503, "cluster-unavailable") == words
@@ -247,14 +248,16 @@ def test_ten_thousand_hellos_from_one_source_cost_no_memory_and_hold_up_nobody(t
         wait_for(site.ready)
         stranger = Machine(site.boot(), ek=other_tpm(), macs=("52:54:00:00:00:99",))
         flood, pid = Flood(site, "join-0", stranger.hello()), site.processes["join-0"].pid
+        began = monotonic()
         flood.warm()
         before = memory_kib(pid)
         flood.start()
         machine = Machine(site.boot())
         assert site.attest(machine, site.hello(machine).body).status == 200
         flood.join()
+        let_in = 60 + 1 + monotonic() - began  # as many as a minute has at once, and one more each second
         assert flood.statuses.total() == HELLOS
-        assert set(flood.statuses) == {404, 429} and flood.statuses[404] < 200
+        assert set(flood.statuses) == {404, 429} and flood.statuses[404] <= let_in
         assert memory_kib(pid) - before < 16 * 1024
         for _ in range(5):  # one more each second is let in: such a moment may have come since the flood's last
             said = site.ask("join-0", "POST", "/v1/join/hello", flood.body, source=SOURCE)

@@ -86,7 +86,7 @@ def test_machines_boot_while_no_cluster_answers(service: Service) -> None:
         detail = said["details"].get("join-1", {"message": ""})
         return said if detail["message"].startswith("cluster default cannot be used: ") else None
 
-    said = wait_for(told, 60)
+    said = wait_for(told)
     assert said["ready"] and said["degraded"]
     assert service.outcome("52:54:00:00:00:01") == "boot"
 

@@ -51,7 +51,7 @@ def nginx(folder: Path, address: str) -> Iterator[str]:
     (folder / "conf").write_text(NGINX.format(folder=folder, port=port, behind=address))
     process = subprocess.Popen(["nginx", "-p", folder, "-c", folder / "conf"], stderr=subprocess.DEVNULL)
     try:
-        wait_for(lambda: listens(port), 20)
+        wait_for(lambda: listens(port))
         yield f"https://127.0.0.1:{port}"
     finally:
         process.terminate()

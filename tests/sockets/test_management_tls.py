@@ -80,12 +80,12 @@ def test_what_is_said_where_it_fails_and_that_a_new_certificate_is_taken(service
     )
     assert said(service, authority=tmp_path / "none.crt").startswith(f"there is no file of authorities {tmp_path}")
     certify(root, ["192.0.2.1"])
-    wait_for(lambda: "for another name" in said(service), 20)
+    wait_for(lambda: "for another name" in said(service))
     certify(root, ["127.0.0.1"])
-    wait_for(lambda: believed(service), 20)
+    wait_for(lambda: believed(service))
     served = x509.load_pem_x509_certificate((root / "tls" / "management.crt").read_bytes())
     ends = f"netboot_management_certificate_expiry_timestamp_seconds {served.not_valid_after_utc.timestamp()!r}"
-    wait_for(lambda: shown(ends, service.text("/metrics")), 20)
+    wait_for(lambda: shown(ends, service.text("/metrics")))
 
 
 def shown(line: str, text: str) -> bool:
@@ -107,7 +107,7 @@ def test_who_stalls_in_a_handshake_is_let_go(service: Service) -> None:
     try:
         for each in begun:
             each.sendall(b"\x16\x03\x01\x02\x00")  # the head of a record that does not come
-        wait_for(lambda: believed(service), 60)
+        wait_for(lambda: believed(service))
     finally:
         for each in begun:
             each.close()

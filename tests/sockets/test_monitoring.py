@@ -80,8 +80,8 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
         reported(service, boot)
         joined(service, boot, folder)
         node(service, Node.IN_SERVICE)
-        wait_for(lambda: 'target="InService"' in service.text("/metrics"), 60)
-        wait_for(lambda: "netboot_join_certificate_expiry_timestamp_seconds" in service.text("/metrics"), 60)
+        wait_for(lambda: 'target="InService"' in service.text("/metrics"))
+        wait_for(lambda: "netboot_join_certificate_expiry_timestamp_seconds" in service.text("/metrics"))
         yield Watched(service.text("/metrics"), service.log, prometheus)
 
 
@@ -174,17 +174,26 @@ def test_prometheus_scrapes_the_service_and_answers_every_query_of_rules_and_das
         except requests.ConnectionError:
             return False
 
-    wait_for(reached, 60)
-    wait_for(scraped_twice, 60)
-    targets = watched.ask("targets")["activeTargets"]
-    assert [(each["health"], each["lastError"]) for each in targets] == [("up", "")]
+    wait_for(reached)
+    wait_for(scraped_twice)
+    # a scrape that comes too late is given up, and until the next one nothing is there
+    wait_for(lambda: health(watched) == [("up", "")])
     for expression in expressions():
         watched.ask("query", query=expression)
-    silent = {panel for panel, expression in panels() if not watched.ask("query", query=expression)["result"]}
-    assert silent <= {"Not in order"}, "each panel shows something; that one what is wrong"
+    wait_for(lambda: silent(watched) <= {"Not in order"})  # each panel shows something; that one what is wrong
     rules = [rule for group in watched.ask("rules")["groups"] for rule in group["rules"]]
     assert {rule.get("lastError", "") for rule in rules} == {""}
     assert {rule["health"] for rule in rules} <= {"ok", "unknown"}, "unknown: not evaluated yet"
+
+
+def health(watched: Watched) -> list[tuple[str, str]]:
+    """Of each target, with what failed last."""
+    return [(each["health"], each["lastError"]) for each in watched.ask("targets")["activeTargets"]]
+
+
+def silent(watched: Watched) -> set[str]:
+    """The panels of which a query finds nothing."""
+    return {panel for panel, expression in panels() if not watched.ask("query", query=expression)["result"]}
 
 
 def panels() -> Iterator[tuple[str, str]]:

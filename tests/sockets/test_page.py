@@ -392,8 +392,8 @@ def test_the_service_itself_serves_it(tmp_path: Path) -> None:
         assert browser.get(f"{address}/page/static/htmx.min.js", timeout=30).text.startswith("var htmx=")
         shown = browser.post(f"{address}/page/login", {"token": TOKEN}, headers={"Origin": address}, timeout=30)
         assert shown.url == f"{address}/page/"  # it may not be known yet how machines are
-        wait_for(lambda: browser.get(f"{address}/page/", timeout=30).status_code == 200, 60)
-        wait_for(lambda: "NeverBooted" in str(service.api("/v1/machines/gpu-001")["conditions"]), 60)
+        wait_for(lambda: browser.get(f"{address}/page/", timeout=30).status_code == 200)
+        wait_for(lambda: "NeverBooted" in str(service.api("/v1/machines/gpu-001")["conditions"]))
         wait_for(lambda: "off</span>" in browser.get(f"{address}/page/machines/gpu-001", timeout=30).text)
         with browser.get(f"{address}/page/live", stream=True, timeout=30) as live:
             assert live.headers["Content-Type"] == "text/event-stream; charset=utf-8", live.text

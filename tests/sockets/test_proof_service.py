@@ -47,7 +47,7 @@ def prove(service: Service, folder: Path) -> str:
     )
     assert (waits.returncode, waits.stderr.splitlines()[0]) == (5, words)
     node(service, Node.IN_SERVICE)
-    wait_for(lambda: service.netboot("boot", "proof", boot).returncode == 0, 60)
+    wait_for(lambda: service.netboot("boot", "proof", boot).returncode == 0)
     return boot
 
 
@@ -56,7 +56,7 @@ def test_a_proof_holds_here_and_on_another_host_and_after_the_key_was_rotated(se
     assert rotated.returncode == 0, rotated.stderr
     claimed = service.boot(MAC)
     # 3: nothing was heard of it yet; 5: there is no state to read yet
-    wait_for(lambda: service.netboot("boot", "proof", claimed).returncode not in (3, 5), 60)
+    wait_for(lambda: service.netboot("boot", "proof", claimed).returncode not in (3, 5))
     unproven = service.netboot("boot", "proof", claimed)
     words = f"Error: boot {claimed} of gpu-001 has not attested: there is nothing to prove"
     assert (unproven.returncode, unproven.stderr.splitlines()[0]) == (4, words)

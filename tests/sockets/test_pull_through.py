@@ -59,7 +59,7 @@ def test_push_wipe_the_store_pull_through_and_serve(scene: Scene) -> None:
     with serving(scene.configured(scene.place), scene.file) as service:
         Store(scene.config.store, wait=WRITING_SECONDS).set_channel("stable", scene.digest)
         scene.push(service)
-        wait_for(lambda: service.outcome(MAC) == "boot", 60)
+        wait_for(lambda: service.outcome(MAC) == "boot")
         details = service.readyz()["details"]["fetcher"]
         assert details["message"] == f"every image of a channel is here; others come from {scene.place}"
         assert details["ok"]
@@ -69,8 +69,8 @@ def test_push_wipe_the_store_pull_through_and_serve(scene: Scene) -> None:
         problem = f"{scene.place} cannot answer right now: status 500 for image {scene.digest[:12]} (tried 5 times)"
         unusable = f"it is not here yet, tried again: {problem}"
         wait_for(lambda: service.api("/v1/channels/stable")["unusable"] == unusable, 120)
-        wait_for(lambda: service.outcome(MAC) == "unavailable", 60)
-        wait_for(lambda: f"the image of channel stable cannot be used: {unusable}\n" in scene.script(service), 60)
+        wait_for(lambda: service.outcome(MAC) == "unavailable")
+        wait_for(lambda: f"the image of channel stable cannot be used: {unusable}\n" in scene.script(service))
         said = service.readyz()
         assert said["ready"]
         assert said["degraded"]
@@ -84,7 +84,7 @@ def test_push_wipe_the_store_pull_through_and_serve(scene: Scene) -> None:
         for _, artifact in scene.manifest.artifacts:
             blob = service.machines.get(f"{service.provisioning}/v1/blobs/{artifact.sha256}", timeout=60)
             assert hashlib.sha256(blob.content).hexdigest() == artifact.sha256
-        wait_for(lambda: "netboot_upstream_fetched_images_total 1.0" in service.text("/metrics"), 60)
+        wait_for(lambda: "netboot_upstream_fetched_images_total 1.0" in service.text("/metrics"))
         assert service.readyz()["details"]["fetcher"]["ok"]
         assert "netboot_upstream_missing_images 0.0" in service.text("/metrics")
         assert list((scene.config.store / "incoming").iterdir()) == []
@@ -103,7 +103,7 @@ def test_a_new_replica_fetches_what_its_inventory_pins(scene: Scene, tmp_path: P
         text.write(f"upstream: {{place: {scene.place!r}}}\n")
     config = load_config(file)
     with serving(config, file) as service:
-        wait_for(lambda: service.outcome(MAC) == "unavailable", 60)
+        wait_for(lambda: service.outcome(MAC) == "unavailable")
         scene.before.fault = lambda _method, _path: None
         wait_for(lambda: service.outcome(MAC) == "boot", 120)
         assert Store(config.store).digests() == (scene.digest,)
@@ -115,7 +115,7 @@ def test_from_a_plain_origin(scene: Scene, tmp_path: Path) -> None:
     Store(scene.config.store).set_channel("stable", scene.digest)
     with serving(scene.config, scene.file) as first:
         pinned = INVENTORY.replace("{name: stable,", f"{{name: stable, image: {scene.digest},")
-        wait_for(lambda: first.outcome(MAC) == "boot", 60)
+        wait_for(lambda: first.outcome(MAC) == "boot")
         replica = make_site(tmp_path / "replica", inventory=pinned)
         shutil.rmtree(replica.keys)
         shutil.copytree(scene.config.keys, replica.keys)

@@ -58,7 +58,7 @@ def test_few_files_and_many_idle_connections_cost_a_line_of_the_log_and_no_proce
         for address in (listen, management):
             for _ in range(260):
                 held.enter_context(socket.create_connection((address.host, address.port), timeout=20))
-        wait_for(lambda: few_files.outcome(MAC) == "boot", 30)  # the idle ones are ended, and this one has its turn
+        wait_for(lambda: few_files.outcome(MAC) == "boot")  # the idle ones are ended, and this one has its turn
     wait_for(lambda: few_files.readyz()["ready"])
     assert {name: state["restarts"] for name, state in few_files.processes().items()} == {
         "boot-0": 0,
@@ -107,7 +107,7 @@ def test_a_boot_server_that_dies_at_each_start_ends_nobody_else_and_keeps_its_ad
         with pytest.raises(OSError, match="Address already in use"):
             thief.bind(address)
     dies.unlink()
-    wait_for(lambda: faulty.outcome(MAC) == "boot", 60)
+    wait_for(lambda: faulty.outcome(MAC) == "boot")
     assert {name: state.pid for name, state in faulty.status().processes.items() if name != "boot-0"} == others
     assert faulty.processes()["boot-0"]["last_exit"] == "exit status 7"
 

@@ -26,13 +26,13 @@ def test_one_boot_is_one_trace_also_where_the_collector_comes_late(tmp_path: Pat
         joined(service, boot, tmp_path)
         node(service, Node.IN_SERVICE)
         words = f"traces do not go to {where}: it cannot be reached: "
-        wait_for(lambda: detail(service)[1].startswith(words), 60)
+        wait_for(lambda: detail(service)[1].startswith(words))
         readiness = service.readyz()
         assert (readiness["ready"], readiness["degraded"]) == (True, True)
         assert "netboot_traces_waiting_boots 1.0" in service.text("/metrics")
         with receiving(port) as receiver:
-            wait_for(lambda: receiver.spans != [], 60)
-            wait_for(lambda: detail(service) == (True, "in order"), 60)
+            wait_for(lambda: receiver.spans != [])
+            wait_for(lambda: detail(service) == (True, "in order"))
             wait_for(lambda: "netboot_traces_exported_boots_total 1.0" in service.text("/metrics"))  # kept for a second
             assert service.stop() == 0
     assert {span.trace_id.hex() for span in receiver.spans} == {boot.replace("-", "")}

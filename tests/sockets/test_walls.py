@@ -47,7 +47,8 @@ def service(tmp_path_factory: pytest.TempPathFactory, apiserver: socket.socket) 
     os.environ["NETBOOT_TEST_INTRUDER"] = str(root / "intruder")
     try:
         with serving(config, root / "netboot.yaml", path=str(Path(intruder.__path__[0]))) as made:
-            wait_for((config.data / "history.db").exists)  # or who tries to write it would find none
+            for name in ("history.db", "pause/pause.json", "traces/position.json"):
+                wait_for((config.data / name).exists)  # or who tries to write it would find none
             yield made
     finally:
         del os.environ["NETBOOT_TEST_INTRUDER"]
