@@ -194,9 +194,6 @@ class MemoryStates:
     def discovered(self, limit: int) -> list[Discovered]:
         return list(reversed(self.seen.values()))[:limit]
 
-    def sighted(self, keys: Sequence[str]) -> list[Discovered]:
-        return [self.seen[key] for key in keys if key in self.seen]
-
     def _pass_by(self, record: DiscoveryRecord | HardwareRecord, counted: bool, arrived: int) -> None:
         if isinstance(record, DiscoveryRecord):
             if not counted:

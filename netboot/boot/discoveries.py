@@ -1,9 +1,9 @@
-"""Sightings of machines that do not boot here: journalled, at a bounded rate and from bounded memory."""
+"""Sightings of machines that may not boot here: journalled, at a bounded rate and from bounded memory."""
 
 import logging
 from collections import OrderedDict
 
-from netboot.lifecycle.decide import Claim, Refused, Unavailable, Unknown
+from netboot.lifecycle.decide import Claim, Refused, Unknown
 from netboot.lifecycle.errors import JournalUnavailableError
 from netboot.lifecycle.events import DiscoveryRecord
 from netboot.lifecycle.ports import Clock, Journal
@@ -14,7 +14,7 @@ REMEMBERED = 16_384
 """Identities not journalled again for a while; about 3 MB."""
 AGAIN_MS = 300_000
 BURST = 2_000
-"""As many machines that do not boot as one power cut may bring at once."""
+"""As many unknown machines as one power cut may bring at once."""
 PER_SECOND = 50
 
 
@@ -29,7 +29,7 @@ class Discoveries:
         self.dropped = 0
         """Sightings that were one too many for the rate; the machine asks again, so it has its chance again."""
 
-    async def note(self, decision: Unknown | Refused | Unavailable, claim: Claim, peer: str) -> None:
+    async def note(self, decision: Unknown | Refused, claim: Claim, peer: str) -> None:
         """Journal this sighting, unless its like was journalled lately or there are too many. Never fails."""
         now = self._clock.now_ms()
         who = f"{decision.outcome} {claim.mac or claim.uuid or claim.serial or peer}"
@@ -57,7 +57,7 @@ class Discoveries:
         return True
 
 
-def _record(decision: Unknown | Refused | Unavailable, claim: Claim, peer: str, now: int) -> DiscoveryRecord:
+def _record(decision: Unknown | Refused, claim: Claim, peer: str, now: int) -> DiscoveryRecord:
     reason = "".join(c if " " <= c <= "~" else "?" for c in decision.because[-1])[:300]
     return DiscoveryRecord(
         at_ms=now,

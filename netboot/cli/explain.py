@@ -9,7 +9,7 @@ from netboot.cli import complete, hardware, health, past_boots, remedies
 from netboot.cli.client import CANNOT_TELL, NOT_ALLOWED, UNKNOWN, Client, Connection, connection_options
 from netboot.cli.identity import facts
 from netboot.cli.output import output_option, program, say
-from netboot.cli.times import ago, boot_line, moment
+from netboot.cli.times import boot_line
 
 _STATUS = {"boot": 0, "unknown": UNKNOWN, "refused": NOT_ALLOWED, "unavailable": CANNOT_TELL}
 _WORDS = {
@@ -18,7 +18,6 @@ _WORDS = {
     "refused": "may not boot: it is told why, and asks again",
     "unavailable": "cannot be told right now: it tries again",
 }
-_WAITED = {"refused": "it could not boot", "unavailable": "there was no usable image for it"}
 
 
 @click.command()
@@ -73,9 +72,6 @@ def command(
         for what in ("current", "pending"):
             if explained.get(what):
                 say(f"  {what:<7} {boot_line(explained[what])}")
-        if (told := explained.get("not_booted")) is not None:
-            often = f"{told['times']} times since {moment(told['first_at'])}, " if told["times"] > 1 else ""
-            say(f"  waited  {often}last {ago(told['last_at'])}: {_WAITED[told['outcome']]} ({told['reason']})")
         if machine is not None:
             _print_machine(explained)
     raise click.exceptions.Exit(_STATUS[explained["decision"]["outcome"]])

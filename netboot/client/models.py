@@ -663,8 +663,7 @@ Events = TypedDict(
 
 
 class Explained(TypedDict):
-    """What a machine gets, and how far its boot is. `not_booted`: when it was last told otherwise, be it
-    solved by now; null: not lately."""
+    """What a machine gets, and how far its boot is."""
 
     pcr_policy: str
     alerts: list[Alert]
@@ -676,7 +675,6 @@ class Explained(TypedDict):
     current: TraceShown | None
     pending: TraceShown | None
     checked: CheckedReport | None
-    not_booted: NotBooted | None
 
 
 class ExplainedInPart(TypedDict):
@@ -1229,18 +1227,6 @@ class Node(TypedDict):
     addresses: NotRequired[list[str]]
 
 
-class NotBooted(TypedDict):
-    """A machine that asked and was told in place of its script why it does not boot. `times`, since
-    `first_at`: how often it asked and did not boot, as it was written down: once in five minutes."""
-
-    outcome: Literal["refused", "unavailable"]
-    reason: str
-    peer: str
-    first_at: str
-    last_at: str
-    times: int
-
-
 class OidcOffered(TypedDict):
     """An issuer of OpenID Connect, and how `netboot login` asks it."""
 
@@ -1741,15 +1727,15 @@ class Script(TypedDict):
 
 
 class Sighting(TypedDict):
-    """A machine that asked and may not boot. `outcome`: what it was told last; `key`: the first of MAC, UUID,
-    serial and address that it has; `hardware`: what it said of itself at `taken_at`, null where it was not
-    discovered within the last hour; `suggested_class`: of the inventory's classes one whose hardware that
-    is; `told_from`: the address that said so, which need not be that of who asked; `told_otherwise_from`:
-    another that said within the hour that it is this machine, or the same with another TPM; `match`: by
-    what it would be declared, empty where it has no MAC; `seen`: a digest of that."""
+    """A machine that asked and may not boot. `key`: the first of MAC, UUID, serial and address that it has;
+    `hardware`: what it said of itself at `taken_at`, null where it was not discovered within the last hour;
+    `suggested_class`: of the inventory's classes one whose hardware that is; `told_from`: the address that
+    said so, which need not be that of who asked; `told_otherwise_from`: another that said within the hour
+    that it is this machine, or the same with another TPM; `match`: by what it would be declared, empty
+    where it has no MAC; `seen`: a digest of that."""
 
     key: str
-    outcome: Literal["unknown", "refused", "unavailable"]
+    outcome: Literal["unknown", "refused"]
     mac: str | None
     uuid: str | None
     serial: str | None

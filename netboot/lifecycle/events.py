@@ -102,11 +102,11 @@ class EventRecord(Strict):
 
 
 class DiscoveryRecord(Strict):
-    """A machine asked that the inventory does not know, that it may not boot, or for which there is no usable image."""
+    """A machine asked that the inventory does not know, or that it may not boot."""
 
     kind: Literal["discovery"] = "discovery"
     at_ms: Moment
-    outcome: Literal["unknown", "refused", "unavailable"]
+    outcome: Literal["unknown", "refused"]
     mac: Mac | None
     uuid: str | None
     serial: str | None

@@ -95,11 +95,7 @@ class Sightings(Protocol):
     """What passes by, for reading. Every method raises StateUnavailableError when the state cannot be read."""
 
     def discovered(self, limit: int) -> list[Discovered]:
-        """Machines that asked and do not boot, the latest seen first."""
-        ...
-
-    def sighted(self, keys: Sequence[str]) -> list[Discovered]:
-        """Of those the ones with these keys, in no order."""
+        """Machines that asked and may not boot, the latest seen first."""
         ...
 
     def hardware(self) -> list[Told]:

@@ -1,4 +1,4 @@
-"""Machines that asked and do not boot: one entry for each, however often they ask, and of those that were discovered
+"""Machines that asked and may not boot: one entry for each, however often they ask, and of those that were discovered
 the last report."""
 
 from typing import Literal
@@ -8,10 +8,10 @@ from netboot.lifecycle.events import DiscoveryRecord, HardwareRecord, Moment, Sa
 
 
 class Discovered(Strict):
-    """A machine that asked and does not boot. `key`: the first of MAC, UUID, serial and address that it has."""
+    """A machine that asked and may not boot. `key`: the first of MAC, UUID, serial and address that it has."""
 
     key: str
-    outcome: Literal["unknown", "refused", "unavailable"]
+    outcome: Literal["unknown", "refused"]
     mac: str | None = None
     uuid: str | None = None
     serial: str | None = None

@@ -155,12 +155,6 @@ class SqliteStates:
             rows = db.execute(query, (limit,)).fetchall()
         return [seen for row in rows if (seen := parse_or_leave_out(DISCOVERED, *row)) is not None]
 
-    def sighted(self, keys: Sequence[str]) -> list[Discovered]:
-        with self._open() as db:
-            query = "SELECT key, body FROM discovered WHERE key = ?"
-            rows = [row for key in keys for row in db.execute(query, (key,))]
-        return [seen for row in rows if (seen := parse_or_leave_out(DISCOVERED, *row)) is not None]
-
     def hardware(self) -> list[Told]:
         with self._open() as db:
             rows = db.execute("SELECT mac, body FROM hardware ORDER BY arrived DESC, mac").fetchall()

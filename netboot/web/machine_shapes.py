@@ -1,7 +1,5 @@
 """What is shown of machines."""
 
-from typing import Literal
-
 from pydantic import Field
 
 from netboot.lifecycle.decide import Decision
@@ -72,18 +70,6 @@ class MachineShown(Machine, IdentityShown):
     hardware: Document | None = Field(None, exclude_if=lambda document: document is None)
 
 
-class NotBooted(Shown):
-    """A machine that asked and was told in place of its script why it does not boot. `times`, since `first_ms`: how
-    often it asked and did not boot, as it was written down: once in five minutes."""
-
-    outcome: Literal["refused", "unavailable"]
-    reason: str
-    peer: str
-    first_ms: int
-    last_ms: int
-    times: int
-
-
 class ExplainedInPart(IdentityShown):
     """What a machine gets, where its boots cannot be told."""
 
@@ -93,10 +79,8 @@ class ExplainedInPart(IdentityShown):
 
 
 class Explained(ExplainedInPart):
-    """What a machine gets, and how far its boot is. `not_booted`: when it was last told otherwise, be it solved by
-    now; null: not lately."""
+    """What a machine gets, and how far its boot is."""
 
     current: TraceShown | None
     pending: TraceShown | None
     checked: CheckedReport | None
-    not_booted: NotBooted | None

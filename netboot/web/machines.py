@@ -21,7 +21,7 @@ from netboot.lifecycle.views import machine_detail, machine_named, machine_views
 from netboot.machines import selectors
 from netboot.machines.selectors import Requirement
 from netboot.machines.values import Machine, boot_limit_of
-from netboot.web import drains, node_health, past_boots, remedies, render, sightings
+from netboot.web import drains, node_health, past_boots, remedies, render
 from netboot.web.binding import Shown
 from netboot.web.dependencies import dependencies
 from netboot.web.enrolments import pcr_policy
@@ -148,7 +148,6 @@ def explained(name: str, query: ExplainAsked) -> Explained | ExplainedInPart | P
     )
     try:
         state = dependencies().states.machines([name]).get(name, MachineState(machine=name))
-        not_booted = sightings.of(machine)
     except CannotTellError as error:
         log.warning("boots: %s", error)
         return known
@@ -158,7 +157,6 @@ def explained(name: str, query: ExplainAsked) -> Explained | ExplainedInPart | P
         current=render.maybe_trace(state.current),
         pending=render.maybe_trace(state.pending),
         checked=node_health.report_of(state.current),
-        not_booted=not_booted,
     )
 
 

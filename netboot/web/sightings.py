@@ -4,7 +4,6 @@ import hashlib
 import json
 from collections.abc import Mapping
 from contextlib import suppress
-from operator import attrgetter
 from typing import Any, Literal, get_args
 
 from images.values.types import Architecture
@@ -15,10 +14,8 @@ from netboot.lifecycle.published import View
 from netboot.lifecycle.sightings import Discovered, Told
 from netboot.lifecycle.state import DISCOVERED_KEPT
 from netboot.machines.found import declaration
-from netboot.machines.values import Machine
 from netboot.web.binding import Shown, plain
 from netboot.web.dependencies import dependencies
-from netboot.web.machine_shapes import NotBooted
 from netboot.web.render import grown
 from netboot.web.shapes import Document
 
@@ -28,15 +25,14 @@ the second could take the place of the first once that was looked at."""
 
 
 class Sighting(Shown):
-    """A machine that asked and may not boot. `outcome`: what it was told last; `key`: the first of MAC, UUID, serial
-    and address that it has; `hardware`: what it said of itself at `taken_ms`, null where it was not discovered within
-    the last hour; `suggested_class`: of the inventory's classes one whose hardware that is; `told_from`: the address
-    that said so, which need not be that of who asked; `told_otherwise_from`: another that said within the hour that it
-    is this machine, or the same with another TPM; `match`: by what it would be declared, empty where it has no MAC;
-    `seen`: a digest of that."""
+    """A machine that asked and may not boot. `key`: the first of MAC, UUID, serial and address that it has; `hardware`:
+    what it said of itself at `taken_ms`, null where it was not discovered within the last hour; `suggested_class`: of
+    the inventory's classes one whose hardware that is; `told_from`: the address that said so, which need not be that of
+    who asked; `told_otherwise_from`: another that said within the hour that it is this machine, or the same with
+    another TPM; `match`: by what it would be declared, empty where it has no MAC; `seen`: a digest of that."""
 
     key: str
-    outcome: Literal["unknown", "refused", "unavailable"]
+    outcome: Literal["unknown", "refused"]
     mac: str | None
     uuid: str | None
     serial: str | None
@@ -61,16 +57,6 @@ def sightings(limit: int) -> list[Sighting]:
     now = deps.clock.now_ms()
     told = {record.report.mac: record for record in deps.sightings.hardware() if abs(now - record.at_ms) <= KEPT_MS}
     return [_sighting(each, told.get(each.mac or ""), now) for each in _waiting(limit)]
-
-
-def of(machine: Machine) -> NotBooted | None:
-    """What a machine of the inventory was told when it last asked and did not boot; None: not since others pushed it
-    out, or since it was declared."""
-    match = machine.match
-    keys = [*match.macs, *(key for key in (match.uuid, match.serial) if key is not None)]
-    heard = [each for each in dependencies().sightings.sighted(keys) if each.outcome != "unknown"]
-    last = max(heard, key=attrgetter("last_ms"), default=None)
-    return NotBooted.model_validate(last.model_dump(include=set(NotBooted.model_fields))) if last is not None else None
 
 
 def _waiting(limit: int) -> list[Discovered]:

@@ -30,7 +30,7 @@ from netboot.web.app import ROUTES
 from netboot.web.binding import signature
 from netboot.web.openapi import Route, document
 from tests.commands import Run
-from tests.records import START, boot_id, event, script, sighted
+from tests.records import boot_id, event, script, sighted
 from tests.sites import INVENTORY, TOKEN, add_image
 from tests.sockets.api import NOW, PROJECTION, PUBLISHER, SUPERVISOR, UP, UP_MS, Api, given, of_alice
 
@@ -222,33 +222,6 @@ def test_explain_is_the_decision_that_is_served(api: Api) -> None:
     assert api.get("/v1/explain?mac=zz").json["claim"]["ignored"] != []
     assert api.get("/v1/explain?name=x").status_code == 400
     assert api.states.entries == []
-
-
-def test_what_a_machine_was_told_in_place_of_a_boot_stays_known_when_it_may_boot_again(api: Api, run: Run) -> None:
-    mac, explain = "52:54:00:00:00:01", "/v1/machines/gpu-001/explain"
-    assert api.get(explain).json["not_booted"] is None
-    api.states.take(Batch("boot-0.db", 1, 1, [sighted(mac, START)]))
-    assert api.get(explain).json["not_booted"] is None, "it was not declared yet"
-    heard = [sighted(mac, START + at, outcome="unavailable", peer="192.0.2.7") for at in (1_000, 301_000)]
-    api.states.take(Batch("boot-0.db", 2, 2, heard))
-    api.store.set_channel("stable", add_image(api.config))
-    api.publisher.step()
-    assert api.get(explain).json["decision"]["outcome"] == "boot"
-    assert api.get(explain).json["not_booted"] == {
-        "outcome": "unavailable",
-        "reason": "no machine of the inventory has it",
-        "peer": "192.0.2.7",
-        "first_at": rfc3339(START),
-        "last_at": rfc3339(START + 301_000),
-        "times": 3,
-    }
-    waited = next(line for line in run("explain", "gpu-001").out.splitlines() if line.startswith("  waited"))
-    assert re.sub(r"last \d+ d ago", "last … ago", waited) == (
-        "  waited  3 times since 2023-11-14 22:13:20Z, last … ago: there was no usable image for it "
-        "(no machine of the inventory has it)"
-    )
-    assert api.get("/v1/machines/gpu-002/explain").json["not_booted"] is None
-    assert api.get("/v1/discovered").json["discovered"] == []
 
 
 def test_without_a_snapshot_nothing_can_be_told(tmp_path: Path) -> None:
