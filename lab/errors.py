@@ -3,7 +3,7 @@
 LabError
 ├── DeadlineError    something did not happen in time; the message says what was waited for and shows the end of the log
 ├── EndedError       a process or a machine ended while something was expected of it
-├── LateError        both: a command did not end in time
+│   └── LateError    a command did not end in time: a DeadlineError, too
 └── UnusableError    this host cannot do what is asked; the message says what it lacks
 """
 

@@ -17,6 +17,8 @@ from lab.work import ROOT
 
 COMMAND = (sys.executable, "-m", "netboot.cli.main")
 COMMAND_SECONDS = 1200.0
+_GIVEN = set[int]()
+"""Ports."""
 
 
 class CommandFailedError(LabError):
@@ -112,19 +114,22 @@ def _listen(text: str, section: str, address: str) -> str:
 
 
 def free_port(host: str) -> int:
-    """A port of this address that nobody has at the moment: none that the kernel gives to whoever asks for any, for it
-    takes a while until it is used.
+    """A port of this address that nobody has at the moment, and none that was given here before: nor one that the
+    kernel gives to whoever asks for any (by default from 32768 on), for it takes a while until it is used.
 
     Raises:
         UnusableError: of a hundred none is free. OSError: the address is not of this host.
     """
     for port in random.sample(range(10_000, 20_000), 100):
         with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+            if port in _GIVEN:
+                continue
             try:
                 probe.bind((host, port))
             except OSError as error:
                 if error.errno != errno.EADDRINUSE:
                     raise
             else:
+                _GIVEN.add(port)
                 return port
     raise UnusableError(f"of a hundred ports of {host} none is free")

@@ -4,7 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -42,12 +42,18 @@ def runs(pid: int) -> bool:
 def stopped(pid: int) -> Iterator[None]:
     """A process that does nothing for as long as the block lasts: `kill` returns while its threads still run, and what
     one of them is asked in that moment it answers."""
+
+    def halted() -> bool:
+        assert runs(pid), f"process {pid} has ended"
+        return all(_state(task / "stat") == "T" for task in Path(f"/proc/{pid}/task").iterdir())
+
     os.kill(pid, signal.SIGSTOP)
     try:
-        wait_for(lambda: all(_state(task / "stat") == "T" for task in Path(f"/proc/{pid}/task").iterdir()))
+        wait_for(halted)
         yield
     finally:
-        os.kill(pid, signal.SIGCONT)
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
 
 
 def _state(stat: Path) -> str:

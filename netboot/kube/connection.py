@@ -14,7 +14,7 @@ from kubernetes import client
 from netboot.join.errors import ClusterUnavailableError
 from netboot.kube.errors import KubeconfigError, StatusError, TooMuchError, in_words
 from netboot.kube.kubeconfig import Kubeconfig, read_kubeconfig
-from netboot.kube.transport import LONGEST_ANSWER, Reply, Transport
+from netboot.kube.transport import Reply, Transport, lines
 from netboot.reread import Reread
 
 PAGE = 500
@@ -22,11 +22,12 @@ FEW = 5
 """Objects that are asked for at once: so many, and where those are too much, so few, then twice as many each time, up
 to half of what was too much. So few fit into LONGEST_ANSWER, whatever somebody has made of them."""
 PatchKind = Literal["merge-patch", "strategic-merge-patch"]
-_CHUNK = 65_536
 SILENCE_SECONDS = 75.0
 """A watch that says nothing for so long is begun again where it was. A quiet cluster has nothing to say, not even
 bookmarks (with etcd 3.4 its version stands still); and of a connection that is dead only a new one tells."""
 _AGAIN_SECONDS = 0.2
+BEGINS_SECONDS = 1.0
+"""In which an apiserver that works begins to answer a watch."""
 
 
 class _Page(NamedTuple):
@@ -119,7 +120,8 @@ class Connection:
         Raises:
             ClusterUnavailableError.
         """
-        items, version = list[dict[str, Any]](), ""
+        items: list[dict[str, Any]] = []
+        version = ""
         for page in self._listed(operation, *args, **how):
             items = page.items if page.first else items + page.items
             version = page.version
@@ -181,17 +183,18 @@ class Connection:
         """The events of one watch request, until it ends or `deadline`."""
         self._authorise()
         left = max(0.1, deadline - monotonic())
-        path += f"?watch=1&allowWatchBookmarks=true&resourceVersion={version}&timeoutSeconds={max(1, round(left))}"
+        query = f"watch=1&allowWatchBookmarks=true&resourceVersion={version}&timeoutSeconds={max(1, round(left))}"
+        url, quiet = f"{self.server}{path}?{query}", min(left, SILENCE_SECONDS)
         try:
-            response = self.transport.open("GET", self.server + path, self._headers(), read=min(left, SILENCE_SECONDS))
+            response = self.transport.open("GET", url, self._headers(), read=quiet)
         except TooMuchError:
-            if monotonic() < deadline:
+            if left >= BEGINS_SECONDS:
                 raise
-            return  # its time is up, which was too short for the beginning of an answer
+            return  # too short for the beginning of an answer: the next round has more
         try:
             if response.status != 200:
                 raise StatusError(response.status, response.data)
-            for line in _lines(response):
+            for line in lines(response):
                 event = json.loads(line)
                 if event["type"] == "ERROR":
                     raise StatusError(int(event["object"].get("code", 500)), json.dumps(event["object"]).encode())
@@ -235,16 +238,3 @@ def connect(kubeconfig: Path) -> Connection:
 def milliseconds(text: str) -> int:
     """A time as the apiserver writes it, in ms since 1970."""
     return round(datetime.fromisoformat(text).timestamp() * 1000)
-
-
-def _lines(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
-    """Raises TooMuchError."""
-    rest = bytearray()
-    for chunk in response.stream(amt=_CHUNK, decode_content=False):
-        rest += chunk
-        if b"\n" in chunk:
-            *whole, last = bytes(rest).split(b"\n")
-            rest = bytearray(last)
-            yield from filter(None, whole)
-        elif len(rest) > LONGEST_ANSWER:
-            raise TooMuchError("the apiserver sends an event of greater length than any object should have")

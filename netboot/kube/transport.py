@@ -7,7 +7,7 @@ and queries. Theirs takes proxies from the environment, waits for ever by defaul
 import json
 import os
 import ssl
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
@@ -18,6 +18,7 @@ from netboot.join.errors import ClusterUnavailableError
 from netboot.kube.errors import KubeconfigError, StatusError, TooMuchError
 from netboot.kube.kubeconfig import Kubeconfig
 
+_CHUNK = 65_536
 CONNECT_SECONDS = 3.0
 READ_SECONDS = 10.0
 LONGEST_ANSWER = 16 * 1024 * 1024
@@ -167,3 +168,16 @@ def _load_pair(context: ssl.SSLContext, certificate: bytes, key: bytes, kubeconf
             context.load_cert_chain(f"/proc/self/fd/{descriptor}")
         except ssl.SSLError:
             raise KubeconfigError(f"{kubeconfig.path}: client certificate and key do not fit") from None
+
+
+def lines(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
+    """Those of an answer, as they come; empty ones are left out. Raises TooMuchError: one is beyond LONGEST_ANSWER."""
+    rest = bytearray()
+    for chunk in response.stream(amt=_CHUNK, decode_content=False):
+        rest += chunk
+        if b"\n" in chunk:
+            *whole, last = bytes(rest).split(b"\n")
+            rest = bytearray(last)
+            yield from filter(None, whole)
+        elif len(rest) > LONGEST_ANSWER:
+            raise TooMuchError("the apiserver sends an event of greater length than any object should have")

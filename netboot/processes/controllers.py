@@ -83,7 +83,7 @@ def run(spec: ProcessSpec) -> None:
     )
     projection = SqliteProjection(config.data / "state.db")
     kept, history = JudgedFile(config.data / "conditions.db"), HistoryFile(config.data / "history.db")
-    for make in (lambda: projection.cursor(""), history.has_proofs):
+    for make in (lambda: projection.cursor(""), kept.names, history.has_proofs):
         with suppress(CannotTellError):
             make()  # the file, for the management server to find; what fails here is told soon enough
     noticed = Noticed(kept, clock)

@@ -81,7 +81,7 @@ class Service:
     def stop(self) -> int:
         assert self.process is not None
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(180)  # each of three stages may take 40 s
+        return self.process.wait(140)  # each of three stages may take 40 s; the unit gives it 150
 
     def readyz(self) -> Any:
         return requests.get(f"{self.management}/readyz", timeout=60).json()

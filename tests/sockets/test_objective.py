@@ -46,6 +46,7 @@ def test_each_boot_is_counted_once_with_its_class_and_image_and_a_restart_goes_o
     assert service.stop() == 0
     service.start()
     assert counted(service, "duration_seconds_count", "Ready") == 1
+    assert reason(service, "Booted") == "Booted", "what was found is there as soon as the service is ready"
     second = service.boot(MAC)
     reported(service, second)
     joined(service, second, tmp_path)

@@ -476,6 +476,9 @@ def test_a_watch_whose_time_is_up_before_its_answer_begins_is_no_failure(
     server.answer = lambda _method, path: (500, None) if "watch=1" in path and ended.wait(20) else (200, listed)
     try:
         assert [seen.name for seen in KubeNodes(connection).watch(0.3)] == ["a"]
+        monkeypatch.setattr(connections, "BEGINS_SECONDS", 0.1)
+        with pytest.raises(ClusterUnavailableError, match="did not answer within"):
+            list(KubeNodes(connection).watch(2.0))
         monkeypatch.setattr(connections, "SILENCE_SECONDS", 0.3)
         with pytest.raises(ClusterUnavailableError, match="did not answer within"):
             list(KubeNodes(connection).watch(60))
@@ -609,7 +612,7 @@ def test_an_object_that_is_longer_than_any_can_be_is_said(
 def test_an_event_is_read_to_a_bound(
     server: Server, connection: Connection, monkeypatch: pytest.MonkeyPatch, *, ended: bool
 ) -> None:
-    monkeypatch.setattr(connections, "LONGEST_ANSWER", 200_000)
+    monkeypatch.setattr(transport, "LONGEST_ANSWER", 200_000)
     listed = {"items": [], "metadata": {"resourceVersion": "1"}}
     line = b'{"type": "ADDED", "object": "' + b"x" * 2_000_000 + (b'"}\n' if ended else b"")
     server.answer = lambda _method, path: (200, line) if "watch=1" in path else (200, listed)

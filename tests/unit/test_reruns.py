@@ -17,10 +17,12 @@ LATE = {
     "timeout": "raise TimeoutError",
     "command": "raise subprocess.TimeoutExpired('sleep', 1)",
     "waiting": "wait_for(lambda: None, 0.01)",
+    "lab's command": "raise LateError('did not end within 1 s')",
 }
 LOST = {
     "assertion": "assert not 'lost'",
     "error": "raise OSError('lost')",
+    "ended": "raise EndedError('it ended')",
     "after": "try:\n            raise TimeoutError\n        except TimeoutError:\n            assert not 'lost'",
     "because": "raise AssertionError from TimeoutError()",
 }
@@ -33,7 +35,8 @@ def failing_at_first(pytester: pytest.Pytester, failures: dict[str, str]) -> Non
         file = pytester.path / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(
-            "import subprocess\nfrom lab.errors import DeadlineError\nfrom tests.processes import wait_for\n\n"
+            "import subprocess\nfrom lab.errors import DeadlineError, EndedError, LateError\n"
+            "from tests.processes import wait_for\n\n"
             "tries = []\n"
             f"\ndef test_it():\n    tries.append(1)\n    if len(tries) == 1:\n        {failure}\n"
         )

@@ -66,6 +66,7 @@ def journey(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     journals[0].close()
     for thread in set(threading.enumerate()) - others:  # or it says in the log of a later test that its files are gone
         thread.join(60)
+        assert not thread.is_alive(), thread
     return recorded.files
 
 
