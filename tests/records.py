@@ -11,6 +11,7 @@ from netboot.lifecycle.events import (
     HardwareRecord,
     HealthRecord,
     ScriptRecord,
+    WaitRecord,
 )
 from netboot.lifecycle.phases import Phase
 
@@ -101,6 +102,11 @@ def sighted(mac: str | None, at_ms: int = START, outcome: str = "unknown", peer:
             "peer": peer,
         }
     )
+
+
+def waits(machine: str, at_ms: int = START, reason: str = "no image", peer: str = "192.0.2.9") -> WaitRecord:
+    """A machine asked for which there is no usable image."""
+    return WaitRecord(at_ms=at_ms, machine=machine, reason=reason, peer=peer)
 
 
 def made_of(mac: str, at_ms: int = START, memory: int = 1, **more: Any) -> HardwareRecord:

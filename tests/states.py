@@ -14,6 +14,7 @@ from netboot.lifecycle.events import (
     HardwareRecord,
     HealthRecord,
     ScriptRecord,
+    WaitRecord,
 )
 from netboot.lifecycle.hardware import MOST_MACHINES
 from netboot.lifecycle.phases import Phase, source_of
@@ -106,6 +107,12 @@ class MemoryStates:
         if isinstance(record, DiscoveryRecord | HardwareRecord):
             self._pass_by(record, counted, arrived)
             return
+        if isinstance(record, WaitRecord):
+            if not counted:
+                claims = self.served.get(record.machine, Claims())
+                waited = state.waited(claims.waited, record)
+                self.served[record.machine] = claims.model_copy(update={"waited": waited})
+            return
         if isinstance(record, HealthRecord):
             if arrived >= self.reported.get(record.boot, 0) or record.boot not in self.reports:
                 self.reports[record.boot] = record
@@ -127,7 +134,8 @@ class MemoryStates:
         self.entries.append(FeedEntry.model_validate(entry | known | said))
         if isinstance(record, ScriptRecord):
             claims = self.served.get(record.machine, Claims())
-            self.served[record.machine] = Claims(served=claims.served + 1, last_ms=record.at_ms)
+            counted_now = {"served": claims.served + 1, "last_ms": record.at_ms}
+            self.served[record.machine] = claims.model_copy(update=counted_now)
 
     def machines(self, names: Sequence[str] | None = None) -> dict[str, MachineState]:
         known = {trace.machine for trace in self.traces.values()} | set(self.served)
@@ -135,7 +143,7 @@ class MemoryStates:
         for name in known if names is None else known & set(names):
             current, pending = current_and_pending(self._of(name), self.since)
             claims = self.served.get(name, Claims())
-            if current or claims.served:
+            if current or claims.served or claims.waited:
                 found[name] = MachineState(
                     machine=name, current=current, pending=pending, claims=claims, checked=self._checked(current)
                 )

@@ -52,15 +52,14 @@ def _subject(mac: str, peer: str) -> str:
 
 
 class Strangers:
-    """What machines get that may not boot here. `discovery` None: each waits."""
+    """What machines get that do not boot now. `discovery` None: each waits."""
 
     def __init__(self, discoveries: Discoveries, waiting: Waiting, discovering: "Discovering") -> None:
         self._discoveries, self._waiting, self._discovering = discoveries, waiting, discovering
 
     async def script(self, decision: Unknown | Refused | Unavailable, claim: Claim, peer: str) -> PreparedResponse:
         """Note who asked, and answer."""
-        if not isinstance(decision, Unavailable):
-            await self._discoveries.note(decision, claim, peer)
+        await self._discoveries.note(decision, claim, peer)
         if isinstance(decision, Unknown) and claim.mac is not None:
             offered = self._discovering.script(claim, claim.mac, peer)
             if isinstance(offered, PreparedResponse):

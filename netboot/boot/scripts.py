@@ -121,7 +121,8 @@ class Scripts:
         done, ready, peer, boot_id, at_ms = written
         if done.exception() is not None:
             because = f"machine {ready.machine} may boot, but its boot cannot be written down right now"
-            return self._waiting.script(Unavailable(reason="journal", because=(because,)))
+            machines = (ready.machine,)
+            return self._waiting.script(Unavailable(reason="journal", machines=machines, because=(because,)))
         self._repeats.remember(ready.machine, peer, ready.record_rest, boot_id, at_ms)
         self._counters.scripts["boot"] += 1
         return PreparedResponse(_HEAD, ready.script_at(at_ms).fill(boot_id))

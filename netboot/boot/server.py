@@ -97,14 +97,14 @@ class BootServer:
 
     def say(self) -> None:
         """What was counted and what is so now, for metrics."""
-        self.counters.discoveries_dropped, self.counters.refused = self.discoveries.dropped, self.gate.refused
+        self.counters.discoveries_dropped, self.counters.refused = self.discoveries.sighted.dropped, self.gate.refused
         now = self.clock.now_ms()
         self.status.say(self.counters.status(now, open_connections=self.gate.open, journal_lag=self.journal.lag))
 
     def go_on(self, before: BootStatus) -> None:
         """Count on where the one was whose place this one takes."""
         self.counters.go_on(before)
-        self.discoveries.dropped, self.gate.refused = before.discoveries_dropped, before.refused
+        self.discoveries.sighted.dropped, self.gate.refused = before.discoveries_dropped, before.refused
 
     async def drain(self, acceptor: Acceptor) -> None:
         """Stop: unready first, then no new connections, then the requests of those that there are, then the journal."""

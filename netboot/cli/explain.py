@@ -16,7 +16,7 @@ _WORDS = {
     "boot": "boots",
     "unknown": "is unknown: it waits, is listed as discovered, and asks again",
     "refused": "may not boot: it is told why, and asks again",
-    "unavailable": "cannot be told right now: it tries again",
+    "unavailable": "waits: what it boots cannot be told right now, and it asks again",
 }
 
 

@@ -1,6 +1,6 @@
 """`netboot machine`: the machines of the inventory and what is known of them. Asks the running service."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,7 @@ from netboot.cli.client import Client, Connection, api_command
 from netboot.cli.following import follow, watch_option
 from netboot.cli.output import image_digest, is_wide, program, say, show
 from netboot.cli.selection import Selection, selection_options
-from netboot.cli.times import ago, boot_line, moment, state
+from netboot.cli.times import ago, boot_line, moment, ms, state
 from netboot.machines.found import reported, summary
 
 if TYPE_CHECKING:
@@ -131,6 +131,7 @@ def show_(machine: str, connection: Connection, output: str) -> None:
         ("current boot", _current(detail["current"])),
         *([("pending boot", _pending(detail["pending"]))] if detail["pending"] else []),
         ("scripts served", f"{detail['claims']['served']}, last {moment(detail['claims']['last_at']) or 'never'}"),
+        *_waited(detail["claims"]),
         *health.facts(detail["checked"]),
         *acts.facts(detail),
         *drains.facts(detail),
@@ -211,7 +212,8 @@ def _row(output: str, machine: "MachineListed | Mapping[str, Any]") -> tuple[obj
     claims = machine["claims"]
     checked = machine["checked"]
     health = f"{checked['status']} (stale)" if checked and checked["stale"] else checked["status"] if checked else ""
-    asked = claims["served"], ago(claims["last_at"])
+    waited = claims.get("waited") or {}
+    asked = claims["served"], ago(max(filter(None, (claims["last_at"], waited.get("last_at"))), key=ms, default=None))
     condition = conditions.brief(machine["conditions"])
     row = machine["name"], machine["cluster"], machine["profile"], boot, since, condition, health, image, *asked
     if not is_wide(output):
@@ -228,6 +230,14 @@ def _unjudged(detail: "MachineShown") -> str:
 
 def _current(trace: "TraceShown | None") -> str:
     return boot_line(trace) if trace else "it never reported any"
+
+
+def _waited(claims: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """That whoever asked in its name was told to wait, though that may be over."""
+    if (waited := claims.get("waited")) is not None:
+        since = f"since {moment(waited['first_at'])}, " if waited["times"] > 1 else ""
+        yield "told to wait", f"{since}last {moment(waited['last_at'])}, whoever asked from {waited['peer']}"
+        yield "", waited["reason"]
 
 
 def _pending(trace: "TraceShown") -> str:

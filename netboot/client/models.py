@@ -302,10 +302,12 @@ class ClaimExplained(TypedDict):
 
 
 class Claims(TypedDict):
-    """Scripts that were served in a machine's name, to whomever: how many in all, and when last."""
+    """Scripts that were served in a machine's name, to whomever: how many in all, and when last. `waited`: the
+    last time that there was none to serve; None: never."""
 
     served: NotRequired[int]
     last_at: NotRequired[str | None]
+    waited: NotRequired[Waited | None]
 
 
 class Compared(TypedDict):
@@ -1928,10 +1930,12 @@ class TraceShown(TypedDict):
 
 
 class Unavailable(TypedDict):
-    """Cannot tell right now: the machine tries again, with jitter."""
+    """Cannot tell right now: the machine tries again, with jitter. `machines`: which it is, where that is
+    known."""
 
     outcome: NotRequired[Literal["unavailable"]]
     reason: Literal["no-inventory", "no-image", "image-unusable", "journal", "busy"]
+    machines: NotRequired[list[str]]
     because: list[str]
 
 
@@ -1974,6 +1978,18 @@ class Uses(TypedDict):
     channels: list[UsedChannel]
     boots: list[str]
     runs: list[str]
+
+
+class Waited(TypedDict):
+    """Whoever asked in a machine's name was told to wait, for want of a usable image: the last time, from
+    `first_at` until `last_at`. `times`: as it was written down, by each boot server once in five minutes at
+    most. `reason`, `peer`: what was told last, and to which address."""
+
+    reason: str
+    peer: str
+    first_at: str
+    last_at: str
+    times: NotRequired[int]
 
 
 class Window(TypedDict):

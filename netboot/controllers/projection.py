@@ -13,7 +13,7 @@ from netboot.controllers.named import NamedMachines
 from netboot.controllers.progress import Followed, Progress
 from netboot.controllers.records import boot_reporting, read_record, require_known
 from netboot.lifecycle.errors import CannotTellError
-from netboot.lifecycle.events import AnyRecord, DiscoveryRecord, HardwareRecord
+from netboot.lifecycle.events import AnyRecord, DiscoveryRecord, HardwareRecord, WaitRecord
 from netboot.lifecycle.ports import Projection
 from netboot.lifecycle.state import Batch, SetAside
 from netboot.machines.values import Inventory
@@ -202,8 +202,8 @@ class ProjectionController:
             self._projection.take(Batch(name, identity, rows[-1].id, records, ids, set_aside))
         )
         self.progress.taken += len(rows) - len(set_aside)
-        nobodys = DiscoveryRecord | HardwareRecord
-        self._told(record.machine for record in records if not isinstance(record, nobodys))
+        untold = DiscoveryRecord | HardwareRecord | WaitRecord  # of no machine, or of none whose boot it changes
+        self._told(record.machine for record in records if not isinstance(record, untold))
 
     def _say(self, followed: Followed, now: float) -> None:
         """Only after what it stands for is durable."""

@@ -39,8 +39,9 @@ KNOWS: Mapping[str, frozenset[Phase]] = {
     "approver": frozenset({Phase.CSR_APPROVED}),
     "nodes": frozenset({Phase.NODE_REGISTERED, Phase.READY}),
 }
-"""Kind of process → the phases that it may journal. Scripts, sightings and health reports are boot servers' alone, and
-the certificates of a boot the approver's: no process that issues tokens can say which of them are its own."""
+"""Kind of process → the phases that it may journal. Scripts, sightings, waits and health reports are boot servers'
+alone, and the certificates of a boot the approver's: no process that issues tokens can say which of them are its
+own."""
 
 
 def require_known(journal: str, record: AnyRecord) -> None:

@@ -57,10 +57,11 @@ class Refused(Strict):
 
 
 class Unavailable(Strict):
-    """Cannot tell right now: the machine tries again, with jitter."""
+    """Cannot tell right now: the machine tries again, with jitter. `machines`: which it is, where that is known."""
 
     outcome: Literal["unavailable"] = "unavailable"
     reason: Literal["no-inventory", "no-image", "image-unusable", "journal", "busy"]
+    machines: tuple[Name, ...] = ()
     because: tuple[str, ...]
 
 
@@ -110,7 +111,7 @@ def _image(view: View, machine: Machine, profile: Profile, because: tuple[str, .
     channel = profile.channel
     image = _chosen(view.snapshot, machine.name, channel)
     if isinstance(image, Unavailable):
-        return image.model_copy(update={"because": (*because, *image.because)})
+        return image.model_copy(update={"machines": (machine.name,), "because": (*because, *image.because)})
     assigned = view.snapshot.assigned.get(machine.name)
     by = f"channel {channel} is" if assigned is None else f"rollout {assigned.rollout} of channel {channel} assigned"
     because = (*because, f"{by} image {image.name} {image.digest[:12]}")
@@ -121,7 +122,7 @@ def _image(view: View, machine: Machine, profile: Profile, because: tuple[str, .
             f"that image is for {image.architecture} and {machine.name} is {machine.architecture}: "
             "give its profile a channel of its own architecture"
         )
-        return Unavailable(reason="image-unusable", because=(*because, last))
+        return Unavailable(reason="image-unusable", machines=(machine.name,), because=(*because, last))
     if cut := view.cut(machine, image):
         return Refused(reason="command-line", machines=(machine.name,), because=(*because, *cut))
     return Boot(

@@ -115,6 +115,18 @@ class DiscoveryRecord(Strict):
     peer: str
 
 
+class WaitRecord(Strict):
+    """A machine of the inventory asked, and was told to wait: there is no usable image for it. A claim, as a script
+    is: whoever asks in its name is told so."""
+
+    kind: Literal["wait"] = "wait"
+    at_ms: Moment
+    machine: Name
+    reason: SafeText
+    peer: str
+    """Address that asked."""
+
+
 class HardwareRecord(Strict):
     """A machine that nobody has declared said what it is made of."""
 
@@ -175,5 +187,5 @@ class CertificateRecord(Strict):
 
 TraceRecord = ScriptRecord | EventRecord | CrashRecord | CertificateRecord
 """What a boot's trace is made of."""
-AnyRecord = TraceRecord | DiscoveryRecord | HardwareRecord | HealthRecord
+AnyRecord = TraceRecord | DiscoveryRecord | WaitRecord | HardwareRecord | HealthRecord
 Record = Annotated[AnyRecord, Field(discriminator="kind")]

@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
+from pydantic import Field
+
 from images.values.strict import Strict
 from netboot.lifecycle.events import (
     AnyRecord,
@@ -21,8 +23,10 @@ from netboot.lifecycle.events import (
     CertificateRecord,
     CrashRecord,
     EventRecord,
+    Moment,
     SafeText,
     TraceRecord,
+    WaitRecord,
 )
 from netboot.lifecycle.health import HealthStatus
 from netboot.lifecycle.phases import Phase, Source, source_of
@@ -84,11 +88,42 @@ def standing_by(record: TraceRecord) -> Standing:
     return {Source.SERVED: Standing.CLAIMED, Source.REPORTED: Standing.REPORTED}.get(source, Standing.PROVEN)
 
 
+PAUSE_MS = 3_600_000
+"""After so long without being told to wait, whoever is told it again begins to wait anew."""
+
+
+class Waited(Strict):
+    """Whoever asked in a machine's name was told to wait, for want of a usable image: the last time, from `first_ms`
+    until `last_ms`. `times`: as it was written down, by each boot server once in five minutes at most. `reason`,
+    `peer`: what was told last, and to which address."""
+
+    reason: SafeText
+    peer: str
+    first_ms: Moment
+    last_ms: Moment
+    times: int = 1
+
+
+def waited(known: Waited | None, record: WaitRecord) -> Waited:
+    """With this record, which arrived last, be it of an earlier moment."""
+    if known is None or abs(record.at_ms - known.last_ms) > PAUSE_MS:
+        return Waited(reason=record.reason, peer=record.peer, first_ms=record.at_ms, last_ms=record.at_ms)
+    return Waited(
+        reason=record.reason,
+        peer=record.peer,
+        first_ms=min(known.first_ms, record.at_ms),
+        last_ms=max(known.last_ms, record.at_ms),
+        times=known.times + 1,
+    )
+
+
 class Claims(Strict):
-    """Scripts that were served in a machine's name, to whomever: how many in all, and when last."""
+    """Scripts that were served in a machine's name, to whomever: how many in all, and when last. `waited`: the last
+    time that there was none to serve; None: never."""
 
     served: int = 0
     last_ms: int | None = None
+    waited: Waited | None = Field(None, exclude_if=lambda waited: waited is None)
 
 
 class Checked(Strict):

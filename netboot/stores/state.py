@@ -19,6 +19,7 @@ from netboot.stores.state_rows import (
     FEED,
     HARDWARE,
     HEALTH,
+    WAITS,
     S,
     Table,
     lenient,
@@ -34,6 +35,8 @@ _CURRENT = (
     "SELECT machines.machine, machines.boot, current.trace, pending, waiting.trace, checked, checked_ms FROM machines "
     "LEFT JOIN boots AS current ON current.boot = machines.boot LEFT JOIN boots AS waiting ON waiting.boot = pending"
 )
+_CLAIMS = "SELECT machine, served, last_ms FROM claims"
+_WAITS = "SELECT machine, body FROM waits"
 _DECLARED = "machine NOT IN (SELECT machine FROM removed)"
 _COUNTS = f"SELECT state, count(*) FROM machines WHERE {_DECLARED} GROUP BY state"  # noqa: S608
 _HEALTH_COUNTS = (
@@ -63,12 +66,12 @@ class SqliteStates:
         with self._open() as db:
             if names is None:
                 current = db.execute(_CURRENT).fetchall()
-                claims = db.execute("SELECT machine, served, last_ms FROM claims").fetchall()
+                claims, waits = db.execute(_CLAIMS).fetchall(), db.execute(_WAITS).fetchall()
             else:
                 query = f"{_CURRENT} WHERE machines.machine = ?"
                 current = [row for name in names for row in db.execute(query, (name,))]
-                query = "SELECT machine, served, last_ms FROM claims WHERE machine = ?"
-                claims = [row for name in names for row in db.execute(query, (name,))]
+                claims = [row for name in names for row in db.execute(f"{_CLAIMS} WHERE machine = ?", (name,))]
+                waits = [row for name in names for row in db.execute(f"{_WAITS} WHERE machine = ?", (name,))]
         states = {
             name: MachineState(
                 machine=name,
@@ -82,6 +85,11 @@ class SqliteStates:
         for name, served, last_ms in claims:
             state = states.get(name, MachineState(machine=name))
             states[name] = state.model_copy(update={"claims": Claims(served=served, last_ms=last_ms)})
+        for name, body in waits:
+            if (waited := parse_or_leave_out(WAITS, name, body)) is not None:
+                state = states.get(name, MachineState(machine=name))
+                claims_too = state.claims.model_copy(update={"waited": waited})
+                states[name] = state.model_copy(update={"claims": claims_too})
         return states
 
     def counts(self) -> dict[str, int]:

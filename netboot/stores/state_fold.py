@@ -20,13 +20,14 @@ from netboot.lifecycle.events import (
     HealthRecord,
     ScriptRecord,
     TraceRecord,
+    WaitRecord,
 )
 from netboot.lifecycle.phases import Phase, source_of
 from netboot.lifecycle.state import FeedEntry
 from netboot.lifecycle.trace import Trace, apply
 from netboot.stores import state_crashes, state_machines, state_rows, state_sightings
 from netboot.stores.packing import pack
-from netboot.stores.state_rows import BOOTS, HEALTH
+from netboot.stores.state_rows import BOOTS, HEALTH, WAITS
 
 log = logging.getLogger(__name__)
 
@@ -74,6 +75,7 @@ def project(db: sqlite3.Connection, rows: Sequence[Row]) -> None:
     _fold(db, kept, known)
     new = [row for row in rows if not row.again]
     _count_claims(db, [row.record for row in new if isinstance(row.record, ScriptRecord)])
+    _keep_waits(db, [row.record for row in new if isinstance(row.record, WaitRecord)])
     machines = {record.machine for record in told}
     _prune_boots(db, {record.machine for _, record in kept}, machines)
     state_sightings.keep(db, [(row.arrived, row.record) for row in new if isinstance(row.record, DiscoveryRecord)])
@@ -189,6 +191,18 @@ def _count_claims(db: sqlite3.Connection, scripts: Iterable[ScriptRecord]) -> No
         "INSERT INTO claims (machine, served, last_ms) VALUES (?, ?, ?) ON CONFLICT (machine) DO UPDATE SET "
         "served = served + excluded.served, last_ms = excluded.last_ms",
         [(machine, times, last_ms) for machine, (times, last_ms) in counted.items()],
+    )
+
+
+def _keep_waits(db: sqlite3.Connection, records: Iterable[WaitRecord]) -> None:
+    latest: dict[str, state.Waited | None] = {}
+    for record in records:
+        if record.machine not in latest:
+            latest[record.machine] = state_rows.stored(db, WAITS, record.machine)
+        latest[record.machine] = state.waited(latest[record.machine], record)
+    db.executemany(
+        "INSERT OR REPLACE INTO waits (machine, body) VALUES (?, ?)",
+        [(machine, waited.model_dump_json()) for machine, waited in latest.items() if waited is not None],
     )
 
 

@@ -47,13 +47,14 @@ def images(db: sqlite3.Connection, digests: Collection[str]) -> dict[str, int]:
 
 def declare(db: sqlite3.Connection, declared: Collection[str], seconds: int) -> int:
     """Note which machines are in the inventory no more, and forget those that left longest ago; of how many it was."""
-    known = {name for (name,) in db.execute("SELECT machine FROM claims UNION SELECT machine FROM machines")}
+    query = "SELECT machine FROM claims UNION SELECT machine FROM machines UNION SELECT machine FROM waits"
+    known = {name for (name,) in db.execute(query)}
     gone = dict(db.execute("SELECT machine, seconds FROM removed").fetchall())
     left = {name: gone[name] + seconds if name in gone else 0 for name in known if name not in declared}
     newest = sorted(left, key=lambda name: (left[name], name))
     kept = [name for name in newest[: state.REMOVED_KEPT] if left[name] < state.REMOVED_KEPT_SECONDS]
     forgotten = [(name,) for name in left.keys() - set(kept)]
-    for table in ("boots", "health", "claims", "machines"):
+    for table in ("boots", "health", "claims", "waits", "machines"):
         db.executemany(f"DELETE FROM {table} WHERE machine = ?", forgotten)  # noqa: S608 - names of our own
     db.execute("DELETE FROM removed")
     db.executemany("INSERT INTO removed (machine, seconds) VALUES (?, ?)", [(name, left[name]) for name in kept])

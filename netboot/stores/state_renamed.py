@@ -3,10 +3,11 @@
 
 import sqlite3
 from collections.abc import Mapping
+from operator import attrgetter
 
 from netboot.stores import state_machines
 from netboot.stores.packing import pack
-from netboot.stores.state_rows import BOOTS, HEALTH, parse_or_set_aside
+from netboot.stores.state_rows import BOOTS, HEALTH, WAITS, parse_or_set_aside, stored
 
 _CLAIMS = (
     "INSERT INTO claims (machine, served, last_ms) SELECT :name, served, last_ms FROM claims WHERE machine = :former "
@@ -20,7 +21,8 @@ def rename(db: sqlite3.Connection, present: Mapping[str, str]) -> None:
         _boots(db, former, name)
         _reports(db, former, name)
         db.execute(_CLAIMS, {"former": former, "name": name})
-        for table in ("claims", "machines", "removed"):
+        _waits(db, former, name)
+        for table in ("claims", "waits", "machines", "removed"):
             db.execute(f"DELETE FROM {table} WHERE machine = ?", (former,))  # noqa: S608 - names of our own
     state_machines.refresh(db, present.values())
 
@@ -39,3 +41,11 @@ def _reports(db: sqlite3.Connection, former: str, name: str) -> None:
         if record is not None:
             text = record.model_copy(update={"machine": name}).model_dump_json(by_alias=True)
             db.execute("UPDATE health SET machine = ?, body = ? WHERE boot = ?", (name, pack(text), boot))
+
+
+def _waits(db: sqlite3.Connection, former: str, name: str) -> None:
+    """The later one of both."""
+    known = [waited for each in (name, former) if (waited := stored(db, WAITS, each)) is not None]
+    if known:
+        latest = max(known, key=attrgetter("last_ms"))
+        db.execute("INSERT OR REPLACE INTO waits (machine, body) VALUES (?, ?)", (name, latest.model_dump_json()))

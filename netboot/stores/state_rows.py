@@ -14,7 +14,7 @@ from images.values.strict import Strict
 from netboot.lifecycle import state
 from netboot.lifecycle.events import CrashRecord, HealthRecord
 from netboot.lifecycle.sightings import Discovered, Told
-from netboot.lifecycle.state import FeedEntry, SetAside
+from netboot.lifecycle.state import FeedEntry, SetAside, Waited
 from netboot.lifecycle.trace import Trace
 from netboot.stores.packing import unpack
 
@@ -41,7 +41,8 @@ DISCOVERED = Table("discovered", "key", "body", Discovered)
 HARDWARE = Table("hardware", "mac", "body", Told)
 FEED = Table("feed", "id", "body", FeedEntry)
 CRASHES = Table("crashes", "id", "body", CrashRecord)
-TABLES: tuple[Table[Any], ...] = (BOOTS, HEALTH, DISCOVERED, HARDWARE, FEED, CRASHES)
+WAITS = Table("waits", "machine", "body", Waited)
+TABLES: tuple[Table[Any], ...] = (BOOTS, HEALTH, DISCOVERED, HARDWARE, FEED, CRASHES, WAITS)
 
 
 def lenient(db: sqlite3.Connection) -> None:

@@ -112,6 +112,10 @@ MIGRATIONS = (
     ALTER TABLE hardware ADD COLUMN arrived INTEGER NOT NULL DEFAULT 0;
     UPDATE hardware SET arrived = 1000 * at_ms;
     """,
+    """
+    -- of each machine the last time that whoever asked in its name was told to wait
+    CREATE TABLE waits (machine TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID;
+    """,
 )
 VERSION = len(MIGRATIONS)
 _NEWER = "it was written by a newer netboot (schema {}, this one knows {}); run that version, or restore a backup"

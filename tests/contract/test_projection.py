@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from netboot.controllers import projection
+from netboot.controllers.named import NamedMachines
 from netboot.controllers.projection import MOST_BYTES, ProjectionController
 from netboot.controllers.records import KNOWS, read_record
 from netboot.lifecycle import state
@@ -23,10 +24,12 @@ from netboot.lifecycle.events import (
     EventRecord,
     HealthRecord,
     ScriptRecord,
+    WaitRecord,
 )
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.state import Batch
 from netboot.machines.inventory import load_inventory
+from netboot.machines.values import Channel, Inventory, Machine, Match, Profile
 from netboot.stores import journal_reader
 from netboot.stores.facts import Facts
 from netboot.stores.journal import SqliteJournal
@@ -34,10 +37,10 @@ from netboot.stores.journal_file import JournalFile
 from netboot.stores.journal_reader import cursor_path, read_cursor
 from netboot.stores.state import SqliteStates
 from netboot.stores.state_writer import SqliteProjection
-from tests.records import boot_id, certified, checked, event, script, sighted
+from tests.records import boot_id, certified, checked, event, script, sighted, waits
 from tests.sites import make_site
 
-Record = ScriptRecord | EventRecord | DiscoveryRecord | HealthRecord | CertificateRecord
+Record = ScriptRecord | EventRecord | DiscoveryRecord | WaitRecord | HealthRecord | CertificateRecord
 
 
 class Site:
@@ -330,6 +333,7 @@ FOREIGN: dict[str, tuple[str, Record, str]] = {
     "join that reports for a machine": ("join-0", event("gpu-001", 1, Phase.FAILED), "Failed"),
     "join that serves a script": ("join-0", script("gpu-001", 1), "a script record"),
     "join that was asked by a stranger": ("join-0", sighted("52:54:00:00:00:99"), "a discovery record"),
+    "join that tells to wait": ("join-0", waits("gpu-001"), "a wait record"),
     "join that knows certificates": ("join-0", certified("gpu-001", 1), "a certificate record"),
     "a boot server that knows them": ("boot-0", certified("gpu-001", 1), "a certificate record"),
     "an approver that attests": ("approver-default", event("gpu-001", 1, Phase.ATTESTED), "Attested"),
@@ -350,6 +354,19 @@ def test_what_the_owner_of_a_journal_cannot_know_is_set_aside(site: Site, what: 
     assert site.controller.progress.set_aside == {f"{name}.db": 1}
     assert (site.states.machines(), site.states.discovered(5), site.states.feed(None, 5)) == ({}, [], [])
     assert site.states.health(boot_id("gpu-001", 1)) is None
+
+
+def test_a_record_by_a_former_name_is_of_the_machine_that_had_it(tmp_path: Path) -> None:
+    match = Match(macs=("52:54:00:00:00:01",))
+    machine = Machine(name="r7-1", former_names=("gpu-001",), match=match, profile="compute")
+    profiles, channels = (Profile(name="compute", channel="stable"),), (Channel(name="stable"),)
+    inventory = Inventory(machines=(machine,), profiles=profiles, channels=channels)
+    projection = SqliteProjection(tmp_path / "state.db")
+    named = NamedMachines(projection, lambda: inventory, lambda: 0.0)
+    named.rename()
+    assert named.present(waits("gpu-001")) == waits("r7-1")
+    assert named.present(sighted("52:54:00:00:00:99")) == sighted("52:54:00:00:00:99")
+    projection.close()
 
 
 def test_each_phase_is_for_one_kind_of_process_to_journal() -> None:

@@ -15,12 +15,12 @@ from netboot.lifecycle.errors import NoSuchBootError, StateUnavailableError
 from netboot.lifecycle.events import AnyRecord as Record
 from netboot.lifecycle.hardware import MOST_MACHINES
 from netboot.lifecycle.phases import OBSERVED_PHASES, REPORTED_PHASES, Phase
-from netboot.lifecycle.state import Batch, SetAside
+from netboot.lifecycle.state import Batch, Claims, SetAside, Waited
 from netboot.lifecycle.trace import apply
 from netboot.stores.state import SqliteStates
 from netboot.stores.state_schema import MIGRATIONS, VERSION
 from netboot.stores.state_writer import SqliteProjection
-from tests.records import START, boot_id, certified, checked, event, found_crash, made_of, script, sighted
+from tests.records import START, boot_id, certified, checked, event, found_crash, made_of, script, sighted, waits
 from tests.states import MemoryStates
 
 
@@ -260,6 +260,48 @@ def test_boots_go_on_behind_one_of_them(both: Both) -> None:
         both.reader.boots(None, 2, boot_id("gpu-001", 99))
 
 
+def test_what_a_machine_waited_for_last_is_known_by_its_name(both: Both) -> None:
+    minute = 60_000
+    both.take(waits("gpu-001", START), waits("gpu-001", START + 5 * minute, "cut off", "192.0.2.7"), waits("gpu-002"))
+    both.take(waits("gpu-001", START - minute), journal="boot-1.db")  # written down before, and taken later
+    both.take(script("gpu-002", 1), journal="boot-1.db")
+    found = both.reader.machines()
+    assert found["gpu-001"].current is None
+    assert found["gpu-001"].claims == Claims(
+        waited=Waited(reason="no image", peer="192.0.2.9", first_ms=START - minute, last_ms=START + 5 * minute, times=3)
+    )
+    assert found["gpu-002"].claims.served == 1
+    assert found["gpu-002"].claims.waited == Waited(reason="no image", peer="192.0.2.9", first_ms=START, last_ms=START)
+    assert both.reader.machines(["gpu-001"]) == {"gpu-001": found["gpu-001"]}
+    both.take(waits("gpu-001", START + 66 * minute, "anew"), journal="boot-1.db")
+    waited = both.reader.machines()["gpu-001"].claims.waited
+    assert waited == Waited(reason="anew", peer="192.0.2.9", first_ms=START + 66 * minute, last_ms=START + 66 * minute)
+    assert (both.reader.discovered(9), both.reader.feed(0, 9)[0].machine) == ([], "gpu-002")
+    assert both.writer.declare({"gpu-002"}, 0) == 0
+    assert both.reader.removed() == 1, "one that only waited is known, and forgotten in its time"
+
+
+def test_a_wait_is_counted_once_though_its_journal_was_replaced_by_an_older_copy(both: Both) -> None:
+    for _ in range(2):
+        both.writer.take(Batch("boot-0.db", 7, 1, [waits("gpu-001")]))
+        both.writer.rewind("boot-0.db", 1)
+    waited = both.reader.machines()["gpu-001"].claims.waited
+    assert waited is not None
+    assert waited.times == 1
+
+
+@pytest.mark.parametrize("later", ["gpu-001", "r7-1"])
+def test_of_a_machine_that_is_renamed_the_later_wait_stays(tmp_path: Path, later: str) -> None:
+    made = on_disk(tmp_path)
+    made.take(*(waits(name, START + (name == later), name) for name in ("gpu-001", "r7-1")), waits("gpu-002"))
+    for _ in range(2):
+        made.writer.rename({"gpu-001": "r7-1"})
+    found = made.reader.machines()
+    assert found.keys() == {"r7-1", "gpu-002"}
+    assert found["r7-1"].claims.waited == Waited(reason=later, peer="192.0.2.9", first_ms=START + 1, last_ms=START + 1)
+    made.writer.close()
+
+
 def test_the_discovered_are_one_for_each_and_bounded(both: Both, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(state, "DISCOVERED_KEPT", 50)
     macs = [f"52:54:00:00:{number >> 8:02x}:{number & 255:02x}" for number in range(300)]
@@ -385,6 +427,7 @@ NUMBERS = st.integers(1, 4)
 CLAIMS = st.one_of(
     st.builds(script, MACHINES, NUMBERS),
     st.builds(event, MACHINES, NUMBERS, st.sampled_from([Phase.KERNEL_FETCHED, Phase.INITRD_FETCHED])),
+    st.builds(waits, MACHINES, st.sampled_from([START, START + 60_000, START + 2 * state.PAUSE_MS])),
 )
 REPORTS = st.builds(event, MACHINES, NUMBERS, st.sampled_from(sorted(REPORTED_PHASES)), st.integers(1, 900))
 HEALTH = st.builds(
@@ -504,6 +547,7 @@ def test_a_state_of_version_3_keeps_its_cursors_and_counts(tmp_path: Path) -> No
     db.close()
     made = on_disk(tmp_path)
     assert made.writer.cursor("boot-0.db") == (7, 4)
+    assert made.reader.machines()["gpu-001"].claims == Claims(served=4, last_ms=START + 4_000)
     made.writer.rewind("boot-0.db", 2)
     made.take(script("gpu-001", 1), script("gpu-001", 2))
     assert made.reader.machines()["gpu-001"].claims.served == 4
@@ -511,6 +555,24 @@ def test_a_state_of_version_3_keeps_its_cursors_and_counts(tmp_path: Path) -> No
 
 
 UNREADABLE = [b'{"phase": "Teleported"}', b"\xff\xfe", b"", b"\0", b"[" * 100_000]
+
+
+@pytest.mark.parametrize("body", UNREADABLE)
+def test_a_wait_that_cannot_be_read_is_left_out_and_set_aside(tmp_path: Path, body: bytes) -> None:
+    made = on_disk(tmp_path)
+    made.take(script("gpu-001", 1), waits("gpu-001"))
+    with sqlite3.connect(tmp_path / "state.db") as db:
+        db.execute("UPDATE waits SET body = CAST(? AS TEXT)", (body,))
+    db.close()
+    assert made.reader.machines()["gpu-001"].claims == Claims(served=1, last_ms=START + 1_000)
+    counts = list[Any]()
+    while (found := made.writer.inspect()) is not None:
+        counts += found.items()
+    assert counts == [("state.db", 1)]
+    made.take(waits("gpu-001", START + 5))
+    waited = made.reader.machines()["gpu-001"].claims.waited
+    assert waited == Waited(reason="no image", peer="192.0.2.9", first_ms=START + 5, last_ms=START + 5)
+    made.writer.close()
 
 
 @pytest.mark.parametrize("body", UNREADABLE)

@@ -30,7 +30,7 @@ from netboot.web.app import ROUTES
 from netboot.web.binding import signature
 from netboot.web.openapi import Route, document
 from tests.commands import Run
-from tests.records import boot_id, event, script, sighted
+from tests.records import START, boot_id, event, script, sighted, waits
 from tests.sites import INVENTORY, TOKEN, add_image
 from tests.sockets.api import NOW, PROJECTION, PUBLISHER, SUPERVISOR, UP, UP_MS, Api, given, of_alice
 
@@ -222,6 +222,32 @@ def test_explain_is_the_decision_that_is_served(api: Api) -> None:
     assert api.get("/v1/explain?mac=zz").json["claim"]["ignored"] != []
     assert api.get("/v1/explain?name=x").status_code == 400
     assert api.states.entries == []
+
+
+def test_that_a_machine_was_told_to_wait_stays_known_when_it_may_boot_again(api: Api, run: Run) -> None:
+    assert "waited" not in api.get("/v1/machines/gpu-001").json["claims"]
+    heard = [waits("gpu-001", START + at, "channel stable has no image yet", "192.0.2.7") for at in (0, 301_000)]
+    api.states.take(Batch("boot-0.db", 1, 2, heard))
+    api.store.set_channel("stable", add_image(api.config))
+    api.publisher.step()
+    found = api.get("/v1/machines/gpu-001").json
+    assert found["decision"]["outcome"] == "boot"
+    assert found["claims"]["waited"] == {
+        "reason": "channel stable has no image yet",
+        "peer": "192.0.2.7",
+        "first_at": rfc3339(START),
+        "last_at": rfc3339(START + 301_000),
+        "times": 2,
+    }
+    lines = run("machine", "show", "gpu-001").out.splitlines()
+    at = next(number for number, line in enumerate(lines) if line.startswith("told to wait"))
+    assert lines[at : at + 2] == [
+        "told to wait    since 2023-11-14 22:13:20Z, last 2023-11-14 22:18:21Z, whoever asked from 192.0.2.7",
+        "                channel stable has no image yet",
+    ]
+    assert "told to wait" not in run("machine", "show", "gpu-002").out
+    rows = [line for line in run("machine", "list").out.splitlines() if line.startswith("gpu-001 ")]
+    assert [bool(re.search(r"  0 +[0-9]+ d ago", row)) for row in rows] == [True], "it has asked, and got no script"
 
 
 def test_without_a_snapshot_nothing_can_be_told(tmp_path: Path) -> None:

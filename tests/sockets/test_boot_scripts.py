@@ -174,6 +174,20 @@ def test_a_disabled_machine_is_told_why_and_journalled_as_refused(tmp_path: Path
     serve(tmp_path, use)
 
 
+def test_a_machine_for_which_there_is_no_usable_image_is_told_so_and_it_is_written_down(tmp_path: Path) -> None:
+    async def use(server: RunningBootServer) -> None:
+        server.publish(channels={"stable": None}, images={})
+        await server.internals.live.refresh()
+        for _ in range(2):
+            answer = await server.ask(f"/v1/boot?mac={MAC1}")
+            assert (answer.status, answer.headers["netboot-outcome"]) == (200, "unavailable")
+        (record,) = server.records()
+        assert (record.kind, record.machine, record.peer) == ("wait", "gpu-001", "127.0.0.1")
+        assert record.reason == "channel stable has no image yet: run `netboot channel set stable <image>`"
+
+    serve(tmp_path, use)
+
+
 def test_waits_are_jittered(tmp_path: Path) -> None:
     async def use(server: RunningBootServer) -> None:
         bodies = [(await server.ask(f"/v1/boot?mac={MAC_STRANGER}")).body.decode() for _ in range(30)]

@@ -35,6 +35,8 @@ def test_what_is_known_of_it_goes_with_it(tmp_path: Path) -> None:
     file, inventory = tmp_path / "site" / "netboot.yaml", tmp_path / "site" / "inventory" / "site.yaml"
     image = add_image(config)
     with serving(load_config(file), file) as service:
+        waited = wait_for(lambda: service.outcome(MAC) and service.api("/v1/machines/gpu-001")["claims"].get("waited"))
+        assert waited["reason"] == "channel stable has no image yet: run `netboot channel set stable <image>`"
         assert service.netboot("channel", "set", "stable", image).returncode == 0
         wait_for(lambda: service.outcome(MAC) == "boot")
         boot = service.boot(MAC)
@@ -56,6 +58,7 @@ def test_what_is_known_of_it_goes_with_it(tmp_path: Path) -> None:
         wait_for(lambda: service.api("/v1/machines/r7-1")["current"]["state"] == "Booted")
         shown = service.api("/v1/machines/r7-1")
         assert [trace["boot"] for trace in shown["boots"]].count(boot) == 1
+        assert shown["claims"]["waited"] == waited
         assert [each["reason"] for each in shown["intents"]] == ["DIMM 4"]
         assert service.api("/v1/machines/r7-1/intents")["history"][0]["machine"] == "r7-1"
         assert service.api(f"/v1/machines/r7-1/explain?boot={boot}")["machine"] == "r7-1"

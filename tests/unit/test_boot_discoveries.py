@@ -7,11 +7,17 @@ from collections.abc import Awaitable
 
 from netboot.boot import discoveries
 from netboot.boot.discoveries import Discoveries
-from netboot.lifecycle.decide import Claim, Refused, Unknown
+from netboot.lifecycle.decide import Claim, Refused, Unavailable, Unknown
 from tests.journals import MemoryJournal
 
 UNKNOWN = Unknown(because=("left out serial: a placeholder", "no machine of the inventory has it"))
 REFUSED = Refused(reason="disabled", machines=("n1",), because=("machine n1 is disabled",))
+
+
+def waits(machine: str) -> Unavailable:
+    return Unavailable(
+        reason="no-image", machines=(machine,), because=("a machine", "channel stable has no image yet …")
+    )
 
 
 class Hands:
@@ -63,6 +69,33 @@ def test_the_same_machine_is_journalled_again_only_after_a_while() -> None:
     run(use())
 
 
+def test_machines_that_wait_for_an_image_take_no_place_of_those_that_may_not_boot() -> None:
+    async def use() -> None:
+        journal, clock = MemoryJournal(), Hands()
+        noted = Discoveries(journal, clock)
+        for number in range(discoveries.BURST + 10):
+            for _ in range(2):
+                await noted.note(waits(f"n{number}"), Claim(mac=mac(number)), "192.0.2.1")
+        assert len(journal.bodies) == discoveries.BURST, "each once, and those beyond the burst another time"
+        assert json.loads(journal.bodies[0]) == {
+            "kind": "wait",
+            "at_ms": 1_700_000_000_000,
+            "machine": "n0",
+            "reason": "channel stable has no image yet ?",
+            "peer": "192.0.2.1",
+        }
+        assert (noted.sighted.dropped, noted.waiting.dropped) == (0, 20)
+        clock.now += 1_000  # there is room for more
+        for number in range(40):
+            await noted.note(waits("n1"), Claim(mac=mac(90_000 + number), serial="S1"), "192.0.2.1")
+        assert len(journal.bodies) == discoveries.BURST, "one machine, whatever cards are said to be its own"
+        await noted.note(UNKNOWN, Claim(mac=mac(1)), "192.0.2.1")
+        await noted.note(Unavailable(reason="no-inventory", because=("none yet",)), Claim(mac=mac(1)), "192.0.2.1")
+        assert [json.loads(body)["kind"] for body in journal.bodies[discoveries.BURST :]] == ["discovery"]
+
+    run(use())
+
+
 def test_a_hundred_thousand_unknown_machines_leave_memory_and_journal_bounded() -> None:
     async def use() -> None:
         journal, clock = MemoryJournal(), Hands()
@@ -76,7 +109,7 @@ def test_a_hundred_thousand_unknown_machines_leave_memory_and_journal_bounded() 
         seconds = 100
         most = discoveries.BURST + seconds * discoveries.PER_SECOND
         assert most - discoveries.PER_SECOND <= journalled <= most
-        assert noted.dropped == 100_000 - journalled
+        assert noted.sighted.dropped == 100_000 - journalled
         journal.bodies.clear()
         held, _ = tracemalloc.get_traced_memory()
         tracemalloc.stop()
@@ -92,7 +125,7 @@ def test_what_is_remembered_is_bounded_even_if_the_clock_runs() -> None:
         for number in range(20_000):
             clock.now += 1_000 // discoveries.PER_SECOND
             await noted.note(UNKNOWN, Claim(mac=mac(number)), "192.0.2.1")
-        assert len(noted._recent) == discoveries.REMEMBERED
+        assert len(noted.sighted._recent) == discoveries.REMEMBERED
 
     run(use())
 

@@ -160,6 +160,7 @@ TABLE: list[tuple[str, Claim, Decision]] = [
         mac(4),
         Unavailable(
             reason="image-unusable",
+            machines=("arm",),
             because=(
                 "MAC 52:54:00:00:00:04 is machine arm (inventory)",
                 "profile default uses channel stable",
@@ -173,6 +174,7 @@ TABLE: list[tuple[str, Claim, Decision]] = [
         mac(5),
         Unavailable(
             reason="no-image",
+            machines=("bare",),
             because=(
                 "MAC 52:54:00:00:00:05 is machine bare (inventory)",
                 "profile bare uses channel empty",
@@ -185,6 +187,7 @@ TABLE: list[tuple[str, Claim, Decision]] = [
         mac(6),
         Unavailable(
             reason="image-unusable",
+            machines=("broken",),
             because=(
                 "MAC 52:54:00:00:00:06 is machine broken (inventory)",
                 "profile broken uses channel broken",
@@ -228,6 +231,7 @@ def test_an_assigned_image_that_cannot_be_used_is_not_replaced_by_the_channel_s(
     unusable = rolling(images={"a" * 64: IMAGE}, unusable_images={NEXT.digest: "its kernel is not there"})
     assert decide(unusable, mac(1)) == Unavailable(
         reason="image-unusable",
+        machines=("one",),
         because=(
             "MAC 52:54:00:00:00:01 is machine one (inventory)",
             "profile default uses channel stable",
