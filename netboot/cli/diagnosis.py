@@ -1,6 +1,9 @@
 """What `netboot doctor` says of one thing that it looked at, as it is printed; and its look at the store."""
 
+import mmap
+import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -90,6 +93,18 @@ def store(config: Config) -> Iterator[Diagnosis]:
         yield Diagnosis("service", "store", "warn", words, f"`chmod -R a+rX {config.store}`, if one shall")
     if not closed and not unread:
         yield Diagnosis("service", "store", "ok", f"{user} can write to it, and everybody read")
+
+
+def blocks(config: Config) -> Iterator[Diagnosis]:
+    """Whether the file system of `data` could kill a process as it fills up: SQLite maps files into which it wrote one
+    byte a page, and of smaller blocks a page has more than one (docs/operations.md#disk-full)."""
+    page = mmap.PAGESIZE
+    with suppress(OSError):  # the first start makes it, and says why it cannot
+        block = os.statvfs(config.data).f_frsize
+        if block < page:
+            words = f"the file system of {config.data} has blocks of {block} bytes, less than a page ({page})"
+            remedy = "give `data` one with blocks of a page (`mkfs.ext4 -b 4096`): full, this one may end a process"
+            yield Diagnosis("service", "data", "warn", words, remedy)
 
 
 def proofs(config: Config) -> Iterator[Diagnosis]:

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from images.store.store import Store
 from netboot.cli import archives, daemon_sets, network
 from netboot.cli.check import check_site
-from netboot.cli.diagnosis import Diagnosis, confinement, ipxe, proofs, show, store, sum_up
+from netboot.cli.diagnosis import Diagnosis, blocks, confinement, ipxe, proofs, show, store, sum_up
 from netboot.cli.output import output_option, program
 from netboot.cli.paths import config_file, config_option, find_config
 from netboot.cli.times import moment
@@ -98,7 +98,7 @@ def diagnose(path: Path, admin: Iterable[str] = ()) -> list[Diagnosis]:
     ending = archives.ending(Store(site.config.store), time())
     diagnoses += [Diagnosis("images", "keys of archives", "warn", words) for words in ending]
     diagnoses += ipxe(site.config, site.inventory)
-    checks = (confinement, store, _service, _join, proofs, _clusters)
+    checks = (confinement, store, blocks, _service, _join, proofs, _clusters)
     diagnoses += (diagnosis for check in checks for diagnosis in check(site.config))
     return [*diagnoses, *daemon_sets.diagnosis(site.config, kubeconfigs)]
 

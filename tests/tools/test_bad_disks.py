@@ -5,6 +5,7 @@ root."""
 import errno
 import fcntl
 import json
+import mmap
 import os
 import shutil
 import signal
@@ -12,12 +13,14 @@ import struct
 import subprocess
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 import requests
 
 from images.store.store import Store
+from tests.commands import Run
 from tests.processes import wait_for
 from tests.sites import add_image, make_site
 from tests.sockets.service import Service, serving
@@ -30,19 +33,26 @@ THAW_SECONDS = 60.0
 """Whatever happens to the test: who writes to a frozen file system cannot even be killed."""
 
 
-@pytest.fixture
-def disk(tmp_path: Path) -> Iterator[Path]:
-    """A mounted ext4 of its own, with blocks of a page, as larger ones have by themselves: flaw 660 is of others."""
-    image, folder = tmp_path / "disk.img", tmp_path / "disk"
+@contextmanager
+def ext4(under: Path, block: int) -> Iterator[Path]:
+    """A mounted file system of its own, with blocks of so many bytes."""
+    image, folder = under / "disk.img", under / "disk"
     folder.mkdir()
     with image.open("wb") as file:
         file.truncate(128 * 2**20)
-    subprocess.run(["mkfs.ext4", "-q", "-F", "-m", "0", "-b", "4096", image], check=True)
+    subprocess.run(["mkfs.ext4", "-q", "-F", "-m", "0", "-b", str(block), image], check=True)
     subprocess.run(["mount", "-o", "loop", image, folder], check=True)
     try:
         yield folder
     finally:
         subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """With blocks of a page, as larger ones have by themselves: flaw 660 is of others."""
+    with ext4(tmp_path, mmap.PAGESIZE) as folder:
+        yield folder
 
 
 class Frozen:
@@ -182,3 +192,19 @@ def test_a_frozen_disk_costs_scripts_and_events_never_images_and_probes(service:
     wait_for(lambda: status_of_an_event(service, boot)[0] == 204)
     wait_for(lambda: outcome(service) == "boot")
     assert "journal: the disk has not answered for 5 seconds; look at the disk of the data folder" in service.log
+
+
+def test_the_doctor_says_whose_blocks_are_too_small(run: Run, tmp_path: Path) -> None:
+    """Flaw 660: such a disk may kill a process when it is full."""
+    make_site(tmp_path / "site")
+    file = tmp_path / "site" / "netboot.yaml"
+    config = file.read_text()
+    for block in (1024, mmap.PAGESIZE):
+        (under := tmp_path / str(block)).mkdir()
+        with ext4(under, block) as folder:
+            file.write_text(f"{config}data: {folder}\n")
+            said = json.loads(run("doctor", "--quiet", "--config", str(file), "--output", "json").out)
+        words = f"the file system of {folder} has blocks of 1024 bytes, less than a page (4096)"
+        remedy = "give `data` one with blocks of a page (`mkfs.ext4 -b 4096`): full, this one may end a process"
+        expected = {"where": "service", "name": "data", "outcome": "warn", "words": words, "remedy": remedy}
+        assert [each for each in said if each["name"] == "data"] == ([expected] if block == 1024 else [])
