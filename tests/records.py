@@ -5,6 +5,7 @@ from typing import Any
 from netboot.lifecycle.bootid import mint
 from netboot.lifecycle.events import (
     CertificateRecord,
+    ConsoleRecord,
     CrashRecord,
     DiscoveryRecord,
     EventRecord,
@@ -62,6 +63,18 @@ def found_crash(machine: str, number: int, crashed_ms: int = 0, text: str = "pan
         boot=boot_id(machine, number),
         machine=machine,
         crashed_ms=START + crashed_ms,
+        text=text,
+        peer="192.0.2.7",
+    )
+
+
+def console(machine: str, number: int, after_ms: int = 700, text: str = "it waits\n") -> ConsoleRecord:
+    """That boot sent the last lines of its console `after_ms` after its script."""
+    return ConsoleRecord(
+        at_ms=START + number * 1_000 + after_ms,
+        boot=boot_id(machine, number),
+        machine=machine,
+        uptime_ms=after_ms,
         text=text,
         peer="192.0.2.7",
     )

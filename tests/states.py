@@ -9,6 +9,7 @@ from netboot.lifecycle.errors import NoSuchBootError
 from netboot.lifecycle.events import (
     AnyRecord,
     CertificateRecord,
+    ConsoleRecord,
     CrashRecord,
     DiscoveryRecord,
     HardwareRecord,
@@ -21,6 +22,8 @@ from netboot.lifecycle.phases import Phase, source_of
 from netboot.lifecycle.sightings import Discovered, Told, seen_again, sighting, told_again
 from netboot.lifecycle.state import Batch, Checked, Claims, FeedEntry, MachineState
 from netboot.lifecycle.trace import Trace, apply
+
+_NO_STEPS = CrashRecord | ConsoleRecord | CertificateRecord
 
 
 class MemoryStates:
@@ -41,6 +44,7 @@ class MemoryStates:
         """Of each boot its standing, and the number of the fact that gave it."""
         self.crashes: list[CrashRecord] = []
         """All that were ever found; of each boot those are kept that its trace names."""
+        self.consoles: dict[str, ConsoleRecord] = {}
         self.reported: dict[str, int] = {}
         """Of each boot the number of its latest health report."""
         self.gone: dict[str, int] = {}
@@ -70,6 +74,7 @@ class MemoryStates:
             self.served.pop(name, None)
             self.traces = {boot: trace for boot, trace in self.traces.items() if trace.machine != name}
             self.reports = {boot: report for boot, report in self.reports.items() if report.machine != name}
+        self.consoles = {boot: one for boot, one in self.consoles.items() if boot in self.traces}
         return len(left) - len(self.gone)
 
     def removed(self) -> int:
@@ -101,17 +106,13 @@ class MemoryStates:
         self._prune()
         for machine in {record.machine for record in batch.records if isinstance(record, HealthRecord)}:
             self._prune_reports(machine)
+        for machine in {record.machine for record in batch.records if isinstance(record, ConsoleRecord)}:
+            self._prune_consoles(machine)
         return Counter(row.origin for row in batch.set_aside)
 
     def _take(self, record: AnyRecord, counted: bool, arrived: int) -> None:
-        if isinstance(record, DiscoveryRecord | HardwareRecord):
+        if isinstance(record, DiscoveryRecord | HardwareRecord | WaitRecord):
             self._pass_by(record, counted, arrived)
-            return
-        if isinstance(record, WaitRecord):
-            if not counted:
-                claims = self.served.get(record.machine, Claims())
-                waited = state.waited(claims.waited, record)
-                self.served[record.machine] = claims.model_copy(update={"waited": waited})
             return
         if isinstance(record, HealthRecord):
             if arrived >= self.reported.get(record.boot, 0) or record.boot not in self.reports:
@@ -122,10 +123,12 @@ class MemoryStates:
             self.crashes.append(record)
         before = self.traces.get(record.boot)
         self.traces[record.boot] = apply(before, record)
+        if isinstance(record, ConsoleRecord):
+            self._hear(record)
         standing = state.standing(self.traces[record.boot])
         if before is None or standing > self.since[record.boot][0]:
             self.since[record.boot] = (standing, arrived)
-        if counted or self.traces[record.boot] is before or isinstance(record, CrashRecord | CertificateRecord):
+        if counted or self.traces[record.boot] is before or isinstance(record, _NO_STEPS):
             return
         phase = Phase.SCRIPT_SERVED if isinstance(record, ScriptRecord) else record.phase
         said = {} if isinstance(record, ScriptRecord) else {"uptime_ms": record.uptime_ms, "detail": record.detail}
@@ -136,6 +139,12 @@ class MemoryStates:
             claims = self.served.get(record.machine, Claims())
             counted_now = {"served": claims.served + 1, "last_ms": record.at_ms}
             self.served[record.machine] = claims.model_copy(update=counted_now)
+
+    def _hear(self, record: ConsoleRecord) -> None:
+        newest = self.traces[record.boot].console
+        if newest is not None and newest.which == (record.uptime_ms, record.sha256):
+            first = {"at_ms": newest.at_ms, "peer": newest.peer}
+            self.consoles[record.boot] = record.model_copy(update=first)
 
     def machines(self, names: Sequence[str] | None = None) -> dict[str, MachineState]:
         known = {trace.machine for trace in self.traces.values()} | set(self.served)
@@ -199,10 +208,19 @@ class MemoryStates:
         named = {crash.sha256 for crash in self.traces[boot].crashes} if boot in self.traces else set()
         return {record.sha256: record.text for record in self.crashes if record.boot == boot and record.sha256 in named}
 
+    def console(self, boot: str) -> ConsoleRecord | None:
+        return self.consoles.get(boot)
+
     def discovered(self, limit: int) -> list[Discovered]:
         return list(reversed(self.seen.values()))[:limit]
 
-    def _pass_by(self, record: DiscoveryRecord | HardwareRecord, counted: bool, arrived: int) -> None:
+    def _pass_by(self, record: DiscoveryRecord | HardwareRecord | WaitRecord, counted: bool, arrived: int) -> None:
+        if isinstance(record, WaitRecord):
+            if not counted:
+                claims = self.served.get(record.machine, Claims())
+                waited = state.waited(claims.waited, record)
+                self.served[record.machine] = claims.model_copy(update={"waited": waited})
+            return
         if isinstance(record, DiscoveryRecord):
             if not counted:
                 new = sighting(record)
@@ -237,6 +255,12 @@ class MemoryStates:
             for boot in known[state.REPORTS_KEPT :]:
                 del self.reports[boot]
 
+    def _prune_consoles(self, machine: str) -> None:
+        for standing in state.Standing:
+            sent = [one.boot for one in self._of(machine) if one.boot in self.consoles]
+            for boot in [each for each in sent if self.since[each][0] is standing][state.REPORTS_KEPT :]:
+                del self.consoles[boot]
+
     def _age(self, boot: str) -> tuple[int, int, str]:
         return (self.since[boot][1] if boot in self.traces else -1, self.reported[boot], boot)
 
@@ -248,6 +272,7 @@ class MemoryStates:
             for standing, most in state.KEPT.items():
                 for trace in [one for one in self._of(machine) if state.standing(one) is standing][most:]:
                     del self.traces[trace.boot]
+                    self.consoles.pop(trace.boot, None)
         oldest = list(self.seen.values())
         for one in oldest[: max(0, len(oldest) - state.DISCOVERED_KEPT)]:
             del self.seen[one.key]

@@ -96,6 +96,7 @@ class App:
             Route("/v1/boots/<id>/nonce", {"GET": lambda asked: nonces.nonce(asked.name, asked.query, asked.peer)}),
             Route("/v1/boots/<id>/events", {"POST": lambda asked: reports.event(asked.request, asked.name)}),
             Route("/v1/boots/<id>/crashes", {"POST": lambda asked: reports.crash(asked.request, asked.name)}),
+            Route("/v1/boots/<id>/console", {"POST": lambda asked: reports.console(asked.request, asked.name)}),
             Route(
                 "/v1/boots/<id>/health",
                 {

@@ -16,13 +16,21 @@ from netboot.boot.scripts import Catalogue
 from netboot.connections import connection_of
 from netboot.lifecycle.bootid import machine_of_boot
 from netboot.lifecycle.errors import NoSuchBootError, NotReadyError, TooOftenError
-from netboot.lifecycle.events import BootEvent, CrashRecord, CrashReport, EventRecord, HealthRecord
+from netboot.lifecycle.events import (
+    BootEvent,
+    ConsoleRecord,
+    ConsoleReport,
+    CrashRecord,
+    CrashReport,
+    EventRecord,
+    HealthRecord,
+)
 from netboot.lifecycle.health import HealthReport
 from netboot.lifecycle.ports import Clock, Journal
 from netboot.machines.health import expected_of
 from netboot.machines.values import Machine
 
-R = TypeVar("R", BootEvent, CrashReport, HealthReport)
+R = TypeVar("R", BootEvent, CrashReport, ConsoleReport, HealthReport)
 
 LONGEST_EVENT = 4096
 """Bytes; an honest event has fewer than 500."""
@@ -30,6 +38,8 @@ LONGEST_HEALTH_REPORT = 32 * 1024
 """Bytes; a report of a machine with eight GPUs and ten ports has about 8,000."""
 LONGEST_CRASH_REPORT = 40 * 1024
 """Bytes; the text has at most 16 Ki characters, and JSON writes some of them with two."""
+LONGEST_CONSOLE_REPORT = 10 * 1024
+"""Bytes; of its text there are at most 4 Ki characters."""
 
 
 class Reports:
@@ -90,6 +100,27 @@ class Reports:
 
         return await self._take(request, boot_id, CrashReport, LONGEST_CRASH_REPORT, what, counted, record)
 
+    async def console(self, request: web.BaseRequest, boot_id: str) -> web.StreamResponse:
+        """`POST /v1/boots/<id>/console`: 204 when it is durable.
+
+        Raises:
+            BadClaimError, NoSuchBootError, NotReadyError, TooOftenError, JournalUnavailableError: see
+                `netboot.failures`.
+        """
+        what, counted = "a console report", self._counters.events
+
+        def record(report: ConsoleReport, machine: Machine, peer: str) -> ConsoleRecord:
+            return ConsoleRecord(
+                at_ms=self._clock.now_ms(),
+                boot=boot_id,
+                machine=machine.name,
+                uptime_ms=report.uptime_ms,
+                text=report.text,
+                peer=peer,
+            )
+
+        return await self._take(request, boot_id, ConsoleReport, LONGEST_CONSOLE_REPORT, what, counted, record)
+
     async def fetched(self, digest: str, boot_id: str, name: str, peer: str) -> None:
         """A blob went out whole for a boot: a phase, if it is a kernel or initrd and the boot is that machine's.
 
@@ -145,7 +176,7 @@ class Reports:
         longest: int,
         what: str,
         counted: dict[str, int],
-        record: Callable[[R, Machine, str], EventRecord | CrashRecord | HealthRecord],
+        record: Callable[[R, Machine, str], EventRecord | CrashRecord | ConsoleRecord | HealthRecord],
     ) -> web.Response:
         """Read a report, find the machine whose boot it is of, write it down; the answer, counted."""
         connection = connection_of(request)

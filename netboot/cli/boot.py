@@ -20,7 +20,7 @@ from netboot.cli.waterfall import BLOCKS, PLAIN, Marks, waterfall
 from netboot.lifecycle.phases import Phase
 
 if TYPE_CHECKING:
-    from netboot.client.models import BootShown, CrashShown, TraceShown
+    from netboot.client.models import BootShown, ConsoleShown, CrashShown, TraceShown
 
 
 @click.group()
@@ -88,6 +88,9 @@ def show_(boot: str, drawn: bool, connection: Connection, output: str) -> None:
     Where its kernel crashed, the end of that kernel's log stands below: firmware kept it, the machine's next boot found
     and sent it, and shows it too. Whose crash it was follows from its time.
 
+    A boot that takes its time sends the last lines of its console again and again; the newest stand below. They are its
+    own words, which nothing proves.
+
     A bar of --waterfall is the time from reaching a phase to reaching the next; dots, where phases between two were
     never heard of, are time that none accounts for. What goes on has a lighter one until now, with the moment
     from which on it is late.
@@ -120,7 +123,13 @@ def show_(boot: str, drawn: bool, connection: Connection, output: str) -> None:
     )
     if output == "table":
         for crash in trace["crashes"]:
-            say("\n".join(("", _headline(crash, trace["boot"]), *(f"  {line}" for line in _text(crash).splitlines()))))
+            _say_text(_headline(crash, trace["boot"]), crash["text"], _CRASH_GONE)
+        if trace["console"]:
+            _say_text(_said_last(trace["console"]), trace["console"]["text"], _CONSOLE_GONE)
+
+
+_CRASH_GONE = "it cannot be read (any more): the service's log says why"
+_CONSOLE_GONE = "they are longer ago than is kept, or cannot be read: then the service's log says why"
 
 
 def _terminal() -> tuple[int, Marks]:
@@ -140,9 +149,15 @@ def _headline(crash: "CrashShown", shown: str) -> str:
     return f"{whose} {when}; this boot found the end of {said}"
 
 
-def _text(crash: "CrashShown") -> str:
-    text: str | None = crash["text"]
-    return "it cannot be read (any more): the service's log says why" if text is None else text
+def _said_last(console: "ConsoleShown") -> str:
+    """When, by both clocks, and from which address the last lines of the console came."""
+    when = f"at {moment(console['at'])}, {seconds(console['uptime_ms'])} s after its kernel started"
+    return f"the last lines of its console, {when}, as {console['peer']} reported:"
+
+
+def _say_text(headline: str, text: str | None, gone: str) -> None:
+    """What a kernel said; `gone`: in its place where the service has it no more."""
+    say("\n".join(("", headline, *(f"  {line}" for line in (gone if text is None else text).splitlines()))))
 
 
 def _phases(trace: "BootShown") -> list[tuple[object, ...]]:

@@ -9,7 +9,8 @@ from netboot.cli import complete, hardware, health, past_boots, remedies
 from netboot.cli.client import CANNOT_TELL, NOT_ALLOWED, UNKNOWN, Client, Connection, connection_options
 from netboot.cli.identity import facts
 from netboot.cli.output import output_option, program, say
-from netboot.cli.times import boot_line
+from netboot.cli.times import ago, boot_line
+from netboot.lifecycle.phases import Phase
 
 _STATUS = {"boot": 0, "unknown": UNKNOWN, "refused": NOT_ALLOWED, "unavailable": CANNOT_TELL}
 _WORDS = {
@@ -72,6 +73,7 @@ def command(
         for what in ("current", "pending"):
             if explained.get(what):
                 say(f"  {what:<7} {boot_line(explained[what])}")
+                _hint_at_console(explained[what])
         if machine is not None:
             _print_machine(explained)
     raise click.exceptions.Exit(_STATUS[explained["decision"]["outcome"]])
@@ -88,6 +90,12 @@ def _print_past(explained: Mapping[str, Any], output: str) -> None:
     say(f"{explained['machine']} boot {explained['boot']}, {explained['standing']}")
     for name, text in past_boots.facts(explained):
         say(f"  {name:<14} {text}")
+
+
+def _hint_at_console(trace: Mapping[str, Any]) -> None:
+    """Where to read what a boot that is not Ready said last."""
+    if trace["console_at"] and trace["state"] != Phase.READY:
+        say(f"  console `netboot boot show {trace['boot']}` has its last lines, of {ago(trace['console_at'])}")
 
 
 def _print_machine(explained: Mapping[str, Any]) -> None:

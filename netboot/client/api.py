@@ -62,7 +62,7 @@ class BootsApi(Api):
         return pages(lambda after: self.list(limit=limit, machine=machine, continue_=after), "boots")
 
     def get(self, boot: str) -> models.BootShown:
-        """One boot's trace, with the crashes that it found and that ended it."""
+        """One boot's trace, with the crashes that it found and that ended it, and the last lines of its console."""
         answer: models.BootShown = self._asker.ask("GET", f"/v1/boots/{segment(boot)}")
         return answer
 

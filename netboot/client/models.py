@@ -165,9 +165,9 @@ class Boot(TypedDict):
 
 
 class BootShown(TypedDict):
-    """One boot whole. `in_service_at`: when it was first seen in service; null where it was not, or that
-    cannot be read. `goes_on`: what follows `spans` and has no end yet; null where the boot is over or
-    another one counts, or that cannot be told."""
+    """One boot whole. `console`: null: it sent none. `in_service_at`: when it was first seen in service; null
+    where it was not, or that cannot be read. `goes_on`: what follows `spans` and has no end yet; null where
+    the boot is over or another one counts, or that cannot be told."""
 
     boot: str
     machine: str
@@ -176,6 +176,7 @@ class BootShown(TypedDict):
     failures: list[Failure]
     certificates: list[Certificate]
     found_crashes: int
+    console_at: str | None
     claim: bool
     standing: str
     state: Phase
@@ -188,6 +189,7 @@ class BootShown(TypedDict):
     kernel_at: str | None
     seconds_to_ready: float | None
     crashes: list[CrashShown]
+    console: ConsoleShown | None
     checked: CheckedReport | None
     in_service_at: str | None
     spans: list[SpanShown]
@@ -334,6 +336,16 @@ class ConditionShown(TypedDict):
     reason: Reason
     message: str
     lastTransitionTime: str
+
+
+class ConsoleShown(TypedDict):
+    """The last lines of the console that a boot sent, its own word. `uptime_ms`: since its kernel started;
+    `text`: null where it cannot be read, or is longer ago than is kept."""
+
+    at: str
+    uptime_ms: int
+    peer: str
+    text: str | None
 
 
 class ControlPlaneMachines(TypedDict):
@@ -1916,6 +1928,7 @@ class TraceShown(TypedDict):
     failures: list[Failure]
     certificates: list[Certificate]
     found_crashes: int
+    console_at: str | None
     claim: bool
     standing: str
     state: Phase

@@ -1,10 +1,11 @@
-"""What a trace has beside phases: the script that was served, the certificates that were signed for the boot."""
+"""What a trace has beside phases: the script that was served, what it found of crashes and sent of its
+console, the certificates that were signed for it."""
 
 from pydantic import Field
 
 from images.values.strict import Strict
 from images.values.types import Name, Sha256
-from netboot.lifecycle.events import CertificateRecord, ScriptRecord
+from netboot.lifecycle.events import CertificateRecord, ConsoleRecord, CrashRecord, CrashText, ScriptRecord
 
 MOST_CERTIFICATES = 16
 """Certificates kept for each boot: those that end last. Twice as many as the approver lets live at a time."""
@@ -27,6 +28,37 @@ class Script(Strict):
     """Both as `ScriptRecord` has them."""
 
 
+class Crash(Strict):
+    """What this boot found of a kernel that had crashed: `at_ms` by our clock, `crashed_ms` by the machine's. Its text
+    is long and lies elsewhere (`States.crash_texts`), for a trace is read and written with each event."""
+
+    at_ms: int
+    crashed_ms: int
+    begins: CrashText
+    sha256: Sha256
+    peer: str = ""
+
+    @property
+    def which(self) -> tuple[int, str, str]:
+        """Tells a crash from the others that a boot found; sorts them by when they happened."""
+        return self.crashed_ms, self.begins, self.sha256
+
+
+class Console(Strict):
+    """The last lines of its console that this boot sent: `at_ms` by our clock, `uptime_ms` by its own. Its text lies
+    elsewhere (`States.console`), as those of crashes do."""
+
+    at_ms: int
+    uptime_ms: int
+    sha256: Sha256
+    peer: str = ""
+
+    @property
+    def which(self) -> tuple[int, str]:
+        """Tells what was sent once from what was sent at other times; what has the highest uptime is the newest."""
+        return self.uptime_ms, self.sha256
+
+
 def decided(record: ScriptRecord) -> Script:
     """What the record of a script says of the decision."""
     return Script(**{name: getattr(record, name) for name in Script.model_fields})
@@ -47,3 +79,20 @@ def with_certificate(known: tuple[Certificate, ...], record: CertificateRecord) 
     for each in sorted({*known, new}, key=lambda each: each.at_ms):
         kept.setdefault((each.until_ms, each.sha256), each)
     return tuple(kept[which] for which in sorted(kept)[-MOST_CERTIFICATES:])
+
+
+def crash_of(record: CrashRecord) -> Crash:
+    """What a trace has of it."""
+    return Crash(
+        at_ms=record.at_ms,
+        crashed_ms=record.crashed_ms,
+        begins=record.begins,
+        sha256=record.sha256,
+        peer=record.peer,
+    )
+
+
+def newest_console(console: Console | None, record: ConsoleRecord) -> Console:
+    """By the machine's uptime; of the same that is sent again the earliest stays."""
+    new = Console(at_ms=record.at_ms, uptime_ms=record.uptime_ms, sha256=record.sha256, peer=record.peer)
+    return min(console or new, new, key=lambda one: (-one.uptime_ms, one.sha256, one.at_ms, one.peer))

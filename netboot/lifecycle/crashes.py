@@ -6,8 +6,9 @@ Firmware keeps what the kernel said last, and no boot id; so whose it is follows
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from netboot.lifecycle.boot_facts import Crash
 from netboot.lifecycle.state import is_claim
-from netboot.lifecycle.trace import Crash, Trace
+from netboot.lifecycle.trace import Trace
 
 
 class Crashed(NamedTuple):

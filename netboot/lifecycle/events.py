@@ -17,20 +17,32 @@ BootId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-
 SafeText = Annotated[str, StringConstraints(pattern=r"^[ -~]{0,300}$")]
 """Printable ASCII, at most 300 characters: safe in a log line, on a terminal and in a table."""
 
+_Lines = Annotated[str, StringConstraints(pattern=r"^[\n -~]*$")]
+"""Lines of printable ASCII: safe to show, whoever sent them."""
 LONGEST_CRASH = 16 * 1024
-CrashText = Annotated[str, StringConstraints(max_length=LONGEST_CRASH, pattern=r"^[\n -~]*$")]
-"""The end of a kernel's log, as lines of printable ASCII: safe to show, whoever sent it."""
+CrashText = Annotated[_Lines, StringConstraints(max_length=LONGEST_CRASH)]
+"""The end of the log of a kernel that crashed."""
+LONGEST_CONSOLE = 4096
+ConsoleText = Annotated[_Lines, StringConstraints(min_length=1, max_length=LONGEST_CONSOLE)]
+"""The last lines of a console."""
 
 LATEST_MS = 253_402_300_799_999
 """The end of the year 9999: beyond it neither SQLite nor a calendar has a place for a moment."""
 Moment = Annotated[int, Field(ge=0, le=LATEST_MS)]
 """Milliseconds since 1970."""
+Uptime = Annotated[int, Field(ge=0, le=10**12)]
+"""Milliseconds since a kernel started, by its machine's clock."""
 
 
 def _reported(phase: Phase) -> Phase:
     if phase not in REPORTED_PHASES:
         raise ValueError("a phase that only the service can know; a machine reports what it did itself")
     return phase
+
+
+def digest_of(text: str) -> str:
+    """The SHA-256 of a text, as hexadecimal digits."""
+    return sha256(text.encode()).hexdigest()
 
 
 class BootEvent(Strict):
@@ -41,8 +53,7 @@ class BootEvent(Strict):
     machine: Name | None = None
     """What the kernel command line called it: for machines that are declared by UUID or serial, not by this MAC."""
     phase: Annotated[Phase, AfterValidator(_reported)]
-    uptime_ms: Annotated[int, Field(ge=0, le=10**12)] | None = None
-    """Milliseconds since the kernel started, by the machine's clock."""
+    uptime_ms: Uptime | None = None
     detail: SafeText = ""
     """For people: which origin, how many bytes, what failed."""
 
@@ -56,6 +67,17 @@ class CrashReport(Strict):
     crashed_ms: Moment
     """By the clock of the machine as it crashed; where its firmware keeps no times, when the text was found."""
     text: CrashText
+
+
+class ConsoleReport(Strict):
+    """The body that a machine posts to `/v1/boots/<id>/console`: the last lines of its console, while it boots."""
+
+    mac: Mac | None = None
+    machine: Name | None = None
+    """As in an event."""
+    uptime_ms: Uptime
+    """When it read them."""
+    text: ConsoleText
 
 
 Digits = Annotated[str, StringConstraints(pattern=r"^(|[0-9a-f]{16})$")]
@@ -94,7 +116,7 @@ class EventRecord(Strict):
     boot: BootId
     machine: Name
     phase: Phase
-    uptime_ms: Annotated[int, Field(ge=0, le=10**12)] | None = None
+    uptime_ms: Uptime | None = None
     detail: SafeText = ""
     peer: str
     sha256: Sha256 | Literal[""] = Field("", exclude_if=not_)
@@ -168,8 +190,25 @@ class CrashRecord(Strict):
 
     @property
     def sha256(self) -> str:
-        """The digest of its text, as hexadecimal digits: by it a trace names the text."""
-        return sha256(self.text.encode()).hexdigest()
+        """By it a trace names the text."""
+        return digest_of(self.text)
+
+
+class ConsoleRecord(Strict):
+    """A boot sent the last lines of its console."""
+
+    kind: Literal["console"] = "console"
+    at_ms: Moment
+    boot: BootId
+    machine: Name
+    uptime_ms: Uptime
+    text: ConsoleText
+    peer: str
+
+    @property
+    def sha256(self) -> str:
+        """By it a trace names the text."""
+        return digest_of(self.text)
 
 
 class CertificateRecord(Strict):
@@ -185,7 +224,7 @@ class CertificateRecord(Strict):
     """When it ends."""
 
 
-TraceRecord = ScriptRecord | EventRecord | CrashRecord | CertificateRecord
+TraceRecord = ScriptRecord | EventRecord | CrashRecord | ConsoleRecord | CertificateRecord
 """What a boot's trace is made of."""
 AnyRecord = TraceRecord | DiscoveryRecord | WaitRecord | HardwareRecord | HealthRecord
 Record = Annotated[AnyRecord, Field(discriminator="kind")]

@@ -4,7 +4,7 @@ from asyncio import Future
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
-from netboot.lifecycle.events import AnyRecord, HealthRecord
+from netboot.lifecycle.events import AnyRecord, ConsoleRecord, HealthRecord
 from netboot.lifecycle.sightings import Discovered, Told
 from netboot.lifecycle.state import Batch, FeedEntry, MachineState, Standing
 from netboot.lifecycle.trace import Trace
@@ -88,6 +88,11 @@ class States(Protocol):
     def crash_texts(self, boot: str) -> dict[str, str]:
         """The ends of logs that a boot found of crashes, by their digests (`Crash.sha256`). One that its trace names
         and that is not here could not be read, or its boot is longer ago than is kept."""
+        ...
+
+    def console(self, boot: str) -> ConsoleRecord | None:
+        """The last lines of its console that a boot sent; None: it sent none, they could not be read, or are longer ago
+        than is kept."""
         ...
 
 

@@ -21,6 +21,7 @@ from netboot.lifecycle.events import (
     AnyRecord,
     BootId,
     CertificateRecord,
+    ConsoleRecord,
     CrashRecord,
     EventRecord,
     Moment,
@@ -39,7 +40,8 @@ CLAIMS_KEPT = 16
 DISCOVERED_KEPT = 10_000
 """Sightings of machines that may not boot, in all; the longest unseen go first."""
 REPORTS_KEPT = 2
-"""Boots of each machine and standing of which the latest health report is kept, the newest."""
+"""Boots of each machine and standing of which the latest health report is kept, and the last lines of the console: the
+newest."""
 FEED_KEPT = 50_000
 """Entries of the feed; who watches reads them as they come."""
 FEED_PER_BOOT = 200
@@ -55,7 +57,7 @@ SET_ASIDE_BYTES = 64 * 1024
 
 def is_claim(trace: Trace) -> bool:
     """Whether nothing but our own serving is known of this boot."""
-    said = trace.failures or trace.crashes
+    said = trace.failures or trace.crashes or trace.console
     return not said and all(reached.source is Source.SERVED for reached in trace.reached)
 
 
@@ -80,7 +82,7 @@ def standing(trace: Trace) -> Standing:
 
 def standing_by(record: TraceRecord) -> Standing:
     """Which standing this fact gives a boot; it never loses one again."""
-    if isinstance(record, CrashRecord):
+    if isinstance(record, CrashRecord | ConsoleRecord):
         return Standing.REPORTED
     if isinstance(record, CertificateRecord):
         return Standing.CLAIMED  # a boot that is long forgotten must not come back as the current one by it

@@ -10,13 +10,22 @@ from typing import TypeVar
 from pydantic import Field
 
 from images.values.strict import Strict
-from images.values.types import Name, Sha256
-from netboot.lifecycle.boot_facts import Certificate, Script, decided, with_certificate
+from images.values.types import Name
+from netboot.lifecycle.boot_facts import (
+    Certificate,
+    Console,
+    Crash,
+    Script,
+    crash_of,
+    decided,
+    newest_console,
+    with_certificate,
+)
 from netboot.lifecycle.events import (
     BootId,
     CertificateRecord,
+    ConsoleRecord,
     CrashRecord,
-    CrashText,
     SafeText,
     ScriptRecord,
     TraceRecord,
@@ -52,22 +61,6 @@ class Failure(Strict):
     peer: str = ""
 
 
-class Crash(Strict):
-    """What this boot found of a kernel that had crashed: `at_ms` by our clock, `crashed_ms` by the machine's. Its text
-    is long and lies elsewhere (`States.crash_texts`), for a trace is read and written with each event."""
-
-    at_ms: int
-    crashed_ms: int
-    begins: CrashText
-    sha256: Sha256
-    peer: str = ""
-
-    @property
-    def which(self) -> tuple[int, str, str]:
-        """Tells a crash from the others that a boot found; sorts them by when they happened."""
-        return self.crashed_ms, self.begins, self.sha256
-
-
 F = TypeVar("F", Failure, Crash)
 
 
@@ -84,6 +77,8 @@ class Trace(Strict):
     """Sorted by time."""
     crashes: tuple[Crash, ...] = ()
     """Of kernels before this boot's, sorted by when they crashed."""
+    console: Console | None = None
+    """The newest. It is nothing that happened: no deadline, and no moment of the boot, is by it."""
     certificates: tuple[Certificate, ...] = ()
     """Client certificates that were signed for it, sorted by when they end; reports under them are its own."""
 
@@ -151,7 +146,8 @@ class Trace(Strict):
 
     def _times(self) -> list[int]:
         said: tuple[Reached | Failure | Crash, ...] = (*self.reached, *self.failures, *self.crashes)
-        return [fact.at_ms for fact in said or self.certificates]  # a renewal is not heard of the boot: it is issued
+        other = (self.console,) if self.console is not None else self.certificates
+        return [fact.at_ms for fact in said or other]  # a renewal is not heard of the boot: it is issued
 
     def _furthest(self, source: Source) -> Phase | None:
         return next((reached.phase for reached in reversed(self.reached) if reached.source is source), None)
@@ -159,7 +155,7 @@ class Trace(Strict):
 
 def apply(trace: Trace | None, record: TraceRecord) -> Trace:
     """The trace with one more record of the same boot; None: the first record of a boot. The very same trace: it has
-    that failure, crash or certificate already.
+    that failure, crash, console or certificate already.
 
     Raises:
         ValueError: the record is of another boot.
@@ -173,8 +169,11 @@ def apply(trace: Trace | None, record: TraceRecord) -> Trace:
     if isinstance(record, ScriptRecord):
         return _script(trace, record)
     if isinstance(record, CrashRecord):
-        crashes = _with_crash(trace.crashes, _found(record))
+        crashes = _with_crash(trace.crashes, crash_of(record))
         return trace if crashes == trace.crashes else trace.model_copy(update={"crashes": crashes})
+    if isinstance(record, ConsoleRecord):
+        console = newest_console(trace.console, record)
+        return trace if console == trace.console else trace.model_copy(update={"console": console})
     if isinstance(record, CertificateRecord):
         certificates = with_certificate(trace.certificates, record)
         return trace if certificates == trace.certificates else trace.model_copy(update={"certificates": certificates})
@@ -215,16 +214,6 @@ def _with(reached: tuple[Reached, ...], new: Reached) -> tuple[Reached, ...]:
 
 def _age(entry: Reached | Failure) -> tuple[int, int, str, str]:
     return (entry.at_ms, -1 if entry.uptime_ms is None else entry.uptime_ms, entry.detail, entry.peer)
-
-
-def _found(record: CrashRecord) -> Crash:
-    return Crash(
-        at_ms=record.at_ms,
-        crashed_ms=record.crashed_ms,
-        begins=record.begins,
-        sha256=record.sha256,
-        peer=record.peer,
-    )
 
 
 def _with_crash(crashes: tuple[Crash, ...], new: Crash) -> tuple[Crash, ...]:

@@ -8,12 +8,13 @@ from itertools import islice
 from pathlib import Path
 
 from netboot.lifecycle.errors import NoSuchBootError, StateUnavailableError
-from netboot.lifecycle.events import HealthRecord
+from netboot.lifecycle.events import ConsoleRecord, HealthRecord
 from netboot.lifecycle.sightings import Discovered, Told
 from netboot.lifecycle.state import Checked, Claims, FeedEntry, MachineState, Standing
 from netboot.lifecycle.trace import Trace
 from netboot.stores.state_rows import (
     BOOTS,
+    CONSOLES,
     CRASHES,
     DISCOVERED,
     FEED,
@@ -156,6 +157,11 @@ class SqliteStates:
             rows = db.execute("SELECT id, sha256, body FROM crashes WHERE boot = ?", (boot,)).fetchall()
         found = {sha256: parse_or_leave_out(CRASHES, number, body) for number, sha256, body in rows}
         return {sha256: record.text for sha256, record in found.items() if record is not None}
+
+    def console(self, boot: str) -> ConsoleRecord | None:
+        with self._open() as db:
+            row = db.execute("SELECT body FROM consoles WHERE boot = ?", (boot,)).fetchone()
+        return parse_or_leave_out(CONSOLES, boot, row[0]) if row else None
 
     def discovered(self, limit: int) -> list[Discovered]:
         with self._open() as db:

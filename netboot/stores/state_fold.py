@@ -13,6 +13,7 @@ from netboot.lifecycle.bootid import minted_ms
 from netboot.lifecycle.events import (
     AnyRecord,
     CertificateRecord,
+    ConsoleRecord,
     CrashRecord,
     DiscoveryRecord,
     EventRecord,
@@ -25,7 +26,7 @@ from netboot.lifecycle.events import (
 from netboot.lifecycle.phases import Phase, source_of
 from netboot.lifecycle.state import FeedEntry
 from netboot.lifecycle.trace import Trace, apply
-from netboot.stores import state_crashes, state_machines, state_rows, state_sightings
+from netboot.stores import state_machines, state_rows, state_sightings, state_texts
 from netboot.stores.packing import pack
 from netboot.stores.state_rows import BOOTS, HEALTH, WAITS
 
@@ -33,7 +34,7 @@ log = logging.getLogger(__name__)
 
 _AHEAD_MS = 60_000
 """More than clocks of hosts that share a key of boot ids differ."""
-_TOLD = EventRecord | CrashRecord | CertificateRecord
+_TOLD = EventRecord | CrashRecord | ConsoleRecord | CertificateRecord
 _AT_ONCE = 500
 """Boots asked for with one query; SQLite takes at least 999 values (sqlite.org/limits.html)."""
 
@@ -51,13 +52,13 @@ class Row(NamedTuple):
 @dataclass(slots=True)
 class _Boot:
     """A boot while a batch is folded into it. `since`: the number of the fact that gave it its standing; `fed`: how
-    many entries of the feed it has had; `crashes`: told in this batch."""
+    many entries of the feed it has had; `texts`: told in this batch."""
 
     trace: Trace | None = None
     fed: int = 0
     standing: int = -1
     since: int = 0
-    crashes: list[CrashRecord] = field(default_factory=list)
+    texts: list[CrashRecord | ConsoleRecord] = field(default_factory=list)
 
 
 def project(db: sqlite3.Connection, rows: Sequence[Row]) -> None:
@@ -78,6 +79,7 @@ def project(db: sqlite3.Connection, rows: Sequence[Row]) -> None:
     _keep_waits(db, [row.record for row in new if isinstance(row.record, WaitRecord)])
     machines = {record.machine for record in told}
     _prune_boots(db, {record.machine for _, record in kept}, machines)
+    state_texts.prune_consoles(db, {record.machine for record in told if isinstance(record, ConsoleRecord)})
     state_sightings.keep(db, [(row.arrived, row.record) for row in new if isinstance(row.record, DiscoveryRecord)])
     told_of = [(row.arrived, row.record) for row in rows if isinstance(row.record, HardwareRecord)]
     state_sightings.keep_hardware(db, told_of)
@@ -119,8 +121,8 @@ def _fold(db: sqlite3.Connection, records: Iterable[tuple[Row, TraceRecord]], kn
             boot.standing, boot.since = standing, row.arrived
             _doubt(record)
         new = boot.trace is not before
-        if isinstance(record, CrashRecord):  # no step of this boot
-            boot.crashes.append(record)
+        if isinstance(record, CrashRecord | ConsoleRecord):  # no step of this boot
+            boot.texts.append(record)
         elif not isinstance(record, CertificateRecord) and new and not row.again and boot.fed < state.FEED_PER_BOOT:
             boot.fed += 1
             feed.append((_entry(record).model_dump_json(),))
@@ -133,8 +135,8 @@ def _fold(db: sqlite3.Connection, records: Iterable[tuple[Row, TraceRecord]], kn
         [_columns(boot, trace, images) for boot, trace in folded],
     )
     for boot, trace in folded:
-        if boot.crashes:
-            state_crashes.keep(db, trace, boot.crashes)
+        if boot.texts:
+            state_texts.keep(db, trace, boot.texts)
 
 
 def _doubt(record: TraceRecord) -> None:

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from images.values.faults import first_fault
 from images.values.strict import Strict
 from netboot.lifecycle import state
-from netboot.lifecycle.events import CrashRecord, HealthRecord
+from netboot.lifecycle.events import ConsoleRecord, CrashRecord, HealthRecord
 from netboot.lifecycle.sightings import Discovered, Told
 from netboot.lifecycle.state import FeedEntry, SetAside, Waited
 from netboot.lifecycle.trace import Trace
@@ -41,8 +41,9 @@ DISCOVERED = Table("discovered", "key", "body", Discovered)
 HARDWARE = Table("hardware", "mac", "body", Told)
 FEED = Table("feed", "id", "body", FeedEntry)
 CRASHES = Table("crashes", "id", "body", CrashRecord)
+CONSOLES = Table("consoles", "boot", "body", ConsoleRecord)
 WAITS = Table("waits", "machine", "body", Waited)
-TABLES: tuple[Table[Any], ...] = (BOOTS, HEALTH, DISCOVERED, HARDWARE, FEED, CRASHES, WAITS)
+TABLES: tuple[Table[Any], ...] = (BOOTS, HEALTH, DISCOVERED, HARDWARE, FEED, CRASHES, CONSOLES, WAITS)
 
 
 def lenient(db: sqlite3.Connection) -> None:

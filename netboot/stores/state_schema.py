@@ -116,6 +116,12 @@ MIGRATIONS = (
     -- of each machine the last time that whoever asked in its name was told to wait
     CREATE TABLE waits (machine TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID;
     """,
+    """
+    -- the last lines of a boot's console; they go with it, as texts of crashes do
+    CREATE TABLE consoles (boot TEXT PRIMARY KEY, body BLOB NOT NULL);
+    CREATE TRIGGER consoles_go_with_their_boot AFTER DELETE ON boots
+        BEGIN DELETE FROM consoles WHERE boot = old.boot; END;
+    """,
 )
 VERSION = len(MIGRATIONS)
 _NEWER = "it was written by a newer netboot (schema {}, this one knows {}); run that version, or restore a backup"

@@ -15,7 +15,7 @@ from netboot.web.binding import Shown
 from netboot.web.dependencies import dependencies
 from netboot.web.inputs import Whole
 from netboot.web.pages import PageAsked, Paged, gone, page, read, written
-from netboot.web.shapes import CheckedReport, CrashShown, TraceShown
+from netboot.web.shapes import CheckedReport, ConsoleShown, CrashShown, TraceShown
 from netboot.web.sightings import Sighting, sightings
 
 log = logging.getLogger(__name__)
@@ -56,11 +56,12 @@ class GoesOnShown(Shown):
 
 
 class BootShown(TraceShown):
-    """One boot whole. `in_service_ms`: when it was first seen in service; null where it was not, or that cannot be
-    read. `goes_on`: what follows `spans` and has no end yet; null where the boot is over or another one counts, or that
-    cannot be told."""
+    """One boot whole. `console`: null: it sent none. `in_service_ms`: when it was first seen in service; null where it
+    was not, or that cannot be read. `goes_on`: what follows `spans` and has no end yet; null where the boot is over
+    or another one counts, or that cannot be told."""
 
     crashes: tuple[CrashShown, ...]
+    console: ConsoleShown | None
     checked: CheckedReport | None
     in_service_ms: int | None
     spans: tuple[SpanShown, ...]
@@ -93,7 +94,7 @@ def listed(query: BootsAsked) -> Boots:
 
 
 def shown(boot: str) -> BootShown:
-    """One boot's trace, with the crashes that it found and that ended it."""
+    """One boot's trace, with the crashes that it found and that ended it, and the last lines of its console."""
     states = dependencies().states
     trace = states.boot(boot)
     if trace is None:
@@ -105,6 +106,7 @@ def shown(boot: str) -> BootShown:
         BootShown,
         render.trace(trace),
         crashes=tuple(render.crashed(each, texts[each.found_by].get(each.crash.sha256)) for each in crashes),
+        console=render.console(trace, states.console(boot)),
         checked=node_health.report_of(trace),
         in_service_ms=in_service_ms,
         spans=tuple(SpanShown(**part._asdict()) for part in spans(trace, in_service_ms)),

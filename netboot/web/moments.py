@@ -13,8 +13,8 @@ from netboot.clock import moment_ms, rfc3339
 
 _BARE = ("at", "since", "until", "window_until", "deadline")
 _AT = (
-    *("added", "begin", "closes", "crashed", "created", "end", "ended", "expires", "first", "in_service", "issued"),
-    *("kernel", "last", "now", "opens", "started", "taken"),
+    *("added", "begin", "closes", "console", "crashed", "created", "end", "ended", "expires", "first", "in_service"),
+    *("issued", "kernel", "last", "now", "opens", "started", "taken"),
 )
 NAMES: Mapping[str, str] = {f"{name}_ms": name for name in _BARE} | {f"{name}_ms": f"{name}_at" for name in _AT}
 """As it is called inside → on the wire. What else ends in `_ms` is a duration (`uptime_ms`, `clock_ms`)."""

@@ -9,9 +9,10 @@ from pydantic import BaseModel
 from netboot.clock import rfc3339
 from netboot.lifecycle.conditions import MachineCondition
 from netboot.lifecycle.crashes import Crashed
+from netboot.lifecycle.events import ConsoleRecord
 from netboot.lifecycle.state import is_claim, standing
 from netboot.lifecycle.trace import Trace
-from netboot.web.shapes import ConditionShown, CrashShown, TraceShown
+from netboot.web.shapes import ConditionShown, ConsoleShown, CrashShown, TraceShown
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -28,6 +29,7 @@ def trace(value: Trace) -> TraceShown:
         TraceShown,
         value,
         found_crashes=len(value.crashes),
+        console_ms=value.console.at_ms if value.console is not None else None,
         claim=is_claim(value),
         standing=standing(value).name.lower(),
         state=value.state,
@@ -57,6 +59,13 @@ def conditions(
 def crashed(value: Crashed, text: str | None) -> CrashShown:
     """A crash, whose it was and who found it. `text`: None: it cannot be read (any more)."""
     return grown(CrashShown, value.crash, text=text, boot=value.boot, found_by=value.found_by)
+
+
+def console(value: Trace, kept: ConsoleRecord | None) -> ConsoleShown | None:
+    """The last lines of its console that a boot sent; of those whose text is not kept, that there were some. None: it
+    sent none."""
+    known = kept or value.console
+    return grown(ConsoleShown, known, text=kept.text if kept is not None else None) if known is not None else None
 
 
 def maybe_trace(value: Trace | None) -> TraceShown | None:

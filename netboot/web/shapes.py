@@ -31,6 +31,8 @@ class TraceShown(Shown):
     certificates: tuple[Certificate, ...]
     found_crashes: int
     """How many crashes of kernels before its own it found; `crashed` has the others' facts."""
+    console_ms: int | None
+    """When the last lines of its console came; null: none did."""
     claim: bool
     standing: str
     state: Phase
@@ -64,6 +66,16 @@ class CrashShown(Shown):
     text: str | None
     boot: str | None
     found_by: str
+
+
+class ConsoleShown(Shown):
+    """The last lines of the console that a boot sent, its own word. `uptime_ms`: since its kernel started; `text`: null
+    where it cannot be read, or is longer ago than is kept."""
+
+    at_ms: int
+    uptime_ms: int
+    peer: str
+    text: str | None
 
 
 class CheckedBrief(Checked):

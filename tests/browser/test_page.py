@@ -121,8 +121,12 @@ def test_a_walk_by_keyboard_alone_from_login_to_the_cause(browser: Browser, addr
         press_until(page, boot)
         page.keyboard.press("Enter")
         page.wait_for_url("**/page/boots/*")
-        expect(page.locator("pre")).to_contain_text("Kernel panic - not syncing")
-        press_until(page, "", "pre")
+        said, crashed = page.locator("pre").all()
+        expect(said).to_contain_text("no link on enp65s0f0")
+        expect(crashed).to_contain_text("Kernel panic - not syncing")
+        for each in (said, crashed):
+            press_until(page, "", "pre")
+            expect(each).to_be_focused()
 
 
 def press_until(page: Page, wanted: str, tag: str = "") -> None:

@@ -17,7 +17,7 @@ from netboot.lifecycle.rollout_store import Note
 from netboot.lifecycle.state import Batch
 from netboot.machines.strategy import Strategy
 from netboot.status.controllers import RolloutStatus
-from tests.records import KEY, found_crash
+from tests.records import KEY, console, found_crash
 from tests.sites import add_image
 from tests.sockets.api import NOW, ROLLOUTS, Api
 
@@ -153,7 +153,9 @@ class World:
         text = "[ 2113.402] mlx5_core 0000:41:00.0: health poll failed\n[ 2113.911] Kernel panic - not syncing: hung\n"
         crash = found_crash(failed.machine, 2, text=text + self.words + "\n")
         crash = crash.model_copy(update={"boot": late, "at_ms": NOW - 38 * MINUTE, "crashed_ms": NOW - 41 * MINUTE})
-        records += [failed, crash, self._health(self.boots[self.names[0]], self.names[0])]
+        said = console(failed.machine, 2, 34 * MINUTE, f"[ 2040.1] netboot: no link on enp65s0f0\n{self.words}\n")
+        said = said.model_copy(update={"boot": late, "at_ms": NOW - 5 * MINUTE})
+        records += [failed, crash, said, self._health(self.boots[self.names[0]], self.names[0])]
         records += [self._stranger(number) for number in range(4)]
         self.api.states.take(Batch("boot-0.db", 1, len(records), records, range(1, len(records) + 1)))
 

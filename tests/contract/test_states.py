@@ -20,7 +20,19 @@ from netboot.lifecycle.trace import apply
 from netboot.stores.state import SqliteStates
 from netboot.stores.state_schema import MIGRATIONS, VERSION
 from netboot.stores.state_writer import SqliteProjection
-from tests.records import START, boot_id, certified, checked, event, found_crash, made_of, script, sighted, waits
+from tests.records import (
+    START,
+    boot_id,
+    certified,
+    checked,
+    console,
+    event,
+    found_crash,
+    made_of,
+    script,
+    sighted,
+    waits,
+)
 from tests.states import MemoryStates
 
 
@@ -435,7 +447,8 @@ HEALTH = st.builds(
 )
 OBSERVED = st.builds(event, MACHINES, NUMBERS, st.sampled_from(sorted(OBSERVED_PHASES)), st.integers(1, 900))
 CRASHES = st.builds(found_crash, MACHINES, NUMBERS, st.integers(0, 3_000), st.sampled_from(["", "oops\n", "panic\n"]))
-BATCHES = st.lists(st.lists(st.one_of(CLAIMS, REPORTS, OBSERVED, HEALTH, CRASHES), max_size=6), max_size=6)
+CONSOLES = st.builds(console, MACHINES, NUMBERS, st.integers(0, 2), st.sampled_from(["oops\n", "panic\n"]))
+BATCHES = st.lists(st.lists(st.one_of(CLAIMS, REPORTS, OBSERVED, HEALTH, CRASHES, CONSOLES), max_size=6), max_size=6)
 
 
 @MAKERS
@@ -471,7 +484,11 @@ def test_no_claim_alters_what_a_machine_reported(
 
 @MAKERS
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(batches=BATCHES, unproven=st.lists(st.one_of(CLAIMS, REPORTS, CRASHES), max_size=8), place=st.integers(0, 6))
+@given(
+    batches=BATCHES,
+    unproven=st.lists(st.one_of(CLAIMS, REPORTS, CRASHES, CONSOLES), max_size=8),
+    place=st.integers(0, 6),
+)
 def test_nothing_that_can_be_claimed_alters_what_was_proven(
     make: Callable[[Path], Both], batches: list[list[Record]], unproven: list[Record], place: int
 ) -> None:
@@ -517,6 +534,7 @@ def test_the_state_on_disk_is_the_state_in_memory(batches: list[list[Record]]) -
         boots = [boot_id(machine, number) for machine in ("gpu-001", "gpu-002") for number in range(1, 5)]
         assert [disk.reader.health(boot) for boot in boots] == [memory.reader.health(boot) for boot in boots]
         assert [disk.reader.crash_texts(boot) for boot in boots] == [memory.reader.crash_texts(boot) for boot in boots]
+        assert [disk.reader.console(boot) for boot in boots] == [memory.reader.console(boot) for boot in boots]
         assert [one.model_copy(update={"id": 0}) for one in disk.reader.feed(0, 1000)] == [
             one.model_copy(update={"id": 0}) for one in memory.reader.feed(0, 1000)
         ]

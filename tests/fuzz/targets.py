@@ -24,7 +24,7 @@ from netboot.dhcp.packets import NotAnOfferError, parse
 from netboot.join import messages
 from netboot.lifecycle.claims import parse_claim
 from netboot.lifecycle.errors import BadClaimError, NotReadyError
-from netboot.lifecycle.events import BootEvent, CrashReport
+from netboot.lifecycle.events import BootEvent, ConsoleReport, CrashReport
 from netboot.lifecycle.hardware import HardwareReport
 from netboot.lifecycle.health import HealthReport
 from netboot.stores.snapshot import read_snapshot
@@ -117,6 +117,13 @@ def _crash(data: bytes) -> None:
     assert CrashReport.model_validate_json(report.model_dump_json()) == report
 
 
+def _console(data: bytes) -> None:
+    report = parsed(data, ConsoleReport, "a console report")
+    assert report.text
+    assert all(character == "\n" or " " <= character <= "~" for character in report.text)
+    assert ConsoleReport.model_validate_json(report.model_dump_json()) == report
+
+
 def _health(data: bytes) -> None:
     report = parsed(data, HealthReport, "a health report")
     assert HealthReport.model_validate_json(report.model_dump_json(by_alias=True)) == report
@@ -202,6 +209,7 @@ TARGETS: Mapping[str, Target] = {
     "range": Target(_range, longest=256),
     "event": Target(_event, (BadClaimError,)),
     "crash": Target(_crash, (BadClaimError,), longest=40 * 1024),
+    "console": Target(_console, (BadClaimError,), longest=10 * 1024),
     "health": Target(_health, (BadClaimError,), longest=32 * 1024),
     "hardware": Target(_hardware, (BadClaimError,), longest=64 * 1024),
     "hello": Target(_hello, (BadClaimError,), longest=16 * 1024),

@@ -380,6 +380,23 @@ def test_a_boot_that_is_late_is_drawn_until_now(tmp_path: Path) -> None:
     assert row() == "", "another boot counts"
 
 
+def test_what_a_late_boot_said_last_is_there_and_its_machine_leads_to_it(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    client, boot = world.api.client, world.boots[LATE]
+    log_in(client)
+    shown = client.get(f"/page/boots/{boot}").text
+    words = re.sub(r"<[^>]+>", "", shown)
+    assert "\nSent 5m ago, 34m after its kernel started, from 192.0.2.7: its own words, which nothing" in words
+    lines = "[ 2040.1] netboot: no link on enp65s0f0\n\n"
+    assert f'<pre tabindex="0" aria-label="What it said last">{lines}</pre>' in shown
+    link = f'<a id="console-{boot}" href="/page/boots/{boot}#console">'
+    assert link in client.get(f"/page/machines/{LATE}").text
+    assert 'id="console-' not in client.get(f"/page/machines/{HUNG}").text, "it sent none"
+    world.api.states.consoles.clear()
+    shown = client.get(f"/page/boots/{boot}").text
+    assert '<p class="problem">They are longer ago than is kept, or cannot be read.</p>' in shown
+
+
 def test_the_service_itself_serves_it(tmp_path: Path) -> None:
     """Behind its walls, by gunicorn: templates, files, a login, and what happens as it happens."""
     config = make_site(tmp_path / "site", workers=1)

@@ -8,11 +8,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from netboot.lifecycle.boot_facts import Certificate
-from netboot.lifecycle.events import BootEvent, CertificateRecord, CrashRecord, EventRecord, ScriptRecord, TraceRecord
+from netboot.lifecycle.boot_facts import Certificate, Console, Crash
+from netboot.lifecycle.events import (
+    BootEvent,
+    CertificateRecord,
+    ConsoleRecord,
+    CrashRecord,
+    EventRecord,
+    ScriptRecord,
+    TraceRecord,
+)
 from netboot.lifecycle.phases import REPORTED_PHASES, SERVED_PHASES, Phase, Source
+from netboot.lifecycle.sentences import last_heard
 from netboot.lifecycle.state import is_claim
-from netboot.lifecycle.trace import MOST_FAILURES, ORDER, Crash, Reached, Trace, apply
+from netboot.lifecycle.trace import MOST_FAILURES, ORDER, Reached, Trace, apply
 
 BOOT = "018bcfe5-6800-8fff-bfff-c8dd6b13e782"
 SCRIPT = ScriptRecord(
@@ -35,6 +44,11 @@ def event(at_ms: int, phase: Phase, detail: str = "", uptime_ms: int | None = No
 
 def crash(at_ms: int, crashed_ms: int = 0, text: str = "panic\n") -> CrashRecord:
     return CrashRecord(at_ms=at_ms, boot=BOOT, machine="gpu-001", crashed_ms=crashed_ms, text=text, peer="192.0.2.7")
+
+
+def console(at_ms: int, uptime_ms: int = 700, text: str = "it waits\n") -> ConsoleRecord:
+    fields = {"boot": BOOT, "machine": "gpu-001", "text": text, "peer": "192.0.2.7"}
+    return ConsoleRecord(at_ms=at_ms, uptime_ms=uptime_ms, **fields)
 
 
 def certificate(at_ms: int, sha256: str = "c" * 64, until_ms: int = 90_000) -> CertificateRecord:
@@ -174,6 +188,30 @@ def test_a_crash_is_no_step_of_the_boot_that_found_it() -> None:
     assert (early.state, early.started_ms, early.last_ms) == (Phase.SCRIPT_SERVED, 9100, 9100)
 
 
+def test_of_a_console_the_newest_by_its_own_clock_is_kept_and_the_same_once() -> None:
+    newest, again, late = console(9500, 800), console(9900, 800), console(9950, 300, "it begins\n")
+    kept = Console(at_ms=9500, uptime_ms=800, sha256=newest.sha256, peer="192.0.2.7")
+    for told in permutations((newest, again, late)):
+        assert fold(SCRIPT, *told).console == kept
+    known = fold(SCRIPT, newest)
+    assert apply(known, again) is apply(known, late) is known
+    one, other = console(9500, 800, "a\n"), console(9500, 800, "b\n")
+    assert fold(one, other) == fold(other, one)
+
+
+def test_a_console_is_no_step_of_its_boot_and_no_moment_of_it() -> None:
+    """Nothing that is judged by how long a boot is silent may wait for it: it comes again and again."""
+    up = fold(*WHOLE)
+    found = fold(*WHOLE, console(95_000))
+    assert (found.reached, found.failures, found.state) == (up.reached, (), Phase.BOOTED)
+    assert (found.started_ms, found.last_ms) == (1000, 20_000)
+    assert last_heard(found) == last_heard(up)
+    early = fold(console(9100))
+    assert (early.state, early.started_ms, early.last_ms) == (Phase.SCRIPT_SERVED, 9100, 9100)
+    assert last_heard(early) == "the last lines of its console at 1970-01-01T00:00:09Z"
+    assert not is_claim(early)
+
+
 def test_a_certificate_is_no_step_of_its_boot_and_what_is_told_again_is_one() -> None:
     up = fold(*WHOLE)
     first, again, renewed = certificate(21_000), certificate(99_000), certificate(95_000, "d" * 64, 200_000)
@@ -214,6 +252,7 @@ records = st.one_of(
     st.builds(event, st.integers(0, 50), st.sampled_from(sorted(Phase)), st.sampled_from(["", "a", "b"])),
     st.builds(lambda at: SCRIPT.model_copy(update={"at_ms": at}), st.integers(0, 50)),
     st.builds(crash, st.integers(0, 50), st.integers(0, 3), st.sampled_from(["", "a\n", "b\n"])),
+    st.builds(console, st.integers(0, 50), st.integers(0, 3), st.sampled_from(["a\n", "b\n"])),
     st.builds(certificate, st.integers(0, 50), st.sampled_from(["c" * 64, "d" * 64]), st.integers(50, 52)),
 )
 
@@ -251,12 +290,14 @@ class Projection(RuleBasedStateMachine):
             return
         times: dict[Phase, int] = {}
         for record in self.seen:
-            if isinstance(record, CrashRecord | CertificateRecord):
+            if isinstance(record, CrashRecord | ConsoleRecord | CertificateRecord):
                 continue
             phase = Phase.SCRIPT_SERVED if isinstance(record, ScriptRecord) else record.phase
             times[phase] = min(times.get(phase, record.at_ms), record.at_ms)
         assert bool(self.trace.failures) == (times.pop(Phase.FAILED, None) is not None)
         assert {one.phase: one.at_ms for one in self.trace.reached} == times
+        newest = max((one.uptime_ms for one in self.seen if isinstance(one, ConsoleRecord)), default=None)
+        assert (self.trace.console.uptime_ms if self.trace.console else None) == newest
         found = {one for one in self.seen if isinstance(one, CrashRecord)}
         crashes = {(one.crashed_ms, one.text[:16], one.sha256) for one in found}
         kept = [one.which for one in self.trace.crashes]
