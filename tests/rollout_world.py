@@ -226,7 +226,7 @@ class World:
         return State.model_validate({"id": drain.id, "state": state, "words": "", "since_ms": self.now_ms()})
 
     def rollout(self) -> Rollout:
-        return self.store.rollouts(1)[0]
+        return self.store.listed(1)[0].rollout
 
     def _publish(self) -> Snapshot:
         assigned = {

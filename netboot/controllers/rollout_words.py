@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from netboot.controllers.audited import audit
 from netboot.lifecycle.remedies import WHO
 from netboot.lifecycle.rollout import Member, MemberState, Rollout, RolloutState
+from netboot.lifecycle.rollout_counts import by_state
 from netboot.lifecycle.rollout_store import Members, Note
 from netboot.status.controllers import RolloutStatus
 
@@ -48,13 +49,10 @@ def tell_undone(rollout: Rollout) -> None:
 
 def status_of(rollout: Rollout, members: Members) -> RolloutStatus:
     """One that is under way."""
-    counts = dict.fromkeys(map(str, MemberState), 0)
-    for each in members.values():
-        counts[each.state] += 1
     return RolloutStatus(
         number=rollout.number,
         channel=rollout.channel,
         state=str(rollout.state),
         undoing=rollout.undoing,
-        machines=counts,
+        machines={str(state): count for state, count in by_state(members.values()).items()},
     )

@@ -25,7 +25,7 @@ from netboot.lifecycle.rollout import Renewal, Rollout, RolloutState
 from netboot.lifecycle.rollout_batch import turns
 from netboot.lifecycle.rollout_engine import World, step
 from netboot.lifecycle.rollout_facts import facts_of, near, places_of
-from netboot.lifecycle.rollout_member import due
+from netboot.lifecycle.rollout_member import due, turn_came
 from netboot.lifecycle.rollout_store import Members, Note, RolloutStore
 from netboot.lifecycle.rollout_undo import no_way_back
 from netboot.lifecycle.seen_time import SeenTime
@@ -240,5 +240,5 @@ class RolloutController:
 def _renewals(rollout: Rollout, members: Members, snapshot: Snapshot, *, may_begin: bool) -> dict[str, Renewal]:
     if rollout.on_next_boot or rollout.state is not RolloutState.RUNNING:
         return {}
-    names = due(rollout, members, snapshot.assigned)
+    names = due(rollout, turn_came(members), snapshot.assigned)
     return {name: Renewal(rollout, members[name].boot, may_begin) for name in names}

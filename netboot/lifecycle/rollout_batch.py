@@ -37,8 +37,7 @@ class Batch:
     def most(self) -> int:
         """How many may be out at once."""
         there = sum(each.state not in APART for each in self.members.values())
-        budget = self.rollout.strategy.budget(there)
-        return min(budget, _largest(self.members.values())) if self.rollout.unproven else budget
+        return most(self.rollout, there, lambda: largest(self.members.values()))
 
     def crowded(self) -> dict[str, Member]:
         """Those whose turn came and who were not ordered yet, and have no room since others went out of service, or are
@@ -197,7 +196,14 @@ def _in_turn(units: list[Unit]) -> list[Unit]:
     return [unit for unit in units if not unit[0].named] or units
 
 
-def _largest(members: Iterable[Member]) -> int:
+def most(rollout: Rollout, there: int, whole: Callable[[], int]) -> int:
+    """How many of so many machines may be out at once; `whole`: how many the largest turn is of."""
+    budget = rollout.strategy.budget(there)
+    return min(budget, whole()) if rollout.unproven else budget
+
+
+def largest(members: Iterable[Member]) -> int:
+    """How many machines the largest turn is of."""
     there = (each for each in members if each.state not in APART)
     return max(map(len, units_of(there)), default=1)
 

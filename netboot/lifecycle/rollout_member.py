@@ -18,20 +18,28 @@ class Moment(NamedTuple):
 
     def goal(self, member: Member) -> str:
         """The image that it is brought to."""
-        return member.previous if self.rollout.undoing else self.rollout.image
+        return goal(self.rollout, member.previous)
 
     def late(self, member: Member) -> bool:
         """Whether it has been so for longer than it may."""
         return self.seeing and self.rollout.clock_ms - member.since >= self.rollout.strategy.deadline * 1000
 
 
-def due(rollout: Rollout, members: Mapping[str, Member], assigned: Mapping[str, Assignment]) -> list[str]:
-    """Those that are to be rebooted now: it is their turn, and what they are to boot is in the published snapshot."""
-    moment = Moment(rollout, seeing=True)
+def goal(rollout: Rollout, previous: str) -> str:
+    """The image to which a machine is brought that booted `previous` before."""
+    return previous if rollout.undoing else rollout.image
+
+
+def turn_came(members: Mapping[str, Member]) -> dict[str, str]:
+    """Those that are assigned the image and did not leave service yet: machine → what it booted before."""
+    return {name: each.previous for name, each in members.items() if each.state is MemberState.ASSIGNED}
+
+
+def due(rollout: Rollout, turn: Mapping[str, str], assigned: Mapping[str, Assignment]) -> list[str]:
+    """Those of whose turn it is (`turn_came`) that are to be rebooted now: what they are to boot is in the published
+    snapshot."""
     return sorted(
-        name
-        for name, each in members.items()
-        if each.state is MemberState.ASSIGNED and name in assigned and assigned[name].image == moment.goal(each)
+        name for name, previous in turn.items() if name in assigned and assigned[name].image == goal(rollout, previous)
     )
 
 

@@ -5,6 +5,7 @@ from typing import NamedTuple, Protocol
 
 from images.values.strict import Strict
 from netboot.lifecycle.rollout import MOVING, Assigned, Member, Rollout
+from netboot.lifecycle.rollout_counts import Counts
 
 Members = dict[str, Member]
 Change = Callable[[Rollout, Members], tuple[Rollout, Members]]
@@ -17,6 +18,13 @@ class Note(NamedTuple):
     who: str
     act: str
     said: str = ""
+
+
+class Listed(NamedTuple):
+    """A rollout, with what follows from its machines (`counted`) and without them."""
+
+    rollout: Rollout
+    counts: Counts
 
 
 class Entry(Strict):
@@ -32,8 +40,8 @@ class Entry(Strict):
 class RolloutStore(Protocol):
     """Every method raises StateUnavailableError when it cannot be read, or written."""
 
-    def rollouts(self, limit: int) -> list[Rollout]:
-        """The newest first."""
+    def listed(self, limit: int) -> list[Listed]:
+        """The newest first; whatever the number of their machines."""
         ...
 
     def under_way(self) -> list[Rollout]:

@@ -6,7 +6,7 @@ for an empty one would say that nothing is assigned. Opened anew for each questi
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -14,8 +14,9 @@ from pydantic import ValidationError
 from images.values.faults import first_fault
 from netboot.lifecycle.errors import NoSuchRolloutError, RolloutRefusedError, StateUnavailableError
 from netboot.lifecycle.rollout import UNDER_WAY, Assigned, Member, Rollout, assignments, images
+from netboot.lifecycle.rollout_counts import Counts, counted
 from netboot.lifecycle.rollout_orders import another
-from netboot.lifecycle.rollout_store import Change, Entry, Members, Note
+from netboot.lifecycle.rollout_store import Change, Entry, Listed, Members, Note
 from netboot.stores import shared_file
 
 MIGRATIONS = (
@@ -34,6 +35,17 @@ MIGRATIONS = (
         )""",
         "CREATE INDEX history_of_rollout ON history (rollout, id)",
     ),
+    (
+        # `Counts` of a rollout's members, as they are: whoever writes one of these takes them away, and whoever has all
+        # members at hand writes them
+        "CREATE TABLE counts (rollout INTEGER PRIMARY KEY, body TEXT NOT NULL)",
+        """CREATE TRIGGER counts_before_a_member_came AFTER INSERT ON members
+            BEGIN DELETE FROM counts WHERE rollout = new.rollout; END""",
+        """CREATE TRIGGER counts_before_a_member_changed AFTER UPDATE ON members
+            BEGIN DELETE FROM counts WHERE rollout IN (old.rollout, new.rollout); END""",
+        """CREATE TRIGGER counts_before_a_member_went AFTER DELETE ON members
+            BEGIN DELETE FROM counts WHERE rollout = old.rollout; END""",
+    ),
 )
 VERSION = len(MIGRATIONS)
 KEPT = 200
@@ -43,6 +55,10 @@ _IN_FORCE = (
     "(SELECT max(number) FROM rollouts GROUP BY channel) AND NOT released"
 )
 """Of each channel the newest: no older one has a say."""
+_LISTED = (
+    "SELECT rollouts.body, counts.body FROM rollouts LEFT JOIN counts ON counts.rollout = number "
+    "ORDER BY number DESC LIMIT ?"
+)
 
 
 def make(path: Path) -> sqlite3.Connection:
@@ -60,9 +76,10 @@ class SqliteRollouts:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def rollouts(self, limit: int) -> list[Rollout]:
+    def listed(self, limit: int) -> list[Listed]:
         with self._open("ro") as db:
-            return _rollouts(db, "SELECT number, body FROM rollouts ORDER BY number DESC LIMIT ?", limit)
+            found = [(Rollout.model_validate_json(body), _known(said)) for body, said in db.execute(_LISTED, (limit,))]
+        return [Listed(each, counts or self._counted(each.number)) for each, counts in found]
 
     def under_way(self) -> list[Rollout]:
         with self._open("ro") as db:
@@ -108,6 +125,7 @@ class SqliteRollouts:
             ).lastrowid
             begun = rollout.model_copy(update={"number": row})
             _write(db, begun, members.values())
+            _keep(db, begun.number, counted(members))
             _note(db, begun.number, note)
             _forget(db)
             db.execute("COMMIT")
@@ -122,6 +140,8 @@ class SqliteRollouts:
             said = note(was, rollout)
             if rollout != was or changed:
                 _write(db, rollout, changed)
+            if changed:
+                _keep(db, number, counted(before | members))
             if said is not None:
                 _note(db, number, said)
             db.execute("COMMIT")  # an error before it closes the connection, which rolls back
@@ -130,6 +150,18 @@ class SqliteRollouts:
     def release(self, channel: str) -> None:
         with self._open("rw") as db:
             db.execute("UPDATE rollouts SET released = 1 WHERE channel = ? AND NOT under_way", (channel,))
+
+    def _counted(self, number: int) -> Counts:
+        """Of one whose members were written by others than this class, or by a netboot that kept no counts: kept from
+        now on, unless that cannot be written now, or a member was written since these were read, which SQLite refuses
+        with SQLITE_BUSY_SNAPSHOT (https://sqlite.org/rescode.html#busy_snapshot)."""
+        with self._open("rw") as db:
+            db.execute("BEGIN")
+            counts = counted(_members(db, number))
+            with suppress(sqlite3.OperationalError):
+                _keep(db, number, counts)
+                db.execute("COMMIT")
+        return counts
 
     @contextmanager
     def _open(self, mode: str) -> Iterator[sqlite3.Connection]:
@@ -167,6 +199,20 @@ def _members(db: sqlite3.Connection, number: int) -> Members:
     return {name: Member.model_validate_json(body) for name, body in rows}
 
 
+def _known(said: str | None) -> Counts | None:
+    """None: not counted since a member was written; or by another rule."""
+    try:
+        return Counts.model_validate_json(said) if said is not None else None
+    except ValidationError:
+        return None
+
+
+def _keep(db: sqlite3.Connection, number: int, counts: Counts) -> None:
+    """After the last write of a member, for that takes them away."""
+    query = "INSERT OR REPLACE INTO counts (rollout, body) VALUES (?, ?)"
+    db.execute(query, (number, counts.model_dump_json()))
+
+
 def _write(db: sqlite3.Connection, rollout: Rollout, members: Iterable[Member]) -> None:
     db.execute(
         "UPDATE rollouts SET under_way = ?, body = ? WHERE number = ?",
@@ -191,3 +237,4 @@ def _forget(db: sqlite3.Connection) -> None:
     db.execute(f"DELETE FROM members WHERE rollout IN {old}", (newest - KEPT,))  # noqa: S608 - our own text
     db.execute(f"DELETE FROM history WHERE rollout IN {old}", (newest - KEPT,))  # noqa: S608 - our own text
     db.execute(f"DELETE FROM rollouts WHERE number IN {old}", (newest - KEPT,))  # noqa: S608 - our own text
+    db.execute("DELETE FROM counts WHERE rollout NOT IN (SELECT number FROM rollouts)")

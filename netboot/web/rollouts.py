@@ -17,8 +17,9 @@ from netboot.lifecycle.errors import (
 )
 from netboot.lifecycle.publish import image_facts
 from netboot.lifecycle.revocation import refuse
-from netboot.lifecycle.rollout import Fact, MemberState, Rollout
-from netboot.lifecycle.rollout_batch import Batch, units_of
+from netboot.lifecycle.rollout import Fact, Rollout
+from netboot.lifecycle.rollout_batch import most
+from netboot.lifecycle.rollout_counts import Counts, counted
 from netboot.lifecycle.rollout_facts import facts_of
 from netboot.lifecycle.rollout_member import due
 from netboot.lifecycle.rollout_orders import Wish, another, begin, partakers, paused, resumed, undone
@@ -55,8 +56,8 @@ from netboot.web.shapes import DrainShown
 
 def listed(query: RolloutsAsked) -> Rollouts:
     """The newest first."""
-    store = dependencies().rollouts
-    return Rollouts(rollouts=tuple(_view(each, store.members(each.number)) for each in store.rollouts(query.limit)))
+    found = dependencies().rollouts.listed(query.limit)
+    return Rollouts(rollouts=tuple(_view(each.rollout, each.counts) for each in found))
 
 
 def shown(number: int) -> RolloutDetail:
@@ -67,7 +68,7 @@ def shown(number: int) -> RolloutDetail:
     orders = _orders() if rollout.under_way else {}
     return render.grown(
         RolloutDetail,
-        _view(rollout, members),
+        _view(rollout, counted(members)),
         members=tuple(render.grown(MemberShown, members[name], order=orders.get(name)) for name in sorted(members)),
         history=tuple(store.history(number, MOST)),
     )
@@ -106,7 +107,7 @@ def _started(body: Start) -> RolloutStarted | RolloutPlanned:
         require_kubelet(view, going, image)
     if body.dry_run:
         up = sum(name in facts and facts[name].up for name in going)
-        return render.grown(RolloutPlanned, _view(rollout, members), up=up, dry_run=True)
+        return render.grown(RolloutPlanned, _view(rollout, counted(members)), up=up, dry_run=True)
     over = [said for said, meant in (("--any-kubelet", body.any_kubelet), ("--force", body.force)) if meant]
     words = [each for each in (body.reason, f"with {' and '.join(over)}" if over else "") if each]
     rollout = deps.rollouts.start(rollout, members, Note(now, wish.operator, "start", "; ".join(words)))
@@ -115,7 +116,7 @@ def _started(body: Start) -> RolloutStarted | RolloutPlanned:
         deps.repository_writer.keep("rollouts", sorted(deps.rollouts.images() & present))
     about = {"rollout": rollout.number, "channel": rollout.channel, "over": over, "control_plane": sorted(named)}
     audit("rollout-start", about, reason=body.reason, before={"image": base}, after={"image": rollout.image})
-    return render.grown(RolloutStarted, _view(rollout, members), dry_run=False)
+    return render.grown(RolloutStarted, _view(rollout, counted(members)), dry_run=False)
 
 
 def _orders() -> Mapping[str, DrainShown]:
@@ -166,7 +167,7 @@ def _ordered(number: int, act: str, body: Order) -> RolloutActed:
         after = {"state": rollout.state, "undoing": rollout.undoing}
         audit(f"rollout-{act}", facts, reason=body.reason, before=was, after=after, changed=did)
         members = deps.rollouts.members(number)
-    return render.grown(RolloutActed, _view(rollout, members), act=act, did=did, dry_run=body.dry_run)
+    return render.grown(RolloutActed, _view(rollout, counted(members)), act=act, did=did, dry_run=body.dry_run)
 
 
 def _brought_back(rollout: Rollout, members: Members) -> tuple[Rollout, Members]:
@@ -203,25 +204,18 @@ def _facts(snapshot: Snapshot, channel: str) -> dict[str, Fact]:
     return facts_of(snapshot, channel, names, dependencies().conditions.judged(names), {})
 
 
-def _view(rollout: Rollout, members: Members) -> RolloutShown:
-    """With what follows from it."""
-    counts = dict.fromkeys(MemberState, 0)
-    there = {name: each for name, each in members.items() if each.state is not MemberState.KEPT}
-    for each in members.values():
-        counts[each.state] += 1
+def _view(rollout: Rollout, counts: Counts) -> RolloutShown:
+    """With what follows from its machines."""
     return render.grown(
         RolloutShown,
         rollout,
-        machines=counts,
-        of=len(there),
-        racks=len({each.rack for each in there.values()}),
-        domains={unit[0].domain: len(unit) for unit in units_of(there.values()) if len(unit) > 1},
-        control_plane=ControlPlaneMachines(
-            named=tuple(sorted(name for name, each in there.items() if each.named)),
-            kept=tuple(sorted(members.keys() - there.keys())),
-        ),
-        most=Batch(rollout, members, {}).most,
-        to_reboot=tuple(due(rollout, members, _published())),
+        machines=counts.machines,
+        of=counts.of,
+        racks=counts.racks,
+        domains=counts.domains,
+        control_plane=ControlPlaneMachines(named=counts.named, kept=counts.kept),
+        most=most(rollout, counts.going, lambda: counts.largest),
+        to_reboot=tuple(due(rollout, counts.assigned, _published())),
     )
 
 

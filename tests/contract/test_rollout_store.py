@@ -9,8 +9,9 @@ import pytest
 
 from netboot.lifecycle.errors import NoSuchRolloutError, RolloutRefusedError, StateUnavailableError
 from netboot.lifecycle.rollout import Assigned, Member, MemberState, Rollout, RolloutState
+from netboot.lifecycle.rollout_counts import counted
 from netboot.lifecycle.rollout_orders import cancelled
-from netboot.lifecycle.rollout_store import Change, Members, Note
+from netboot.lifecycle.rollout_store import Change, Listed, Members, Note
 from netboot.stores import rollouts
 from netboot.stores.rollouts import SqliteRollouts, make
 from tests.rollouts import NEW, OLD, rollout
@@ -35,7 +36,11 @@ def ended(state: RolloutState) -> Change:
 def test_what_was_begun_is_read_and_its_number_never_comes_again(store: SqliteRollouts) -> None:
     first = store.start(rollout(), members("a", "b"), NOTE)
     assert first == rollout().model_copy(update={"number": 1})
-    assert (store.under_way(), store.rollouts(9), store.rollout(1)) == ([first], [first], first)
+    assert (store.under_way(), store.listed(9), store.rollout(1)) == (
+        [first],
+        [Listed(first, counted(store.members(1)))],
+        first,
+    )
     assert store.members(1) == members("a", "b")
     assert [entry.model_dump() for entry in store.history(1, 9)] == [
         {"at_ms": 5, "rollout": 1, "who": "alice", "act": "start", "said": "CVE"}
@@ -104,7 +109,7 @@ def test_of_old_ones_only_those_with_a_say_are_kept(store: SqliteRollouts, monke
         store.start(rollout(), members("a"), NOTE)
         store.change(number, ended(RolloutState.UNDONE), lambda *_: None)
     store.start(rollout(), members("a"), NOTE)
-    assert [each.number for each in store.rollouts(99)] == [8, 7, 6, 1]
+    assert [each.rollout.number for each in store.listed(99)] == [8, 7, 6, 1]
     assert (store.members(2), store.history(2, 9)) == ({}, [])
 
 
@@ -133,7 +138,7 @@ def test_what_cannot_be_read_is_said(store: SqliteRollouts, tmp_path: Path) -> N
         store.assigned()
     with closing(sqlite3.connect(path)) as db:
         db.execute("PRAGMA user_version = 9")
-    with pytest.raises(StateUnavailableError, match="has schema 9, and this netboot knows 1: restart the service"):
+    with pytest.raises(StateUnavailableError, match="has schema 9, and this netboot knows 2: restart the service"):
         store.under_way()
 
 

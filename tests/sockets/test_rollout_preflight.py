@@ -181,7 +181,7 @@ def test_a_kubelet_that_the_api_server_would_not_take_is_refused(api: Api, run: 
             4,
             f"Error: the kubelet of next {digest} is 1.34.4-1.1, {words}; {ANYHOW}",
         )
-    assert api.rollouts.rollouts(1) == []
+    assert api.rollouts.listed(1) == []
     assert run(*start, "--any-kubelet").status == 0
 
 

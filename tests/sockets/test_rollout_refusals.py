@@ -4,20 +4,22 @@ from pathlib import Path
 
 import pytest
 
+from netboot.controllers.assignments import Assignments
+from netboot.controllers.snapshot_publisher import SnapshotPublisher
 from netboot.lifecycle.conditions import Judged, MachineCondition
 from netboot.lifecycle.drains import DrainsStatus, State
 from netboot.lifecycle.errors import StateUnavailableError
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.reasons import ConditionType, Reason
-from netboot.lifecycle.rollout import Member, MemberState
-from netboot.lifecycle.rollout_store import Note
+from netboot.lifecycle.rollout import Member, MemberState, Rollout
+from netboot.lifecycle.rollout_store import Members, Note
 from netboot.lifecycle.state import Batch
 from tests.commands import Run
 from tests.drains import drain
 from tests.records import event
 from tests.rollouts import rollout
 from tests.sites import KUBELET, add_image
-from tests.sockets.api import NOW, Api
+from tests.sockets.api import NOW, Api, Fixed
 
 _STABLE = "/v1/channels/stable"
 NOTE = Note(1, "alice", "start")
@@ -179,6 +181,40 @@ def test_a_status_says_who_is_drained_by_whom_and_what_is_waited_for(api: Site, 
 def test_whom_boot_servers_do_not_know_of_is_not_to_be_rebooted(api: Site) -> None:
     begun(api, state=MemberState.ASSIGNED)
     assert api.get("/v1/rollouts/1").json["to_reboot"] == []
+
+
+def test_a_list_says_of_a_rollout_what_the_rollout_itself_says(api: Site) -> None:
+    assigned, kept, left = MemberState.ASSIGNED, MemberState.KEPT, MemberState.LEFT
+    those = [
+        Member(machine="gpu-001", rack="r1", domain="d1", previous=api.old, state=assigned),
+        Member(machine="gpu-002", rack="r2", domain="d1", previous=api.new, state=assigned),
+        Member(machine="gpu-003", rack="r2", domain="d1", previous=api.old, state=left),
+        Member(machine="gpu-004", rack="r3", named=True, previous=api.old),
+        Member(machine="gpu-005", rack="r4", previous=api.old, state=kept),
+    ]
+    going = rollout(unproven=True, max_unavailable="3").model_copy(update={"image": api.new, "base": api.old})
+    number = api.rollouts.start(going, {each.machine: each for each in those}, NOTE).number
+    assignments = Assignments(api.config.data / "rollouts.db", api.rollouts)
+    SnapshotPublisher(api.config, api.repository, api.repository, api.states, Fixed(), assignments=assignments).step()
+
+    def undone(begun: Rollout, all_: Members) -> tuple[Rollout, Members]:
+        return begun.model_copy(update={"undoing": True}), all_
+
+    for undoing in (False, True):
+        if undoing:
+            api.rollouts.change(number, undone, lambda *_: None)
+        (listed,) = api.get("/v1/rollouts").json["rollouts"]
+        shown = api.get(f"/v1/rollouts/{number}").json
+        assert listed == {name: value for name, value in shown.items() if name not in ("members", "history")}
+        assert listed["to_reboot"] == (["gpu-002"] if undoing else ["gpu-001", "gpu-002"])
+    said = (listed["of"], listed["racks"], listed["domains"], listed["control_plane"], listed["most"])
+    assert said == (4, 3, {"d1": 3}, {"named": ["gpu-004"], "kept": ["gpu-005"]}, 2)
+    assert {state: count for state, count in listed["machines"].items() if count} == {
+        "assigned": 2,
+        "left": 1,
+        "waiting": 1,
+        "kept": 1,
+    }
 
 
 def test_a_number_that_no_rollout_can_have(api: Site) -> None:

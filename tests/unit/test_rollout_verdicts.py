@@ -6,7 +6,7 @@ from netboot.lifecycle.conditions import Judged, MachineCondition
 from netboot.lifecycle.reasons import ConditionType, Reason
 from netboot.lifecycle.rollout import Fact, MemberState, RolloutState, target
 from netboot.lifecycle.rollout_facts import facts_of
-from netboot.lifecycle.rollout_member import due
+from netboot.lifecycle.rollout_member import due, turn_came
 from netboot.lifecycle.rollout_orders import resumed, undone
 from netboot.lifecycle.snapshot import Assignment, Snapshot
 from netboot.machines.values import Channel, Inventory, Machine, Profile
@@ -281,5 +281,5 @@ def test_who_is_to_be_rebooted_is_named_once_boot_servers_know_it() -> None:
     world = proved(max_unavailable="3")
     first, second, third = world.assigned
     published = {first: Assignment(image=NEW, rollout=7), second: Assignment(image=OLD, rollout=7)}
-    assert due(world.rollout, world.members, published) == [first]
-    assert due(world.rollout, world.members, {third: published[first]}) == [third]
+    assert due(world.rollout, turn_came(world.members), published) == [first]
+    assert due(world.rollout, turn_came(world.members), {third: published[first]}) == [third]

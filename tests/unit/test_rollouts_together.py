@@ -44,7 +44,7 @@ class Two(World):
         return max(map(racks.count, racks), default=0)
 
     def states(self) -> list[RolloutState]:
-        return [each.state for each in self.store.rollouts(2)]
+        return [each.rollout.state for each in self.store.listed(2)]
 
 
 @pytest.fixture
