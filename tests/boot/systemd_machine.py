@@ -1,29 +1,41 @@
-"""A machine whose systemd runs the shipped unit: a built image's root with the service installed on top of it.
+"""A machine whose systemd runs the service as it is installed: a built image's root, on which the Debian package was
+installed by dpkg, and set up by an operator's commands.
 
-QEMU starts the image's own kernel and initrd, to which a second one is appended: both squashfs files, and a first
-process that mounts one over the other. So nothing is built for it, and there is neither disk nor network.
+The commands run in the image's root with a layer over it, and without a network; what they write is kept as a second
+squashfs. QEMU starts the image's own kernel and initrd, to which a second one is appended: both squashfs files, and a
+first process that mounts one over the other. So no image is built for it, and there is neither disk nor network.
 """
 
 import contextlib
-import os
-import shutil
 import subprocess
-import sys
 from collections.abc import Iterator, Sequence
-from importlib import metadata
 from pathlib import Path
 
 from images.formats import cpio
 from lab.accelerator import arguments
-from lab.packages import OURS, needed
 from lab.processes import Child, child
-from lab.work import ROOT
 from tests.boot.data_centre import BuiltImage
 
-UID = 990
-"""Of the user `netboot`, as an operator makes one for a service."""
-PYTHON = f"python{sys.version_info.major}.{sys.version_info.minor}"
-_ACCOUNTS = {"passwd": f"netboot:x:{UID}:{UID}::/srv/netboot:/usr/sbin/nologin\n", "group": f"netboot:x:{UID}:\n"}
+BROUGHT = "/run/brought"
+"""Where the operator's commands find what they were given."""
+_INSTALL = """\
+set -e
+cd "$0"
+mkdir image upper root
+mount -t squashfs -o ro,loop "$1" image
+mount -t tmpfs -o mode=0755 tmpfs upper
+mkdir upper/data upper/work
+mount -t overlay -o lowerdir=image,upperdir=upper/data,workdir=upper/work overlay root
+mount -t proc proc root/proc
+for place in run tmp dev; do mount -t tmpfs -o mode=0755 tmpfs root/$place; done
+for device in null urandom; do touch root/dev/$device; mount --bind /dev/$device root/dev/$device; done
+mkdir "root$2"
+mount --bind brought "root$2"
+env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 chroot root sh -ec "$3"
+cp -a tree/. root
+umount -R root
+mksquashfs upper/data installed.squashfs -quiet -no-progress -comp zstd -Xcompression-level 1
+"""
 _START = b"""\
 #!/bin/busybox sh
 export PATH=/bin
@@ -43,40 +55,13 @@ exec switch_root -c /dev/console /new /sbin/init
 """
 
 
-def installed(folder: Path, built: BuiltImage) -> Path:
-    """A folder of what an operator installs, laid out as in the root: `/opt/netboot` with what `netboot` needs of
-    .venv, the unit, enabled, its user and its folders in `/srv/netboot`.
-
-    Raises:
-        AssertionError: the image has another Python than .venv, whose libraries do not run there.
-    """
-    root = blob(built, "root")
-    listed = subprocess.run(["unsquashfs", "-l", str(root), f"usr/bin/{PYTHON}"], capture_output=True, check=True)
-    assert PYTHON.encode() in listed.stdout, f"the image of this test has no {PYTHON}, of which .venv is"
-    site_packages = folder / "opt/netboot/lib" / PYTHON / "site-packages"
-    for name in needed("netboot") - {"netboot"}:
-        for file in metadata.distribution(name).files or ():
-            if ".." not in file.parts and Path(str(file.locate())).is_file():
-                target = site_packages / file
-                target.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(str(file.locate()), target)
-    for name in OURS:
-        shutil.copytree(ROOT / name, site_packages / name)
-    binaries = folder / "opt/netboot/bin"
-    binaries.mkdir()
-    (binaries / "python3").symlink_to("/usr/bin/python3")
-    (folder / "opt/netboot/pyvenv.cfg").write_text("home = /usr/bin\ninclude-system-site-packages = false\n")
-    (binaries / "netboot").write_text("#!/opt/netboot/bin/python3\nfrom netboot.cli.main import main\n\nmain()\n")
-    (binaries / "netboot").chmod(0o755)
-    subprocess.run([sys.executable, "-m", "compileall", "-q", "-j2", str(site_packages)], check=True)
-    for name, line in _ACCOUNTS.items():
-        before = subprocess.run(["unsquashfs", "-cat", str(root), f"etc/{name}"], capture_output=True, check=True)
-        write(folder / "etc" / name, before.stdout.decode() + line)
-    write(folder / "etc/systemd/system/netboot.service", (ROOT / "deploy/netboot.service").read_text())
-    enable(folder, "netboot.service")
-    for name in ("data", "store"):
-        (folder / "srv/netboot" / name).mkdir(parents=True, exist_ok=True)
-    return folder
+def installed(folder: Path, built: BuiltImage, commands: str) -> None:
+    """Run an operator's shell commands in the image's root, as root; what they leave is `folder/installed.squashfs`.
+    They find `folder/brought` at `BROUGHT`; `folder/tree` is laid over the root in the end."""
+    argv = ["unshare", "--fork", "--kill-child", "--mount", "--pid", "--net", "sh", "-c", _INSTALL]
+    argv += [str(folder), str(blob(built, "root")), BROUGHT, commands]
+    ran = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
 def write(path: Path, text: str) -> None:
@@ -88,7 +73,7 @@ def write(path: Path, text: str) -> None:
 def enable(folder: Path, unit: str) -> None:
     """As `systemctl enable`."""
     wants = folder / "etc/systemd/system/multi-user.target.wants"
-    wants.mkdir(exist_ok=True)
+    wants.mkdir(parents=True, exist_ok=True)
     (wants / unit).symlink_to(f"/etc/systemd/system/{unit}")
 
 
@@ -98,14 +83,11 @@ def blob(built: BuiltImage, artifact: str) -> Path:
 
 
 @contextlib.contextmanager
-def switched_on(folder: Path, built: BuiltImage, tree: Path, masked: Sequence[str]) -> Iterator[Child]:
-    """The machine with `tree` over its root, for the length of a block; what is written to its second serial port is
-    the output. Its console: `<folder>/console.log`. `masked`: units of the image that have nothing to do here."""
-    for path in (tree / "srv/netboot", *(tree / "srv/netboot").rglob("*")):
-        os.lchown(path, UID, UID)
+def switched_on(folder: Path, built: BuiltImage, masked: Sequence[str]) -> Iterator[Child]:
+    """The machine with what `installed` left over its root, for the length of a block; what is written to its second
+    serial port is the output. Its console: `<folder>/console.log`. `masked`: units of the image that have nothing to do
+    here."""
     layer, initrd = folder / "installed.squashfs", folder / "initrd"
-    fast = ("-quiet", "-no-progress", "-comp", "zstd", "-Xcompression-level", "1")
-    subprocess.run(["mksquashfs", str(tree), str(layer), *fast], check=True)
     more = [cpio.file("start", _START, 0o755)]
     more += [cpio.file("image.squashfs", blob(built, "root").read_bytes())]
     more += [cpio.file("installed.squashfs", layer.read_bytes())]

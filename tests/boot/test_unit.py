@@ -1,4 +1,5 @@
-"""The shipped unit, started by systemd as the first process of a machine, with somebody inside its processes."""
+"""The Debian package as an operator installs it, its unit started by systemd as the first process of a machine, with
+somebody inside its processes."""
 
 import json
 import os
@@ -11,12 +12,16 @@ from typing import Any
 
 import pytest
 
-from lab.site import free_port
+from lab.site import run_netboot
 from lab.work import ROOT
+from tests import deb
 from tests.boot.data_centre import BuiltImage
-from tests.boot.systemd_machine import enable, installed, switched_on, write
+from tests.boot.systemd_machine import BROUGHT, enable, installed, switched_on, write
+from tests.boot.unit_inside import ACCOUNT, APISERVER, INTRUDER
+from tests.sites import JOINING, add_image, make_site
+from tests.sockets.join_site import CLUSTERS, write_kubeconfigs
 from tests.walls.attempts import ALL, ALLOWED, NAMES, done, odd
-from tests.walls.site import walled_site
+from tests.walls.site import outside, write_secrets
 
 pytestmark = pytest.mark.boot
 SECONDS = 1800.0
@@ -27,9 +32,29 @@ MASKED = ["containerd.service", "systemd-networkd.service", *(f"netboot-{name}" 
 CARRIED = ["tests/__init__.py", "tests/processes.py", "tests/walls", "tests/intruder", "tests/boot/__init__.py"]
 CARRIED += ["tests/boot/unit_inside.py", "lab/__init__.py", "lab/errors.py", "lab/polling.py"]
 INSIDE = Path("/srv/break-in")
+NOBODY = 5000
+"""A port that nobody listens on."""
+CONFIGURED = CLUSTERS + outside(APISERVER, NOBODY)
+CONFIGURED += "watchdog: {server_seconds: 600}\n"  # while somebody is inside, the loop of a process stands still
+OPERATOR = f"""\
+cd {BROUGHT}
+dpkg -i netboot_*.deb
+netboot init /etc/netboot --force --state /var/lib/netboot --owner netboot \\
+  --url http://127.0.0.1:8080 --join-url https://127.0.0.1:8443
+sed -i 's/^  # workers: 2 .*/  workers: 1/' /etc/netboot/netboot.yaml
+cat more.yaml >>/etc/netboot/netboot.yaml
+cp site.yaml /etc/netboot/inventory/site.yaml
+install -o netboot -g netboot -m 0600 secrets/* /etc/netboot/secrets
+cp keys/*.pub /etc/netboot/keys
+netboot image import images
+netboot config check
+test -z "$(dpkg --verify netboot)"
+"""
+"""What docs/install.md says. The image was built elsewhere: building one here would take longer than all the rest."""
+BREAKER = f"install -d -o {ACCOUNT} -g {ACCOUNT} {INTRUDER}\n"
 DROP_IN = f"""\
 [Service]
-Environment=PYTHONPATH={INSIDE}/tests/intruder NETBOOT_TEST_INTRUDER=/srv/netboot/data/intruder
+Environment=PYTHONPATH={INSIDE}/tests/intruder NETBOOT_TEST_INTRUDER={INTRUDER}
 """
 BREAK_IN = f"""\
 [Unit]
@@ -38,7 +63,7 @@ After=netboot.service
 Type=exec
 WorkingDirectory={INSIDE}
 Environment=PYTHONPATH={INSIDE}
-ExecStart=/opt/netboot/bin/python3 -m tests.boot.unit_inside /dev/ttyS1
+ExecStart=/usr/bin/python3 -m tests.boot.unit_inside /dev/ttyS1
 """
 WITHOUT_PORTS = {kind: {"connect other"} for kind in ("management", "join", "approver", "nodes", "pause", "traces")}
 """What Debian 12's Linux 6.1 leaves open beside the table: Landlock knows no ports before 6.7 …"""
@@ -56,27 +81,39 @@ def found(built_node: BuiltImage, work: Path) -> Iterator[dict[str, Any]]:
     folder = work / "unit"
     shutil.rmtree(folder, ignore_errors=True)  # of a first try that was too late
     tree = folder / "tree"
-    ports = {name: free_port("127.0.0.1") for name in ("apiserver", "other")}
-    config = walled_site(tree / "srv/netboot", ports["apiserver"])
-    with (tree / "srv/netboot/netboot.yaml").open("a") as file:
-        file.write("watchdog: {server_seconds: 600}\n")  # while somebody is inside, the loop of a process stands still
-    (config.data / "intruder").mkdir()
-    installed(tree, built_node)
+    brought(folder / "brought")
     inside = tree / INSIDE.relative_to("/")
     for name in CARRIED:
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy2
         (inside / name).parent.mkdir(parents=True, exist_ok=True)
         copy(ROOT / name, inside / name)
     imports_there("tests.boot.unit_inside", inside)
-    write(inside / "tests/boot/ports.json", json.dumps(ports | {"management": config.management.listen.port}))
     write(tree / "etc/systemd/system/netboot.service.d/break-in.conf", DROP_IN)
     write(tree / "etc/systemd/system/break-in.service", BREAK_IN)
     enable(tree, "break-in.service")
-    with switched_on(folder, built_node, tree, MASKED) as machine:
+    installed(folder, built_node, OPERATOR + BREAKER)
+    with switched_on(folder, built_node, MASKED) as machine:
         machine.output.wait_for(r'^\{"(end|failed)": .*\n', SECONDS)
         lines = machine.output.text.splitlines()
-    shutil.rmtree(tree)
+    for name in ("tree", "brought"):
+        shutil.rmtree(folder / name)
     yield {name: what for line in lines if line.startswith("{") for name, what in json.loads(line).items()}
+
+
+def brought(folder: Path) -> None:
+    """What an operator has: the package, an image of elsewhere and who signed it, accounts of a cluster, credentials,
+    and what is to be written into the site's files."""
+    elsewhere = folder.with_name("elsewhere")
+    digest = add_image(make_site(elsewhere))
+    (folder / "secrets").mkdir(parents=True)
+    deb.package(folder)
+    run_netboot(["image", "export", digest, str(folder / "images")], elsewhere / "netboot.yaml")
+    shutil.copytree(elsewhere / "keys", folder / "keys", ignore=shutil.ignore_patterns("*.key"))
+    write_kubeconfigs(folder / "secrets", APISERVER)
+    write_secrets(folder / "secrets")
+    write(folder / "more.yaml", CONFIGURED)
+    write(folder / "site.yaml", JOINING)
+    shutil.rmtree(elsewhere)
 
 
 def imports_there(module: str, folder: Path) -> None:
@@ -95,14 +132,22 @@ def test_whatever_runs_in_a_process_of_the_unit_can_do_what_it_needs_and_nothing
 
 
 def test_a_boot_server_of_the_unit_has_no_privilege_and_no_way_to_one(found: dict[str, Any]) -> None:
+    assert 100 <= found["uid"] < 1000, "of a system's account"
     status = {name: found["status"][name] for name in ("Uid", "CapEff", "CapBnd", "NoNewPrivs", "Seccomp")}
     assert status == {
-        "Uid": "990\t990\t990\t990",
+        "Uid": "\t".join([str(found["uid"])] * 4),
         "CapEff": "0000000000000000",
         "CapBnd": "0000000000000000",
         "NoNewPrivs": "1",
         "Seccomp": "2",
     }
+
+
+def test_the_unit_is_the_packages_and_nothing_of_it_is_changed_but_its_environment(found: dict[str, Any]) -> None:
+    assert found["unit"] == [
+        "/usr/lib/systemd/system/netboot.service",
+        "/etc/systemd/system/netboot.service.d/break-in.conf",
+    ]
 
 
 def test_systemd_hears_that_the_unit_is_ready_and_that_it_goes_on(found: dict[str, Any]) -> None:

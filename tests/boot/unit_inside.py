@@ -3,6 +3,7 @@ and asks systemd how the unit is. What it finds goes to the second serial port, 
 
 import json
 import os
+import pwd
 import signal
 import socket
 import subprocess
@@ -16,8 +17,11 @@ from typing import Any
 from tests.processes import runs, wait_for
 from tests.walls.attempts import ABSTRACT, NAMES, Orders, attempts, broken_into
 
-ROOT, INTRUDER = Path("/srv/netboot"), Path("/srv/netboot/data/intruder")
-UNIT = "netboot.service"
+ROOT, STATE = Path("/etc/netboot"), Path("/var/lib/netboot")
+INTRUDER = STATE / "data/intruder"
+UNIT, ACCOUNT = "netboot.service", "netboot"
+MANAGEMENT, APISERVER, OTHER = 8081, 6443, 7000
+"""Ports: of the service's API, of an API server of the configuration, and of somebody else."""
 SECONDS = 1080.0
 """For anything, in software emulation: ten processes begin at once, and each reads its whole program."""
 PAUSE = 1.0
@@ -32,16 +36,23 @@ def run(*argv: str) -> str:
     return (ran.stdout + ran.stderr).strip()
 
 
+def operated(*argv: str) -> None:
+    """
+    Raises:
+        RuntimeError: it failed; with what it said.
+    """
+    ran = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=SECONDS)
+    if ran.returncode != 0:
+        raise RuntimeError(f"{' '.join(argv)}: {ran.stdout}{ran.stderr}")
+
+
 def shown(name: str) -> str:
     return run("systemctl", "show", "--value", f"--property={name}", UNIT)
 
 
-def processes(management: int) -> Callable[[], Any]:
-    def ask() -> Any:
-        with urllib.request.urlopen(f"http://127.0.0.1:{management}/readyz", timeout=SECONDS) as answer:
-            return json.load(answer)["details"]["processes"]["processes"]
-
-    return ask
+def processes() -> Any:
+    with urllib.request.urlopen(f"http://127.0.0.1:{MANAGEMENT}/readyz", timeout=SECONDS) as answer:
+        return json.load(answer)["details"]["processes"]["processes"]
 
 
 def ready() -> bool:
@@ -50,12 +61,11 @@ def ready() -> bool:
 
 
 def main(say: Callable[[str, Any], None]) -> None:
-    ports = json.loads((Path(__file__).parent / "ports.json").read_text())
     run("ip", "link", "set", "lo", "up")
     run("ip", "address", "add", f"{ELSEWHERE}/32", "dev", "lo")
     with (
-        socket.create_server(("", ports["apiserver"]), backlog=4096),
-        socket.create_server(("", ports["other"])),
+        socket.create_server(("", APISERVER), backlog=4096),
+        socket.create_server(("", OTHER)),
         socket.socket(socket.AF_UNIX) as abstract,
     ):
         abstract.bind(f"\0{ABSTRACT}")
@@ -63,28 +73,33 @@ def main(say: Callable[[str, Any], None]) -> None:
         run("systemctl", "start", UNIT)  # as multi-user.target does; it returns when READY=1 was said
         say("verified", [line for line in run("systemd-analyze", "verify", UNIT).splitlines() if UNIT in line])
         wait_for(ready, SECONDS, PAUSE)
+        operated("netboot", "channel", "set", "stable", "tiny")
+        for name in ("history.db", "pause/pause.json", "traces/position.json"):
+            wait_for((STATE / "data" / name).exists, SECONDS)  # or who tries to write it would find none
+        say("unit", [os.path.realpath(shown("FragmentPath")), shown("DropInPaths")])
+        say("uid", pwd.getpwnam(ACCOUNT).pw_uid)
         say("asked", {name: shown(name) for name in ASKED})
         say("exposure", run("systemd-analyze", "security", "--no-pager", UNIT).splitlines()[-1])
-        main_pid, asked = int(shown("MainPID")), processes(ports["management"])
-        pids = {name: process["pid"] for name, process in asked().items()} | {"supervisor": main_pid}
+        main_pid = int(shown("MainPID"))
+        pids = {name: process["pid"] for name, process in processes().items()} | {"supervisor": main_pid}
         status = Path(f"/proc/{pids['boot-0']}/status").read_text()
         say("status", dict(line.split(":\t") for line in status.splitlines() if ":\t" in line))
         for kind in NAMES:
-            orders = attempts(ROOT, kind, pids, ports["apiserver"], ports["other"])
-            say(kind, broken_into(INTRUDER, NAMES[kind], asked, orders, SECONDS))
+            orders = attempts(ROOT, STATE, kind, pids, APISERVER, OTHER)
+            say(kind, broken_into(INTRUDER, NAMES[kind], processes, orders, SECONDS))
         say("reloaded", run("systemctl", "reload", UNIT))
-        addresses(say, asked, ports["other"])
+        addresses(say)
         watchdog(say, main_pid, pids)
         run("systemctl", "stop", UNIT)
         say("stopped", [shown("ActiveState"), shown("Result")])
 
 
-def addresses(say: Callable[[str, Any], None], asked: Callable[[], Any], port: int) -> None:
+def addresses(say: Callable[[str, Any], None]) -> None:
     """The unit's two lines about addresses, as an operator may have them: who may connect anywhere no longer does."""
-    orders: Orders = {"here": ("connect", port), "elsewhere": ("connect-to", [ELSEWHERE, port])}
-    before = broken_into(INTRUDER, NAMES["fetcher"], asked, orders, SECONDS)
+    orders: Orders = {"here": ("connect", OTHER), "elsewhere": ("connect-to", [ELSEWHERE, OTHER])}
+    before = broken_into(INTRUDER, NAMES["fetcher"], processes, orders, SECONDS)
     run("systemctl", "set-property", "--runtime", UNIT, "IPAddressDeny=any", "IPAddressAllow=localhost")
-    say("addresses", [before, broken_into(INTRUDER, NAMES["fetcher"], asked, orders, SECONDS)])
+    say("addresses", [before, broken_into(INTRUDER, NAMES["fetcher"], processes, orders, SECONDS)])
 
 
 def watchdog(say: Callable[[str, Any], None], main_pid: int, pids: dict[str, int]) -> None:

@@ -31,6 +31,12 @@ from tests.processes import environment, wait_for
 from tests.sites import JOINING, free_ports, make_site
 from tokens.sealed import Keyset
 
+CLUSTERS = """\
+clusters:
+  default: {endpoints: ["https://192.0.2.1:6443"], authority: tls/ca.crt}
+"""
+"""Of a configuration."""
+
 
 class Said(NamedTuple):
     """An answer."""
@@ -202,16 +208,19 @@ def make_whole_site(
         f"""\
 {file.read_text()}
 join: {{listen: "127.0.0.1:{port}", url: "https://127.0.0.1:{port}", workers: {join_workers}}}
-clusters:
-  default: {{endpoints: ["https://192.0.2.1:6443"], authority: tls/ca.crt}}
-{more}"""
+{CLUSTERS}{more}"""
     )
     fill_join(root)
+    write_kubeconfigs(root / "secrets", apiserver)
+    return file
+
+
+def write_kubeconfigs(folder: Path, apiserver: int) -> None:
+    """Of the accounts of a cluster that is at that port of loopback; its authority is forgotten."""
     authority = Authority("nobody")
     for name in ("issuer", "approver", "nodes"):
         data = kubeconfig(f"https://127.0.0.1:{apiserver}", authority.pair.certificate, authority.issue(name))
-        write_private(root / "secrets" / f"{name}.kubeconfig", data)
-    return file
+        write_private(folder / f"{name}.kubeconfig", data)
 
 
 def fill_join(folder: Path) -> None:

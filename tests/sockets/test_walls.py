@@ -60,8 +60,8 @@ def tried(service: Service, kind: str, apiserver: socket.socket, other: socket.s
     assert service.process is not None
     pids = {name: process["pid"] for name, process in service.processes().items()}
     pids |= {"supervisor": service.process.pid}
-    ports = apiserver.getsockname()[1], other.getsockname()[1]
-    return ordered(service, NAMES[kind], attempts(service.file.parent, kind, pids, *ports))
+    ports, root = (apiserver.getsockname()[1], other.getsockname()[1]), service.file.parent
+    return ordered(service, NAMES[kind], attempts(root, root, kind, pids, *ports))
 
 
 def ordered(service: Service, name: str, orders: Orders) -> dict[str, str]:

@@ -74,10 +74,10 @@ ABSTRACT = "netboot-test-walls"
 """The abstract socket of somebody who is none of the service."""
 
 
-def attempts(root: Path, kind: str, pids: Mapping[str, int], apiserver: int, other: int) -> Orders:
-    """What is tried from a process of this kind. `root`: the site's folder; `pids`: of the service's processes by name,
-    `supervisor` among them; `apiserver`, `other`: ports of this machine."""
-    name, data, store = NAMES[kind], root / "data", root / "store"
+def attempts(root: Path, state: Path, kind: str, pids: Mapping[str, int], apiserver: int, other: int) -> Orders:
+    """What is tried from a process of this kind. `root`: the site's folder; `state`: that of data and store; `pids`: of
+    the service's processes by name, `supervisor` among them; `apiserver`, `other`: ports of this machine."""
+    name, data, store = NAMES[kind], state / "data", state / "store"
     neighbour = "join-0" if kind != "join" else "boot-0"
     pid = {"neighbour": pids[neighbour], "supervisor": pids["supervisor"]}
     secrets = {label: root / path for label, path in SECRETS.items()}

@@ -14,13 +14,23 @@ def walled_site(root: Path, apiserver: int) -> Config:
     """In `root`, with one image in its channel. `apiserver`: the port of loopback that its kubeconfigs name, and where
     somebody is asked whether anything may begin."""
     [nobody] = free_ports(1)
-    upstream = f'upstream: {{place: "127.0.0.1:{nobody}/images", credentials: secrets/registry.json}}\n'
-    pause = f"pause: {{hook: 'https://127.0.0.1:{apiserver}', token_file: secrets/pause.token}}\n"
-    traces = f"traces: {{endpoint: 'https://127.0.0.1:{apiserver}', headers_file: secrets/collector.headers}}\n"
-    config = load_config(make_whole_site(root, apiserver, workers=1, more=upstream + pause + traces))
+    config = load_config(make_whole_site(root, apiserver, workers=1, more=outside(apiserver, nobody)))
     proofkey.rotate(config.proof_key, proofkey.folder_of(config))
-    write_private(root / "secrets" / "registry.json", b"{}")
-    write_private(root / "secrets" / "pause.token", b"a-token-of-nobody\n")
-    write_private(root / "secrets" / "collector.headers", b"X-Scope: nobody\n")
+    write_secrets(root / "secrets")
     Store(config.store).set_channel("stable", add_image(config))
     return config
+
+
+def outside(port: int, nobody: int) -> str:
+    """Of a configuration: whom a site asks and tells. They are at this port of loopback; at `nobody` there is none."""
+    upstream = f'upstream: {{place: "127.0.0.1:{nobody}/images", credentials: secrets/registry.json}}\n'
+    pause = f"pause: {{hook: 'https://127.0.0.1:{port}', token_file: secrets/pause.token}}\n"
+    traces = f"traces: {{endpoint: 'https://127.0.0.1:{port}', headers_file: secrets/collector.headers}}\n"
+    return upstream + pause + traces
+
+
+def write_secrets(folder: Path) -> None:
+    """What is shown to those outside."""
+    write_private(folder / "registry.json", b"{}")
+    write_private(folder / "pause.token", b"a-token-of-nobody\n")
+    write_private(folder / "collector.headers", b"X-Scope: nobody\n")

@@ -2,11 +2,13 @@
 installed again, purged."""
 
 import shutil
+import subprocess
 from collections.abc import Iterator
 
 import pytest
 
 from lab import packages
+from tests import deb
 from tests.processes import wait_for
 from tests.tools.deploy.systemd_host import PAUSE, SECONDS, Host, made, switched_on
 
@@ -47,8 +49,10 @@ netboot: removing the account netboot"""
 def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
     """With two versions of the package in /root."""
     folder = tmp_path_factory.mktemp("deb")
-    first = packages.deb(folder / "package", packages.wheel(folder / "package"), "0.1.0")
-    second = packages.pack(folder / "package/root", "0.2.0")
+    first, tree = deb.package(folder), folder / "package/root"
+    tree.parent.mkdir()
+    subprocess.run(["dpkg-deb", "--raw-extract", str(first), str(tree)], check=True)
+    second = packages.pack(tree, "0.2.0")
     made(folder / "root")
     for package in (first, second):
         shutil.move(package, folder / "root/root" / package.name.replace("_", "-", 1).replace("_", ".", 1))
@@ -73,7 +77,7 @@ def package(host: Host, version: str) -> str:
 
 
 def installed(host: Host) -> None:
-    said = host.run(f"{INSTALL} {package(host, '0.1.0')}")
+    said = host.run(f"{INSTALL} {package(host, deb.VERSION)}")
     assert HINT in said
     assert host.run("netboot --version") == "netboot 0.1.0"
     assert host.run("systemctl is-enabled netboot") == "enabled"
