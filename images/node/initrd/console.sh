@@ -12,8 +12,7 @@ console='the end of the console'
 watch_console() { # once there is a network, and again when the signed bundle has named the service: in the background
   mkdir -p "$RUN/console"
   echo "$REPORT" >"$RUN/console/service.new" && mv "$RUN/console/service.new" "$RUN/console/service"
-  if [ ! -p "$RUN/console/failed" ] && mkfifo "$RUN/console/failed"; then follow_console & fi
-  return 0
+  [ -p "$RUN/console/failed" ] || ! mkfifo "$RUN/console/failed" || { follow_console & } 5<>"$RUN/console/failed"
 }
 
 show_console() { # at once, after a failure. Both ends of the pipe are opened, for to open one waits for who opens the other
@@ -24,8 +23,8 @@ follow_console() { # waits by a pipe and not by `sleep`: who is ended leaves no 
   seconds=$CONSOLE_FIRST
   while :; do
     read -r -t "$(drawn "$seconds")" _ <&5 || longer # none has failed meanwhile
-    read -r REPORT <"$RUN/console/service" && send_console dmesg
-  done 5<>"$RUN/console/failed"
+    read -r REPORT <"$RUN/console/service" && send_console dmesg -s 16384
+  done
 }
 
 longer() { # the next wait

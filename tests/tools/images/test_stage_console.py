@@ -21,6 +21,13 @@ LOG = 'dmesg() { cat log; }\nconsole() { send_console dmesg; echo "$?"; }\n'
 """The kernel's log is a file; one attempt, and its status."""
 ROOT = STAGE.parent / "root/usr/lib/netboot/console.sh"
 REMOTE = "/lib/systemd/systemd-journal-remote"
+SYSTEMCTL = """\
+#!/bin/sh
+case "$*" in
+  "--quiet is-active "*) echo "$3" >>asked; [ -e "$3" ] ;;
+  "--plain --no-legend --no-pager list-jobs") echo "7 data.mount start running"; echo "2 a.target start waiting" ;;
+esac
+"""
 ENTRY = """\
 __REALTIME_TIMESTAMP={at}000000
 __MONOTONIC_TIMESTAMP={at}000000
@@ -176,8 +183,7 @@ def journal(stage: Stage, *said: tuple[str, str]) -> None:
     subprocess.run(writing, input=exported, capture_output=True, text=True, timeout=60, check=True)
     (stage.folder / "bin/journalctl").write_text(f'#!/bin/sh\nexec /usr/bin/journalctl --directory={folder} "$@"\n')
     (stage.folder / "bin/journalctl").chmod(0o755)
-    asked = '#!/bin/sh\n[ "$1 $2" = "--quiet is-active" ] && echo "$3" >>asked && [ -e "$3" ]\n'
-    (stage.folder / "bin/systemctl").write_text(asked)
+    (stage.folder / "bin/systemctl").write_text(SYSTEMCTL)
     (stage.folder / "bin/systemctl").chmod(0o755)
     (stage.folder / "system").mkdir()
     for name in ("netboot-booted.service", "netboot-switched.service"):
@@ -222,6 +228,7 @@ def test_of_a_root_that_is_late_a_console_is_sent_and_no_secret_of_a_service(sta
         "[    1.000000] node-1 kernel: netboot: switching to the root image",
         "[    2.000000] node-1 systemd[1]: Failed to mount /data",
         "[    4.000000] node-1 python3[9]: trying again",
+        "systemd: A start job is running for data.mount",
     )
     assert sent(service) == [body("".join(rf"{line}\n" for line in lines))]
 

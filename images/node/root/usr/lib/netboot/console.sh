@@ -10,10 +10,13 @@ over() { # multi-user.target was reached and that is told; and where the image j
   [ ! -e "$SYSTEM/netboot-join.service" ] || systemctl --quiet is-active netboot-join.service
 }
 
-lines() { # what a console would show: of the kernel, of systemd, of netboot's own units. No other service's, which may hold secrets
+lines() { # what a console would show: of the kernel, of systemd, of netboot's own units, and what is waited for. Not what other
+  # services say, which may hold secrets
   set --
   for unit in "$SYSTEM"/netboot-*.service; do set -- "$@" "_SYSTEMD_UNIT=${unit##*/}"; done
   timeout 20 journalctl --quiet --no-pager --boot --lines=200 --output=short-monotonic _TRANSPORT=kernel + _PID=1 + "$@"
+  systemctl --plain --no-legend --no-pager list-jobs |
+    awk '$4 == "running" { print "systemd: A " $3 " job is running for " $2 }'
 }
 
 seconds=${1:-80}
