@@ -13,6 +13,7 @@ watch_console() { # once there is a network, and again when the signed bundle ha
   mkdir -p "$RUN/console"
   echo "$REPORT" >"$RUN/console/service.new" && mv "$RUN/console/service.new" "$RUN/console/service"
   [ -p "$RUN/console/failed" ] || ! mkfifo "$RUN/console/failed" || { follow_console & } 5<>"$RUN/console/failed"
+  return 0
 }
 
 show_console() { # at once, after a failure. Both ends of the pipe are opened, for to open one waits for who opens the other
