@@ -7,7 +7,7 @@
 CONSOLE_BYTES=4000                 # of one text, at most: the service takes 4096 characters
 CONSOLE_FIRST=${CONSOLE_FIRST:-40} # seconds at most, half of it at least, before the first; each next wait is twice as long
 CONSOLE_LAST=300                   # until it is this
-console='the end of the console'
+console_named='the end of the console'
 
 watch_console() { # once there is a network, and again when the signed bundle has named the service: in the background
   mkdir -p "$RUN/console"
@@ -40,9 +40,9 @@ send_console() { # COMMAND...: the end of what it prints (netboot.lifecycle.even
     who
     printf ',"uptime_ms":%d,"text":"%s"}' "$milliseconds" "$shown"
   } >"$RUN/console.json"
-  send "$RUN/console.json" console "$console"
+  send "$RUN/console.json" console "$console_named"
   case $? in
     0) sent_console=$shown ;;
-    2) sent_console=$shown console='' ;; # one of before knows no such thing: that is said once
+    2) sent_console=$shown console_named='' ;; # one of before knows no such thing: that is said once
   esac
 }

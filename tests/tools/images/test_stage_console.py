@@ -100,12 +100,14 @@ def test_an_empty_log_is_not_sent(stage: Stage, service: Origin) -> None:
 
 @pytest.mark.parametrize(("status", "words"), [(404, "Not Found"), (400, "Bad Request")])
 def test_a_service_that_does_not_take_it_is_named_once(stage: Stage, service: Origin, status: int, words: str) -> None:
-    """One of before has no such address. What it refused is not sent again; what is new is, and no line says so."""
+    """One of before has no such address. What it refused is not sent again; what is new is, and no line says so. Also
+    where what is said goes to a further console."""
     log(stage, "one\n")
     service.post_statuses = [status, status]
-    done = stage.sh(f"{LOG}console; console; echo two >>log; console; echo three >>log; console", REPORT=service.url)
+    script = f"{LOG}say one; console; console; echo two >>log; console; echo three >>log; console"
+    done = stage.sh(script, REPORT=service.url, CONSOLES="null")
     assert done.stdout == (
-        "netboot: the service refuses the end of the console: "
+        "netboot: one\nnetboot: the service refuses the end of the console: "
         f"wget: server returned error: HTTP/1.1 {status} {words}\n0\n0\n0\n0\n"
     )
     assert sent(service) == [body(r"one\n"), body(r"one\ntwo\n"), body(r"one\ntwo\nthree\n")]
