@@ -103,6 +103,15 @@ class DataCentre:
         )["boots"][0]
         return found
 
+    def wait_for_console(self, boot: str, words: str) -> None:
+        """Until the last lines of that boot's console that the service has say so, in `netboot boot show`."""
+
+        def said() -> bool:
+            console = json.loads(self.site.netboot("boot", "show", boot, "--output", "json"))["console"]
+            return console is not None and words in console["text"]
+
+        self.service.wait_until(f"{words!r} in the console of {boot}", said, LOG_SECONDS)
+
 
 def hardware(number: int, firmware: Firmware = "bios", *, rom: bool = True) -> Hardware:
     """A machine; its identity follows from its number."""

@@ -1,5 +1,6 @@
 """A machine with ways in, whose journal and kernel messages are kept elsewhere, and what is known after it crashed."""
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +28,7 @@ from tests.boot.ways_in import (
 )
 
 pytestmark = pytest.mark.boot
+MINE = replace(hardware(1), crash_store=True)
 UPLOAD_SECONDS = 120.0
 """The node tries again every 30 s."""
 REFUSED = "Permission denied (publickey)."
@@ -41,23 +43,24 @@ def test_a_machine_is_looked_into_its_journal_is_kept_and_its_crash_is_told(
 ) -> None:
     """One machine, two boots; its root is erofs. Nobody takes its journal at first, and it is up all the same."""
     assert built_erofs.manifest["root_format"] == "erofs"
-    mine = replace(hardware(1), crash_store=True)
     with data_centre(folder, built_erofs, origins=True, clock=True) as here:
         assert here.net is not None
         ca, receiver = ssh_authority(folder / "ssh"), journal_receiver(folder / "journal", here.net)
         tell(here, ca, receiver)
         arguments = ARGUMENTS.format(port=PORT, address=here.net.inside)
         profile = PROFILES.replace("pcrs: none", f"pcrs: none, kernel_arguments: [{arguments}]")
-        here.site.declare(f"machines:\n- {{{entry(mine)}}}\n{profile}")
-        with kernel_messages(folder, here.net, PORT) as messages, here.switched_on(mine) as machine:
-            first = here.service.wait_for(mine.name, "Booted", BOOT_SECONDS)
+        here.site.declare(f"machines:\n- {{{entry(MINE)}}}\n{profile}")
+        with kernel_messages(folder, here.net, PORT) as messages, here.switched_on(MINE) as machine:
+            first = here.service.wait_for(MINE.name, "Booted", BOOT_SECONDS)
             machine.wait_for_console(r"erofs: \(device loop0\): mounted", BOOT_SECONDS)
             machine.wait_for_console(r"root@\S+:~# ", BOOT_SECONDS)  # `debug: [console-login]`
             told = re.fullmatch(r"ssh host key (SHA256:\S{43}), principals sre", first["detail"])
             assert told, "and no unit has failed: " + first["detail"]
             with receiver.switched_on():
-                address = here.latest(mine.name)["reached"][-1]["peer"]
+                address = here.latest(MINE.name)["reached"][-1]["peer"]
                 operator = who_may_log_in(ca, address, told[1])
+                its_console_was_sent(address, operator)
+                here.wait_for_console(first["boot"], " systemd[1]: ")
                 its_journal_is_taken(here, receiver, first["boot"])
                 its_clock_is_held(address, operator, here.net.inside)
                 crashed = len(machine.console.text)
@@ -67,7 +70,7 @@ def test_a_machine_is_looked_into_its_journal_is_kept_and_its_crash_is_told(
                 messages.wait_for(PANIC, LOG_SECONDS)
                 again = next(
                     event
-                    for event in here.service.events(mine.name, BOOT_SECONDS)
+                    for event in here.service.events(MINE.name, BOOT_SECONDS)
                     if event["phase"] == "Booted" and event["boot"] != first["boot"]
                 )
             its_crash_is_told(here, first["boot"], again["boot"])
@@ -102,6 +105,17 @@ def who_may_log_in(ca: SshAuthority, address: str, fingerprint: str) -> Path:
         done = ssh(address, key, "true")
         assert (done.returncode, REFUSED in done.stderr) == (255, True), f"a key {what}: {done.stderr}"
     return good
+
+
+def its_console_was_sent(address: str, operator: Path) -> None:
+    """While the boot was not over, by a unit without privileges that has not failed: what systemd said last."""
+    body = json.loads(ssh(address, operator, "cat /run/netboot/console.json").stdout)
+    text = body.pop("text")
+    assert (body["mac"], body["machine"], sorted(body)) == (MINE.mac, MINE.name, ["mac", "machine", "uptime_ms"])
+    assert re.search(rf"\] {MINE.name} systemd\[1\]: (Start|Finished|Reached target)", text), text
+    assert len(text) <= 4096
+    state = "systemctl show --property=Result,NRestarts,ExecMainStatus --value netboot-console.service"
+    assert sorted(ssh(address, operator, state).stdout.split()) == ["0", "0", "success"]
 
 
 def its_journal_is_taken(here: DataCentre, receiver: JournalReceiver, boot: str) -> None:

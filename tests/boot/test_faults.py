@@ -84,6 +84,7 @@ def test_what_must_not_be_believed_does_not_boot_until_it_is_put_right(built: Bu
             machine.wait_for_console(r"netboot: FAILED \(1 of 10\): ImageRefused", LOG_SECONDS)
             here.wait_for_trace(mine.name, "InitrdStarted")
             assert here.latest(mine.name)["state"] == "Failed"
+            here.wait_for_console(refused["boot"], "netboot: FAILED (1 of 10): ImageRefused")
 
             here.site.netboot("image", "revoke", built.digest, "--reason", "CVE-2026-1234", "--force-nothing-boots")
             refused = here.service.wait_for(mine.name, "Failed", BOOT_SECONDS, "revoked")

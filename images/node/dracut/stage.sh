@@ -9,7 +9,7 @@ if [ "$1" = start ]; then
   "$BUSYBOX" mkdir -p "$LIB/bin" "$RUN/events"
   "$BUSYBOX" --install -s "$LIB/bin"
 fi
-for part in words steps report arguments settings links units network trust crash fetch watch memory mount watchdog; do . "$LIB/$part.sh"; done
+for part in words steps report arguments settings links units network trust crash console fetch watch memory mount watchdog; do . "$LIB/$part.sh"; done
 CONSOLES=$(tr ' ' '\n' </sys/class/tty/console/active | sed '$d')
 
 start() {
@@ -65,7 +65,8 @@ case $1 in
   start) start ;;
   mount)
     PANIC=$(cat "$RUN/panic")
-    take read_command_line network_is_up establish_trust send_crashes fetch_root verify_root look_again mount_root
+    take read_command_line network_is_up watch_console establish_trust watch_console send_crashes
+    take fetch_root verify_root look_again mount_root
     leave_initrd
     mount --move /new "$2"
     ;;

@@ -46,10 +46,9 @@ crashes() { # a line each: when (seconds since 1970), then its entries in the or
 }
 
 crash_report() { # SECONDS ENTRY...: the body (netboot.lifecycle.events.CrashReport); a text that is too long loses its beginning
-  printf '{"mac":%s,"machine":%s,"crashed_ms":%s,"text":"' \
-    "${MAC:+\"}${MAC:-null}${MAC:+\"}" "${NAME:+\"}${NAME:-null}${NAME:+\"}" "${1}000"
+  who
+  printf ',"crashed_ms":%s,"text":"' "${1}000"
   shift
-  for entry in "$@"; do tail -n +2 "$PSTORE/$entry"; done | tr '\t' ' ' | tr -cd '\n -~' | tail -c "$CRASH_BYTES" |
-    sed 's/\\/\\\\/g; s/"/\\"/g' | awk '{ printf "%s\\n", $0 }'
+  for entry in "$@"; do tail -n +2 "$PSTORE/$entry"; done | end_of "$CRASH_BYTES"
   printf '"}'
 }

@@ -44,6 +44,10 @@ leave_facts() { # for the root: which boot this is, the site (verified), and the
   [ ! -s "$SEALED_NONCE" ] || (umask 377 && cat "$SEALED_NONCE" >"$RUN/nonce")
 }
 
+end_jobs() { # whatever runs in the background
+  for job in $(jobs -p); do kill "$job" 2>/dev/null; done
+}
+
 leave_initrd() { # what the root is to find, and what it is not
   disarm_watchdog
   mkdir -p /new/dev /new/proc /new/sys /new/run
@@ -51,14 +55,14 @@ leave_initrd() { # what the root is to find, and what it is not
   [ -e /new/usr/lib/systemd/systemd-resolved ] || [ -L /new/etc/resolv.conf ] || [ -s /new/etc/resolv.conf ] ||
     cp "$RUN/resolv.conf" /new/etc/resolv.conf 2>/dev/null
   cp "$BUSYBOX" "$RUN/busybox"
-  cp "$LIB/words.sh" "$LIB/report.sh" "$LIB/crash.sh" "$LIB/memory.sh" "$RUN/"
+  cp "$LIB/words.sh" "$LIB/report.sh" "$LIB/crash.sh" "$LIB/console.sh" "$LIB/memory.sh" "$RUN/"
   leave_facts
   drain 2 # what the service has not got by now, the root's first unit sends
-  for job in $(jobs -p); do kill "$job" 2>/dev/null; done
+  end_jobs
   say "switching to the root image"
   # Nobody but the overlay and the loop device needs these; systemd would try to unmount them at shutdown, and fail
   umount -l "$RUN/lower" && umount -l "$RUN/upper" && umount -l "$RUN/image"
-  rm -rf "$RUN/delivering" "$RUN/delivering-crashes" "$RUN/crash.json" "$RUN/wget.log"
+  rm -rf "$RUN/delivering" "$RUN/delivering-crashes" "$RUN/crash.json" "$RUN/wget.log" "$RUN/console" "$RUN/console.json"
   echo "$PANIC" >/proc/sys/kernel/panic
 }
 

@@ -5,8 +5,7 @@
 
 report() { # PHASE DETAIL
   [ -n "$BOOT" ] || return 0
-  read -r uptime _ </proc/uptime
-  milliseconds=$((${uptime%.*} * 1000 + 1${uptime#*.} * 10 - 1000))
+  read_uptime
   detail=$2
   case $detail in # most are plain already, and a process is dear where a machine is emulated
     *[!\ !#-[\]-~]*) detail=$(printf '%s' "$detail" | tr '"\\\n' "'/ " | tr -cd ' -~') ;;
@@ -17,9 +16,24 @@ report() { # PHASE DETAIL
   events=$((events + 1))
   echo "$events" >"$RUN/reported"
   name=$RUN/events/$(printf '%013d-%03d-%d' "$milliseconds" "$events" $$)
-  printf '{"mac":%s,"machine":%s,"phase":"%s","uptime_ms":%d,"detail":"%s"}' \
-    "${MAC:+\"}${MAC:-null}${MAC:+\"}" "${NAME:+\"}${NAME:-null}${NAME:+\"}" "$1" "$milliseconds" "$detail" >"$name.new"
+  {
+    who
+    printf ',"phase":"%s","uptime_ms":%d,"detail":"%s"}' "$1" "$milliseconds" "$detail"
+  } >"$name.new"
   mv "$name.new" "$name.json"
+}
+
+read_uptime() { # sets milliseconds, since the kernel started
+  read -r uptime _ </proc/uptime
+  milliseconds=$((${uptime%.*} * 1000 + 1${uptime#*.} * 10 - 1000))
+}
+
+who() { # the beginning of every body: which machine it is
+  printf '{"mac":%s,"machine":%s' "${MAC:+\"}${MAC:-null}${MAC:+\"}" "${NAME:+\"}${NAME:-null}${NAME:+\"}"
+}
+
+end_of() { # BYTES: the end of stdin, printable ASCII and line ends alone, as it is within a string of JSON
+  tr '\t' ' ' | tr -cd '\n -~' | tail -c "$1" | sed 's/\\/\\\\/g; s/"/\\"/g' | awk '{ printf "%s\\n", $0 }'
 }
 
 deliver() { # send what waits, oldest first; stop at the first that cannot be sent now
@@ -42,12 +56,15 @@ post() { # FILE: 1 when trying again could help
   [ $? != 1 ] && rm -f "$1"
 }
 
-send() { # FILE WHERE WHAT: 0 the service has it; 1 trying again could help; 2 it will not take it
+send() { # FILE WHERE WHAT: 0 the service has it; 1 trying again could help; 2 it will not take it (said, unless WHAT is empty)
   answer=$(timeout 5 "$BUSYBOX" wget -q -O - --header 'Content-Type: application/json' --post-file "$1" \
     "$REPORT/v1/boots/$BOOT/$2" 2>&1) && return 0
   case $answer in
     *'HTTP/1.'?' 408'* | *'HTTP/1.'?' 429'*) return 1 ;;
-    *'HTTP/1.'?' 4'*) say "the service refuses $3: $answer" && return 2 ;;
+    *'HTTP/1.'?' 4'*)
+      [ -z "$3" ] || say "the service refuses $3: $answer"
+      return 2
+      ;;
     *) return 1 ;;
   esac
 }

@@ -12,7 +12,7 @@ failed() { # say it, report it, wait, and after many times start over from the f
   failures=$((failures + 1))
   say "FAILED ($failures of $FAILURES_ALLOWED): $REASON"
   report Failed "$REASON"
-  deliver &
+  { deliver; show_console; } &
   if [ -e /etc/netboot/debug ] && [ "$DEBUG" = shell ]; then
     say "this initrd was built for debugging; exit the shell to go on"
     setsid cttyhack sh

@@ -13,9 +13,13 @@ because() { # leave the reason of a failure, and fail
 }
 
 pause() { # SECONDS: between half of them and all, so that a thousand machines do not come back at the same instant
+  sleep "$(drawn "$1")"
+}
+
+drawn() { # SECONDS: between half of them and all
   random=$(od -An -N2 -tu2 /dev/urandom)
   milliseconds=$(($1 * 500 + $1 * 500 * random / 65536))
-  sleep "$((milliseconds / 1000)).$(printf %03d $((milliseconds % 1000)))"
+  printf '%d.%03d' $((milliseconds / 1000)) $((milliseconds % 1000))
 }
 
 size_of() { stat -c %s "$1" 2>/dev/null || echo 0; }
