@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from netboot.clock import rfc3339
-from netboot.join.enrolment import Details
+from netboot.join.enrolment import Act, Details, Import, Owner
 from netboot.lifecycle.errors import StateUnavailableError
 from tests.sites import INVENTORY, TOKEN
 from tests.sockets.api import NOW, Api
@@ -16,6 +16,8 @@ from tests.unit.tokens.ek_certificates import der, ek_certificate, maker
 from tokens.ekcert import read_ek_certificate
 
 A, B = "a1" * 32, "b2" * 32
+NOTHING = "so nothing would come of it"
+NOBODY = f"proves itself to nobody, {NOTHING}: netboot.yaml has no `join` (docs/join.md)"
 WHICH = "`join` and `clusters` of netboot.yaml say which there are (docs/kubernetes.md)"
 CERTIFICATE = der(ek_certificate(maker()[1]))
 EK = read_ek_certificate(CERTIFICATE).ek_sha256
@@ -38,30 +40,65 @@ def error(answer: Any) -> tuple[int, str, str]:
     return answer.status_code, said["code"], said["detail"]
 
 
+def enrolled(api: Api, name: str, ek: str) -> None:
+    """Before what the test is about."""
+    api.register.apply([(name, Import(ek))], Act("bob"), NOW)
+
+
 def shown_details() -> str:
     encoded = base64.b64encode(CERTIFICATE).decode()
     return Details(ek_certificate=encoded, serial="S1", macs=("52:54:00:00:00:01",), peer="192.0.2.7").model_dump_json()
 
 
 @pytest.mark.parametrize(
-    ("name", "clusters", "why"),
+    ("name", "there", "why"),
     [
-        (
-            "gpu-001",
-            False,
-            f"gpu-001 joins no cluster of this service, so nothing would come of a window: {WHICH}",
-        ),
+        ("gpu-001", {"clusters": False}, f"gpu-001 joins no cluster of this service, {NOTHING}: {WHICH}"),
+        ("gpu-001", {"join": False}, f"gpu-001 {NOBODY}"),
         (
             "off-001",
-            True,
-            "off-001 is disabled in the inventory, so it boots nothing and comes to no window: enable it there first",
+            {},
+            f"off-001 is disabled in the inventory and boots nothing, {NOTHING}: enable it there first",
         ),
     ],
 )
-def test_no_window_opens_where_nothing_can_use_it(tmp_path: Path, name: str, *, clusters: bool, why: str) -> None:
-    api = Api(tmp_path, clusters=clusters)
+def test_no_window_opens_where_nothing_can_use_it(tmp_path: Path, name: str, there: dict[str, bool], why: str) -> None:
+    api = Api(tmp_path, **there)  # type: ignore[arg-type]
     assert error(act(api, name, "enroll")) == (409, "act-refused", why)
     assert api.register.view(name, NOW).window is None
+    refused = api.post("/v1/enrolments", f"machine,ek_sha256\nnobody,{A}\n{name},{A}\n")
+    assert refused.json["faults"] == ["list:2: the inventory has no machine 'nobody'", f"list:3: {why}"]
+    assert api.register.view(name, NOW).state == "none"
+
+
+def test_a_tpm_that_left_is_refused_where_nothing_can_use_a_window(tmp_path: Path) -> None:
+    """Its board may be in another machine by now, whose list then names it."""
+    api = Api(tmp_path, join=False)
+    enrolled(api, "gpu-001", A)
+    why = f"gpu-001 {NOBODY}"
+    for dry_run in (True, False):
+        done = act(api, "gpu-001", "replace", part="tpm", dry_run=dry_run).json
+        assert (done["no_window"], done["enrolment"]["window"], done["enrolment"]["state"]) == (why, None, "none")
+    assert api.enrolments.owner(A) == Owner("gpu-001", replaced=True)
+
+
+@pytest.mark.parametrize(
+    ("there", "why"),
+    [
+        ({"clusters": False}, f"gpu-002 joins no cluster of this service, {NOTHING}: {WHICH}"),
+        ({"join": False}, f"gpu-002 {NOBODY}"),
+    ],
+)
+def test_no_boot_window_opens_where_nothing_is_joined(tmp_path: Path, there: dict[str, bool], why: str) -> None:
+    api = Api(tmp_path, **there)  # type: ignore[arg-type]
+    assert error(api.post("/v1/tokens", {"machine": "gpu-002"})) == (409, "act-refused", why)
+    assert api.register.view("gpu-002", NOW).window is None
+
+
+def test_a_list_may_be_sent_again_after_a_machine_was_disabled(api: Api) -> None:
+    enrolled(api, "off-001", A)
+    again = api.post("/v1/enrolments", f"machine,ek_sha256\noff-001,{A}\ngpu-001,{B}\n")
+    assert again.json == {"machines": 2, "enrolled": ["gpu-001"]}
 
 
 def test_from_window_to_approval(api: Api, caplog: pytest.LogCaptureFixture) -> None:
@@ -124,10 +161,10 @@ def test_release_replace_retire(api: Api) -> None:
 
 
 def test_a_list_is_taken_whole_or_not_at_all(api: Api) -> None:
-    done = api.post("/v1/enrolments", f"machine,ek_sha256\ngpu-001,{A}\ngpu-002,{B}\n")
-    assert done.json == {"machines": 2, "enrolled": ["gpu-001", "gpu-002"]}
-    again = api.post("/v1/enrolments", f"machine,ek_sha256\ngpu-001,{A}\noff-001,{EK}\n")
-    assert again.json == {"machines": 2, "enrolled": ["off-001"]}
+    done = api.post("/v1/enrolments", f"machine,ek_sha256\ngpu-001,{A}\n")
+    assert done.json == {"machines": 1, "enrolled": ["gpu-001"]}
+    again = api.post("/v1/enrolments", f"machine,ek_sha256\ngpu-001,{A}\ngpu-002,{B}\n")
+    assert again.json == {"machines": 2, "enrolled": ["gpu-002"]}
     bad = api.post("/v1/enrolments", f"machine,ek_sha256\nnobody,{A}\ngpu-001,x\n")
     assert error(bad) == (422, "faults", "2 faults; nothing was changed")
     assert bad.json["faults"] == [
@@ -144,22 +181,20 @@ def test_a_list_is_taken_whole_or_not_at_all(api: Api) -> None:
     records = api.get("/v1/audit").json["audit"]
     assert [(one["act"], one["machine"], one["facts"]) for one in records if one["result"] == "done"] == [
         ("import", "", {"machines": 2, "enrolled": 1}),
-        ("import", "off-001", {}),
-        ("import", "", {"machines": 2, "enrolled": 2}),
         ("import", "gpu-002", {}),
+        ("import", "", {"machines": 1, "enrolled": 1}),
         ("import", "gpu-001", {}),
     ]
     seen = {one["machine"]: (one["before"], one["after"]) for one in records if one["machine"]}
     assert {name: (was["state"], now["state"], now["ek_sha256"]) for name, (was, now) in seen.items()} == {
         "gpu-001": ("none", "approved", A),
         "gpu-002": ("none", "approved", B),
-        "off-001": ("none", "approved", EK),
     }
     listed = api.get("/v1/enrolments").json["enrolments"]
     assert [(one["machine"], one["state"], one["source"]) for one in listed] == [
         ("gpu-001", "approved", "imported"),
         ("gpu-002", "approved", "imported"),
-        ("off-001", "approved", "imported"),
+        ("off-001", "none", ""),
     ]
 
 
