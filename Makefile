@@ -12,7 +12,7 @@ SECONDS ?= 60
 # Three workers, what belongs together on one of them: docs/decisions/019.
 PYTEST := -m pytest -n 3 -p tests.plugins.workers -p tests.plugins.budgets
 
-.PHONY: help setup demo test check lint unit client fuzz mutants hosts cluster bench wheel deb clean
+.PHONY: help setup demo test check lint unit client fuzz mutants hosts cluster bench wheel deb man clean
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
 
@@ -62,6 +62,9 @@ wheel: setup ## dist/netboot-….whl, and what it needs with hashes: docs/instal
 
 deb: setup ## dist/netboot_…_amd64.deb, with its Python libraries inside (VERSION=… in place of the tree's)
 	@$(PY) -m lab.packages deb dist
+
+man: setup ## dist/man: pages of netboot(1) and of each command, from its own --help (`man -M dist/man netboot`)
+	@$(PY) -m lab.packages man dist
 
 clean: ## remove what builds and tests left (the virtual environment stays)
 	@$(SUDO) rm -rf .cache .work .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -25,6 +25,8 @@ packages=(
   systemd-journal-remote openssh-client                     # what takes machines' journals; ways into them
   prometheus                                                # promtool, which reads the alert rules that we ship
   chromium fonts-dejavu-core                                # the page, in a real browser
+  pipx                                                      # installs the wheel, in a test
+  groff-base mandoc                                         # both read the man pages, in tests
   wrk curl shellcheck
 )
 

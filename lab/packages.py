@@ -1,7 +1,7 @@
 """netboot as what is installed: a wheel, and a Debian package with its own locked Python environment.
 
-`python -m lab.packages wheel|deb FOLDER`, behind `make wheel` and `make deb`. The same tree gives the same bytes: times
-are those of SOURCE_DATE_EPOCH, or of the last commit.
+`python -m lab.packages wheel|deb|man FOLDER`, behind `make wheel`, `make deb` and `make man`. The same tree gives the
+same bytes: times are those of SOURCE_DATE_EPOCH, or of the last commit.
 """
 
 import os
@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 
+from lab import man_pages
 from lab.work import ROOT, work_folder
 
 OURS = ("netboot", "images", "ipxe", "tokens")
@@ -119,7 +120,7 @@ def _bare(home: Path) -> None:
 
 
 def _files(root: Path) -> None:
-    """All but the environment: the command, the unit, completion, documentation, folders."""
+    """All but the environment: the command, the unit, completion, man pages, documentation, folders."""
     unit = UNIT.read_text(encoding="utf-8")
     for there, here in PLACES.items():
         unit = unit.replace(there, here)
@@ -128,6 +129,7 @@ def _files(root: Path) -> None:
     (root / "usr/bin/netboot").symlink_to(f"../lib/{HOME.name}/bin/netboot")
     for shell, path in SHELLS.items():
         _place(root / path, _said([f"{root / HOME}/bin/python3", f"{root / HOME}/bin/netboot", "completion", shell]))
+    man_pages.write(root / "usr/share/man/man1", _moment())
     documents = root / "usr/share/doc/netboot"
     shutil.copytree(ROOT / "docs", documents)
     shutil.copy(ROOT / "LICENSE", documents / "copyright")
@@ -175,19 +177,21 @@ def _said(argv: Sequence[str]) -> str:
 
 def _surroundings() -> dict[str, str]:
     """Nothing that depends on who builds, or when; what is imported from the tree is not what is packed."""
-    when = os.environ.get("SOURCE_DATE_EPOCH") or _last_commit()
     left = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     return left | {
-        "SOURCE_DATE_EPOCH": when,
+        "SOURCE_DATE_EPOCH": str(_moment()),
         "PYTHONHASHSEED": "0",
         "PYTHONDONTWRITEBYTECODE": "1",
         "LC_ALL": "C.UTF-8",
     }
 
 
-def _last_commit() -> str:
+def _moment() -> int:
+    """Seconds since 1970 by which all is dated: SOURCE_DATE_EPOCH's, or of the last commit."""
+    if when := os.environ.get("SOURCE_DATE_EPOCH"):
+        return int(when)
     argv = ["git", "-C", str(ROOT), "log", "-1", "--format=%ct"]
-    return subprocess.run(argv, capture_output=True, text=True, check=False).stdout.strip() or "0"
+    return int(subprocess.run(argv, capture_output=True, text=True, check=False).stdout.strip() or 0)
 
 
 def _is_there(name: str) -> bool:
@@ -205,6 +209,10 @@ def _normal(name: str) -> str:
 def main(kind: str, target: Path) -> None:
     """Make one, and say where it is. Beside a wheel is what it needs, with hashes: `netboot.lock`."""
     target.mkdir(parents=True, exist_ok=True)
+    if kind == "man":
+        man_pages.write(target / "man/man1", _moment())
+        print(f"{target}/man: `man -M {target}/man netboot`")
+        return
     with work_folder("packages") as folder:
         made = wheel(folder)
         if kind == "deb":

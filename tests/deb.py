@@ -12,7 +12,7 @@ from lab import packages
 from lab.work import CACHE, ROOT
 
 VERSION = "0.1.0"
-_PACKED = ("pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "requirements.lock", "lab/packages.py")
+_PACKED = ("pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "requirements.lock", "lab/packages.py", "lab/man_pages.py")
 _FOLDERS = (*packages.OURS, "docs", "deploy")
 
 

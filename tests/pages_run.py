@@ -24,6 +24,8 @@ from typing import NamedTuple
 
 from markdown_it import MarkdownIt
 
+from lab.work import CACHE
+
 Alike = tuple[str, str]
 """A pattern, and what stands for all that it fits."""
 ALIKE: tuple[Alike, ...] = (
@@ -39,7 +41,8 @@ ALIKE: tuple[Alike, ...] = (
 SECONDS = 900.0
 """For one command, on a machine that is busy with other things: it may build an image."""
 _MARK = "--- ended"
-
+SYSTEM = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+"""The PATH of an account that changed nothing, behind its own programs."""
 
 AGAIN_SECONDS = 240.0
 """Until a command says it that is typed again, on a machine that is busy with other things."""
@@ -82,6 +85,16 @@ def run_page(
             both = f"-- the page shows:\n{command.shown}\n-- it said:\n{said}"
             assert fits(command.shown, said, alike), f"{where}\n{both}"
             assert status == command.status, f"{where}\n-- ended with {status}, not {command.status}:\n{said}"
+
+
+def of_a_new_account(home: Path) -> dict[str, str]:
+    """Variables of an account whose home that is, with nothing of this tree and its environment. What pip fetches is
+    kept for all tests, in a folder of this account: pip uses no other."""
+    ours = ("PYTHON", "PIPX_", "NETBOOT_", "VIRTUAL_ENV", "XDG_")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    (CACHE / "pip").mkdir(parents=True, exist_ok=True)
+    own = {"HOME": str(home), "PIP_CACHE_DIR": str(CACHE / "pip"), "TZ": "UTC", "LC_ALL": "C.UTF-8"}
+    return kept | own | {"PATH": f"{home}/.local/bin:{SYSTEM}"}
 
 
 def commands(page: str) -> list[Command]:

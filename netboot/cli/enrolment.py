@@ -39,10 +39,12 @@ def enroll(
     """Enrol the TPM of MACHINE on first use, or those of a list.
 
     Without --csv a window opens: the first TPM that proves itself in it as MACHINE becomes `pending` and gets no token
-    before `netboot machine approve`. A window is for one TPM; it ends by itself.
+    before `netboot machine approve`. A window is for one TPM; it ends by itself. A machine that is disabled, or joins
+    no cluster of this service, is refused.
 
     \b
-    With --csv the list is believed as it is, all of it or nothing; its first line names its columns:
+    With --csv the list is believed as it is, all of it or nothing, with every fault named at once. It may have machines
+    that are disabled, which join when they are enabled. Its first line names its columns:
       machine          name in the inventory
       and one of
       ek_sha256        hexadecimal SHA-256 of the DER SubjectPublicKeyInfo of its endorsement key
@@ -154,6 +156,8 @@ def release() -> None:
 
 def _replaced(answer: "EnrolmentActed") -> str:
     refused, may = ("would be", "could") if answer["dry_run"] else ("is", "may")
+    if answer["no_window"]:
+        return f"the old TPM {refused} refused; no window: {answer['no_window']}"
     machine, until = answer["enrolment"]["machine"], moment(answer["enrolment"]["window_until"])
     return f"the old TPM {refused} refused; {machine} {may} enrol another until {until}"
 
@@ -168,7 +172,8 @@ def _replaced(answer: "EnrolmentActed") -> str:
 def replace() -> None:
     """The TPM of MACHINE has left it (with its board, say): refuse that one for ever, and open a window for the next.
 
-    Also for a pending TPM that is not the right one. The history is kept.
+    Also for a pending TPM that is not the right one. The history is kept. No window opens for a machine that is
+    disabled, joins no cluster or is not in the inventory; it is said why.
 
     \b
     Example:  netboot machine replace gpu-001 --part tpm --reason "board RMA 4711"

@@ -25,6 +25,7 @@ def record(folder: str) -> None:
     before you send it. Run it as root: what cannot be read is not recorded. Nothing on the machine is changed.
 
     A machine that netboot booted has no `netboot`; there it is:
+
     \b
       cd /usr/lib/netboot && python3 -Bs -m node.health.record /tmp/this-machine
 

@@ -317,7 +317,7 @@ class EnrolmentsApi(Api):
     def replace(
         self, name: str, body: models.Replacement, *, if_match: str | None = None, idempotency_key: str | None = None
     ) -> models.EnrolmentActed:
-        """Its TPM has left it: that one is refused for ever, and a window opens for the next."""
+        """Its TPM has left it: that one is refused for ever, and a window opens for the next, if it could use one."""
         answer: models.EnrolmentActed = self._asker.ask(
             "POST",
             f"/v1/machines/{segment(name)}/replace",

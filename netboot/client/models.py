@@ -595,7 +595,8 @@ class Drifts(TypedDict):
 
 
 class EnrolmentActed(TypedDict):
-    """After an order. `did`: false where it was so already; `dry_run`: as it would be."""
+    """After an order. `did`: false where it was so already; `dry_run`: as it would be; `no_window`: why
+    `replace` opens none, with what to do about it."""
 
     enrolment: EnrolmentView
     match: Match | None
@@ -604,6 +605,7 @@ class EnrolmentActed(TypedDict):
     history: list[EnrolmentEntry]
     did: bool
     dry_run: bool
+    no_window: NotRequired[str]
 
 
 class EnrolmentEntry(TypedDict):

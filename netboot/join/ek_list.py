@@ -5,7 +5,7 @@ import binascii
 import csv
 import difflib
 import io
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
@@ -37,8 +37,10 @@ class Row(NamedTuple):
     order: Import
 
 
-def read_ek_list(text: str, machines: Collection[str], file: str = "list") -> list[Row]:
+def read_ek_list(text: str, machines: Mapping[str, str], file: str = "list") -> list[Row]:
     """The rows of a CSV text whose first line names its columns: `machine` and one or several of `FORMS`.
+
+    `machines`: those of the inventory, each with why it may not be in a list; "": it may.
 
     Raises:
         FaultsError: with every fault, each with its line.
@@ -59,7 +61,12 @@ def read_ek_list(text: str, machines: Collection[str], file: str = "list") -> li
 
 
 def _take(
-    line: int, cells: dict[str, str], machines: Collection[str], file: str, rows: dict[str, Row], whose: dict[str, str]
+    line: int,
+    cells: dict[str, str],
+    machines: Mapping[str, str],
+    file: str,
+    rows: dict[str, Row],
+    whose: dict[str, str],
 ) -> Iterator[Fault]:
     try:
         row = Row(line, _machine(cells.get("machine", ""), machines), _order(cells))
@@ -82,13 +89,15 @@ def write_ek_list(rows: Iterable[tuple[str, str, str, str, int]]) -> str:
     return out.getvalue()
 
 
-def _machine(name: str, machines: Collection[str]) -> str:
+def _machine(name: str, machines: Mapping[str, str]) -> str:
     if not name:
         raise ValueError("no machine is named")
     if name not in machines:
         near = difflib.get_close_matches(name, list(machines), n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise ValueError(f"the inventory has no machine {name[:80]!r}{hint}")
+    if machines[name]:
+        raise ValueError(machines[name])
     return name
 
 

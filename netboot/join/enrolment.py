@@ -146,7 +146,7 @@ class Release(NamedTuple):
 
 
 class Replace(NamedTuple):
-    """The TPM on record has left the machine; a window for the next one."""
+    """The TPM on record has left the machine; a window for the next one. `window_id` "": none."""
 
     window_id: str
     until_ms: int

@@ -169,7 +169,8 @@ def _replace_tpm(record: Record, order: Replace) -> Change:
     if record.ek_sha256 is None:
         raise RefusedError(f"{name} has no TPM on record; `netboot machine enroll {name}` opens a window for one")
     new: dict[str, Any] = {"state": "none", "source": "", "ek_sha256": None, "details": ""}
-    window = {"window": "enrol", "window_id": order.window_id, "window_until_ms": order.until_ms}
+    opened = {"window": "enrol", "window_id": order.window_id, "window_until_ms": order.until_ms}
+    window = opened if order.window_id else _CLOSED
     message = f"EK {short(record.ek_sha256)} is refused from now on; generation {record.generation + 1}"
     change = _changed(record, "replaced", message, generation=record.generation + 1, **new, **window)
     return change._replace(eks=((record.ek_sha256, True),))

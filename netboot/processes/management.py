@@ -127,6 +127,7 @@ def compose(
         drains=SqliteDrains(config.data / "intents.db"),
         remedies=SqliteRemedies(config.data / "intents.db"),
         issuer=_issuer(config, register, intents) if config.clusters else None,
+        has_join=config.join is not None,
         boot_key=partial(bootkey.key_of, config),
         up_ms=up_ms,
         logins=Logins(people, config.management.base_url, places) if people is not None else None,

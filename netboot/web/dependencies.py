@@ -82,6 +82,8 @@ class Dependencies:
     drains: DrainStore
     remedies: RemedyStore
     issuer: Issuer | None
+    has_join: bool
+    """Whether there is a listener at which machines prove themselves."""
     boot_key: Callable[[], bytes]
     up_ms: Callable[[], int]
     """`netboot.status.up_ms`, by which processes say when they were at work last."""

@@ -1,11 +1,10 @@
 """Enrolment by operators: `/v1/enrolments`, `/v1/machines/<name>/enrolment`, `POST /v1/machines/<name>/<act>`."""
 
-import secrets
 from operator import attrgetter
 from typing import Annotated, Any, Literal
 
 from flask import request
-from pydantic import AfterValidator, Field, StringConstraints
+from pydantic import AfterValidator, StringConstraints
 
 from images.values.strict import Fault, FaultsError, Strict
 from images.values.types import Sha256
@@ -22,6 +21,7 @@ from netboot.web.inputs import of_kind, one_line
 from netboot.web.operators import audit, audit_each, operator, written
 from netboot.web.pages import PageAsked, Paged, page
 from netboot.web.preconditions import OF_MACHINE, alone
+from netboot.web.windows import WindowSeconds, new_window, nowhere, until, useless
 
 HISTORY_SHOWN = 20
 LIST = "text/csv"
@@ -29,7 +29,6 @@ LARGEST_LIST = 64 * 1024 * 1024
 """Bytes of a CSV: 30,000 machines with certificates."""
 
 Reason = Annotated[str, StringConstraints(max_length=500, strip_whitespace=True), AfterValidator(one_line)]
-WindowSeconds = Annotated[int, Field(ge=60, le=86_400)]
 
 
 class Window(Strict):
@@ -92,10 +91,12 @@ class EnrolmentShown(Shown):
 
 
 class EnrolmentActed(EnrolmentShown):
-    """After an order. `did`: false where it was so already; `dry_run`: as it would be."""
+    """After an order. `did`: false where it was so already; `dry_run`: as it would be; `no_window`: why `replace` opens
+    none, with what to do about it."""
 
     did: bool
     dry_run: bool
+    no_window: str = ""
 
 
 def listed(query: PageAsked) -> Enrolments:
@@ -112,9 +113,8 @@ def imported(query: Importing) -> Imported:
         text = request.get_data(cache=False).decode("utf-8")
     except UnicodeDecodeError:
         raise BadClaimError("the list is not UTF-8 text") from None
-    names = {machine.name for machine in deps.live.view().snapshot.inventory.machines}
     try:
-        rows = read_ek_list(text, names, file)
+        rows = read_ek_list(text, _nowhere(), file)
         orders: list[tuple[str, Order]] = [(row.machine, row.order) for row in rows]
         with alone((OF_MACHINE, name) for name, _ in orders):
             was = {view.machine: view for view in deps.register.views(deps.clock.now_ms())}
@@ -136,6 +136,15 @@ def imported(query: Importing) -> Imported:
     return Imported(machines=len(rows), enrolled=enrolled)
 
 
+def _nowhere() -> dict[str, str]:
+    """Of each machine of the inventory, why it has nothing to join, as `nowhere` has it; "" too where its TPM is
+    approved: a list may be sent again. One that is disabled may be in a list: it joins when it is enabled."""
+    deps = dependencies()
+    approved = {view.machine for view in deps.register.views(deps.clock.now_ms()) if view.state == "approved"}
+    machines = deps.live.view().snapshot.inventory.machines
+    return {each.name: "" if each.name in approved else nowhere(each) for each in machines}
+
+
 def shown(name: str) -> EnrolmentShown:
     """One machine's, with its history."""
     return EnrolmentShown(**_answer(name))
@@ -143,14 +152,10 @@ def shown(name: str) -> EnrolmentShown:
 
 def enroll(name: str, body: Window) -> EnrolmentActed:
     """Open a window in which its TPM may enrol on first use."""
-    deps, machine = dependencies(), machine_named(dependencies().live.view(), name)
-    if not deps.joins(machine):
-        which = "`join` and `clusters` of netboot.yaml say which there are (docs/kubernetes.md)"
-        raise ActRefusedError(f"{name} joins no cluster of this service, so nothing would come of a window: {which}")
-    if not machine.enabled:
-        off = "is disabled in the inventory, so it boots nothing and comes to no window"
-        raise ActRefusedError(f"{name} {off}: enable it there first")
-    return _do(name, OpenWindow("enrol", new_window(), _until(body.window_seconds)), body.reason, declared=True)
+    machine_named(dependencies().live.view(), name)
+    if why := useless(name):
+        raise ActRefusedError(why)
+    return _do(name, OpenWindow("enrol", new_window(), until(body.window_seconds)), body.reason, declared=True)
 
 
 def approve(name: str, body: Approval) -> EnrolmentActed:
@@ -164,19 +169,16 @@ def release(name: str, body: Plain) -> EnrolmentActed:
 
 
 def replace(name: str, body: Replacement) -> EnrolmentActed:
-    """Its TPM has left it: that one is refused for ever, and a window opens for the next."""
-    order = Replace(new_window(), _until(body.window_seconds))
-    return _do(name, order, body.reason, dry_run=body.dry_run)
+    """Its TPM has left it: that one is refused for ever, and a window opens for the next, if it could use one."""
+    why = useless(name)
+    order = Replace("", 0) if why else Replace(new_window(), until(body.window_seconds))
+    acted = _do(name, order, body.reason, dry_run=body.dry_run)
+    return acted.model_copy(update={"no_window": why})
 
 
 def retire(name: str, body: Plain) -> EnrolmentActed:
     """Out of service: no tokens, no renewals."""
     return _do(name, Retire(), body.reason, dry_run=body.dry_run)
-
-
-def new_window() -> str:
-    """An id that nobody can guess."""
-    return secrets.token_hex(16)
 
 
 def pcr_policy(machine: Machine) -> str:
@@ -190,10 +192,6 @@ def pcr_policy(machine: Machine) -> str:
 
 def _number(item: tuple[str, object]) -> int:
     return int(item[0])
-
-
-def _until(seconds: int) -> int:
-    return dependencies().clock.now_ms() + seconds * 1000
 
 
 def _do(name: str, order: Order, reason: str, *, declared: bool = False, dry_run: bool = False) -> EnrolmentActed:

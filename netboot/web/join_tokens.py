@@ -19,15 +19,16 @@ from netboot.join.operator_tokens import TokenRequest, issue_for_operator, open_
 from netboot.join.ports import Credential
 from netboot.lifecycle import bootid
 from netboot.lifecycle.cordons import hold_of
-from netboot.lifecycle.errors import BadClaimError, CannotTellError
+from netboot.lifecycle.errors import ActRefusedError, BadClaimError, CannotTellError
 from netboot.lifecycle.views import machine_named
 from netboot.machines.values import AssuranceLevel, Machine
 from netboot.web import render
 from netboot.web.binding import Shown
 from netboot.web.dependencies import dependencies
-from netboot.web.enrolments import Reason, WindowSeconds, new_window
+from netboot.web.enrolments import Reason
 from netboot.web.operators import audit, operator
 from netboot.web.preconditions import OF_MACHINE, alone
+from netboot.web.windows import WindowSeconds, new_window, nowhere, until
 
 _ID = re.compile(r"[a-z0-9]{6}")
 
@@ -107,12 +108,12 @@ def created(body: NewToken) -> TokenCreated | WindowOpened:
 
 
 def _window(machine: Machine, body: NewToken, act: Act) -> WindowOpened:
-    deps, window = dependencies(), new_window()
-    now = deps.clock.now_ms()
-    until = now + body.window_seconds * 1000
-    open_boot_window(deps.register, machine, window, until, act, now)
-    audit("boot-window", machine=machine.name, reason=body.reason, after={"until_ms": until})
-    return WindowOpened(machine=machine.name, window=WindowOpen(kind="boot", until_ms=until))
+    if why := nowhere(machine):
+        raise ActRefusedError(why)
+    deps, end_ms = dependencies(), until(body.window_seconds)
+    open_boot_window(deps.register, machine, new_window(), end_ms, act, deps.clock.now_ms())
+    audit("boot-window", machine=machine.name, reason=body.reason, after={"until_ms": end_ms})
+    return WindowOpened(machine=machine.name, window=WindowOpen(kind="boot", until_ms=end_ms))
 
 
 def _token(machine: Machine, body: NewToken, spki: str, act: Act) -> TokenCreated:

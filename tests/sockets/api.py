@@ -127,12 +127,14 @@ class Api:
         inventory: str = INVENTORY,
         publish: bool = True,
         clusters: bool = True,
+        join: bool = True,
         places: int = 2,
         oidc: Oidc | None = None,
         here: str = HERE,
         writable: bool = False,
     ) -> None:
-        """`oidc`: an issuer, whose tokens are of now: the clock goes then; `here`: where its browsers find us."""
+        """`clusters`, `join`: whether the service has them. `oidc`: an issuer, whose tokens are of now: the clock goes
+        then; `here`: where its browsers find us."""
         self.config = make_site(root / "site", inventory=inventory)
         self.config = self.config.model_copy(update={"inventory_writable": writable})
         self.here = here
@@ -168,6 +170,7 @@ class Api:
         self.register = Register(self.enrolments, lambda: self.live.view().snapshot.inventory)
         self.cluster = FakeCluster()
         self.issuer = self._issuer() if clusters else None
+        self.has_join = join
         self.authorised = {"Authorization": f"Bearer {TOKEN}"}
         app = create_app(self._dependencies())
         app.test_client_class = DeclaredClient
@@ -250,6 +253,7 @@ class Api:
             drains=self.drains,
             remedies=self.remedies,
             issuer=self.issuer,
+            has_join=self.has_join,
             boot_key=lambda: bytes(32),
             up_ms=lambda: UP_MS,
             logins=Logins(self.people, self.here) if self.people is not None else None,

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from netboot.clock import rfc3339
-from netboot.join.enrolment import Act, Details, Release
+from netboot.join.enrolment import Act, Details, Import, Release
 from tests.commands import Run
 from tests.sites import INVENTORY
 from tests.sockets.api import NOW, Api
@@ -143,12 +143,13 @@ def test_lists_from_files_and_pipes(api: Api, run: Run, tmp_path: Path, monkeypa
     assert run("machine", "enroll", "--csv", file) == (0, "enrolled 2 machines; 0 were already\n", "")
     says(monkeypatch, f"machine,ek_sha256\ngpu-001,{A}\n")
     assert run("machine", "enroll", "--csv", "-").out == "enrolled 0 machines; 1 were already\n"
-    file.write_text(f"machine,ek_sha256\nnobody,{A}\ngpu-002,{A}\n")
+    file.write_text(f"machine,ek_sha256\nnobody,{A}\ngpu-002,x\n")
     faulty = run("machine", "enroll", "--csv", file)
     assert (faulty.status, faulty.err) == (
         4,
         f"""Error: {file}:2: the inventory has no machine 'nobody'
-1 fault; nothing was changed
+{file}:3: ek_sha256: not 64 hexadecimal digits
+2 faults; nothing was changed
 Remedy: correct the list, and send it whole
 """,
     )
@@ -167,6 +168,12 @@ def test_release_replace_retire(api: Api, run: Run) -> None:
     assert run("machine", "replace", "gpu-001").status == 2
     replaced = run("machine", "replace", "gpu-001", "--part", "tpm", "--window", "90s")
     assert replaced.out == "the old TPM is refused; gpu-001 may enrol another until 2023-11-14 22:16:30Z\n"
+    api.register.apply([("off-001", Import(B))], Act("bob"), NOW)
+    off = "off-001 is disabled in the inventory and boots nothing, so nothing would come of it: enable it there first"
+    assert run("machine", "replace", "off-001", "--part", "tpm", "--dry-run").out == (
+        f"the old TPM would be refused; no window: {off}\n"
+    )
+    assert run("machine", "replace", "off-001", "--part", "tpm").out == f"the old TPM is refused; no window: {off}\n"
     assert run("machine", "retire", "gpu-001", "--reason", "sold").out == (
         "gpu-001 is retired: no new tokens, no renewals\n"
     )

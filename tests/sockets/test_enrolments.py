@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from netboot.clock import rfc3339
-from netboot.join.enrolment import Details
+from netboot.join.enrolment import Act, Details, Import, Owner
 from netboot.lifecycle.errors import StateUnavailableError
 from tests.sites import INVENTORY, TOKEN
 from tests.sockets.api import NOW, Api
@@ -16,6 +16,8 @@ from tests.unit.tokens.ek_certificates import der, ek_certificate, maker
 from tokens.ekcert import read_ek_certificate
 
 A, B = "a1" * 32, "b2" * 32
+NOTHING = "so nothing would come of it"
+NOBODY = f"proves itself to nobody, {NOTHING}: netboot.yaml has no `join` (docs/join.md)"
 WHICH = "`join` and `clusters` of netboot.yaml say which there are (docs/kubernetes.md)"
 CERTIFICATE = der(ek_certificate(maker()[1]))
 EK = read_ek_certificate(CERTIFICATE).ek_sha256
@@ -38,30 +40,67 @@ def error(answer: Any) -> tuple[int, str, str]:
     return answer.status_code, said["code"], said["detail"]
 
 
+def enrolled(api: Api, name: str, ek: str) -> None:
+    """Before what the test is about."""
+    api.register.apply([(name, Import(ek))], Act("bob"), NOW)
+
+
 def shown_details() -> str:
     encoded = base64.b64encode(CERTIFICATE).decode()
     return Details(ek_certificate=encoded, serial="S1", macs=("52:54:00:00:00:01",), peer="192.0.2.7").model_dump_json()
 
 
 @pytest.mark.parametrize(
-    ("name", "clusters", "why"),
+    ("name", "there", "why"),
     [
-        (
-            "gpu-001",
-            False,
-            f"gpu-001 joins no cluster of this service, so nothing would come of a window: {WHICH}",
-        ),
+        ("gpu-001", {"clusters": False}, f"gpu-001 joins no cluster of this service, {NOTHING}: {WHICH}"),
+        ("gpu-001", {"join": False}, f"gpu-001 {NOBODY}"),
         (
             "off-001",
-            True,
-            "off-001 is disabled in the inventory, so it boots nothing and comes to no window: enable it there first",
+            {},
+            f"off-001 is disabled in the inventory and boots nothing, {NOTHING}: enable it there first",
         ),
     ],
 )
-def test_no_window_opens_where_nothing_can_use_it(tmp_path: Path, name: str, *, clusters: bool, why: str) -> None:
-    api = Api(tmp_path, clusters=clusters)
+def test_no_window_opens_where_nothing_can_use_it(tmp_path: Path, name: str, there: dict[str, bool], why: str) -> None:
+    api = Api(tmp_path, **there)  # type: ignore[arg-type]
     assert error(act(api, name, "enroll")) == (409, "act-refused", why)
     assert api.register.view(name, NOW).window is None
+
+
+def test_a_tpm_that_left_is_refused_where_nothing_can_use_a_window(tmp_path: Path) -> None:
+    """Its board may be in another machine by now, whose list then names it."""
+    api = Api(tmp_path, join=False)
+    enrolled(api, "gpu-001", A)
+    why = f"gpu-001 {NOBODY}"
+    for dry_run in (True, False):
+        done = act(api, "gpu-001", "replace", part="tpm", dry_run=dry_run).json
+        assert (done["no_window"], done["enrolment"]["window"], done["enrolment"]["state"]) == (why, None, "none")
+    assert api.enrolments.owner(A) == Owner("gpu-001", replaced=True)
+
+
+@pytest.mark.parametrize(
+    ("there", "why"),
+    [
+        ({"clusters": False}, f"gpu-002 joins no cluster of this service, {NOTHING}: {WHICH}"),
+        ({"join": False}, f"gpu-002 {NOBODY}"),
+    ],
+)
+def test_nothing_is_for_a_machine_that_has_nothing_to_join(tmp_path: Path, there: dict[str, bool], why: str) -> None:
+    """Neither a boot window nor a place in a list, all of whose faults are named at once."""
+    api = Api(tmp_path, **there)  # type: ignore[arg-type]
+    assert error(api.post("/v1/tokens", {"machine": "gpu-002"})) == (409, "act-refused", why)
+    assert api.register.view("gpu-002", NOW).window is None
+    enrolled(api, "gpu-001", A)  # before; a list may be sent again
+    refused = api.post("/v1/enrolments", f"machine,ek_sha256\ngpu-001,{A}\nnobody,{B}\ngpu-002,{EK}\n")
+    assert refused.json["faults"] == ["list:3: the inventory has no machine 'nobody'", f"list:4: {why}"]
+    assert api.register.view("gpu-002", NOW).state == "none"
+
+
+def test_a_list_has_machines_that_are_not_enabled_yet(api: Api) -> None:
+    """Declared, and delivered later: it joins when it is enabled."""
+    done = api.post("/v1/enrolments", f"machine,ek_sha256\noff-001,{A}\ngpu-001,{B}\n")
+    assert done.json == {"machines": 2, "enrolled": ["off-001", "gpu-001"]}
 
 
 def test_from_window_to_approval(api: Api, caplog: pytest.LogCaptureFixture) -> None:

@@ -1,6 +1,5 @@
 """The first hour, as its page tells it: the wheel in an empty environment, an image, a service, a machine's script."""
 
-import os
 import shutil
 from pathlib import Path
 
@@ -8,12 +7,10 @@ import pytest
 
 from lab.packages import LOCK, locked, wheel
 from lab.work import CACHE, ROOT
-from tests.pages_run import run_page
+from tests.pages_run import of_a_new_account, run_page
 from tests.sites import free_ports
 
 pytestmark = pytest.mark.tools
-
-SYSTEM = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 @pytest.fixture
@@ -27,13 +24,6 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
-def environment(folder: Path) -> dict[str, str]:
-    """Nothing of this tree and its environment; builds have the cache of all tests."""
-    ours = ("PYTHON", "NETBOOT_", "VIRTUAL_ENV", "XDG_")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
-    return kept | {"PATH": SYSTEM, "HOME": str(folder.parent), "TZ": "UTC", "LC_ALL": "C.UTF-8"}
-
-
 def test_every_command_of_the_first_hour_says_what_its_page_shows(folder: Path) -> None:
     provisioning, management = free_ports()
     listening = f"sed -i 's/:808[0]/:{provisioning}/; s/:808[1]/:{management}/' site/netboot.yaml"
@@ -42,4 +32,5 @@ def test_every_command_of_the_first_hour_says_what_its_page_shows(folder: Path) 
         ":8080": f":{provisioning}",
         ":8081": f":{management}",
     }
-    run_page(ROOT / "docs/first-hour.md", folder, environment(folder) | {"NETBOOT_CACHE": str(CACHE / "build")}, here)
+    environment = of_a_new_account(folder.parent) | {"NETBOOT_CACHE": str(CACHE / "build")}
+    run_page(ROOT / "docs/first-hour.md", folder, environment, here)

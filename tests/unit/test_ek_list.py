@@ -15,7 +15,7 @@ from tests.unit.tokens.soft import EK_ATTRIBUTES, RSA_EK, public
 from tokens.credential import spki_sha256
 from tokens.wire import sized
 
-MACHINES = {"gpu-001", "gpu-002", "gpu-003"}
+MACHINES = dict.fromkeys(("gpu-001", "gpu-002", "gpu-003"), "") | {"off-001": "off-001 is disabled"}
 EK = public(RSA_EK, EK_ATTRIBUTES, storage=True)
 PIN = spki_sha256(EK)
 INFO = serialization.PublicFormat.SubjectPublicKeyInfo
@@ -101,6 +101,7 @@ def test_all_faults_at_once_each_with_the_line_where_its_row_begins() -> None:
             "machine\ngpu-001\n",
             f"list:1: {COLUMNS}",
         ),
+        (f"machine,ek_sha256\noff-001,{A}\n", "list:2: off-001 is disabled"),
         ("machine,ek_sha265\n", "list:1: unknown column 'ek_sha265'; did you mean 'ek_sha256'?"),
         ("machine,machine,ek_sha256\n", "list:1: column 'machine' is here twice"),
         ("machine,ek_sha256\n", "list:1: the list has no machine in it"),

@@ -70,10 +70,17 @@ class Host:
         return done.stdout.strip()
 
 
-def made(root: Path) -> None:
-    """The root of this machine's own distribution: what is built here is for its Python."""
+def made(root: Path, *more: str) -> None:
+    """The root of this machine's own distribution: what is built here is for its Python. `more`: packages."""
     suite = platform.freedesktop_os_release()["VERSION_CODENAME"]
-    argv = ["mmdebstrap", "--variant=minbase", f"--include={PACKAGES}", "--format=directory", suite, str(root)]
+    argv = [
+        "mmdebstrap",
+        "--variant=minbase",
+        f"--include={','.join((PACKAGES, *more))}",
+        "--format=directory",
+        suite,
+        str(root),
+    ]
     done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=1200)
     assert done.returncode == 0, done.stderr
 

@@ -19,6 +19,17 @@ INIT = "netboot init /etc/netboot --force --state /var/lib/netboot --owner netbo
 HINT = """\
 netboot: not configured yet, so it does not start. Begin with:
   netboot init /etc/netboot --force --state /var/lib/netboot --owner netboot --url http://ADDRESS:8080"""
+PAGE = """\
+NETBOOT(1)                                   netboot                                   NETBOOT(1)
+
+NAME
+       netboot - Bring disk-less machines into a cluster: build images, serve them, follow every
+       boot
+
+SYNOPSIS
+       netboot [OPTIONS] COMMAND [ARGS]..."""
+"""As wide as `man` keeps none in its cache."""
+WHATIS = "netboot-freeze (1)   - Freeze the fleet: nothing that acts by itself begins anything, until it ends"
 OWNERS = """\
 drwxr-x--- root:netboot /etc/netboot
 -rw-r--r-- root:root /etc/netboot/.gitignore
@@ -53,7 +64,7 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
     tree.parent.mkdir()
     subprocess.run(["dpkg-deb", "--raw-extract", str(first), str(tree)], check=True)
     second = packages.pack(tree, "0.2.0")
-    made(folder / "root")
+    made(folder / "root", "man-db")
     for package in (first, second):
         shutil.move(package, folder / "root/root" / package.name.replace("_", "-", 1).replace("_", ".", 1))
     shutil.rmtree(folder / "package")
@@ -87,8 +98,18 @@ def installed(host: Host) -> None:
     assert "no configuration at netboot.yaml" in host.run("netboot doctor", 3)
     complete = "bash -c 'source /usr/share/bash-completion/completions/netboot; complete -p netboot'"
     assert "_netboot_completion" in host.run(complete)
+    explained(host)
     assert host.run("find /usr/lib/netboot ! -user root") == ""
     assert host.run("find /usr/lib/netboot -name pip -o -name setuptools -o -name gunicorn -type f") == ""
+
+
+def explained(host: Host) -> None:
+    """By `man`, which has the pages in its index too."""
+    pages = host.run("dpkg -L netboot | grep '/usr/share/man/man1/.*[.]1[.]gz$'").splitlines()
+    assert "/usr/share/man/man1/netboot-machine.1.gz" in pages
+    assert host.run("MANWIDTH=100 man netboot | head -8") == PAGE
+    assert host.run("whatis --long netboot-freeze") == WHATIS
+    assert int(host.run("whatis --wildcard 'netboot*' | wc -l")) == len(pages)
 
 
 def configured(host: Host) -> None:
