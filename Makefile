@@ -32,7 +32,7 @@ lint: setup ## ruff, import contracts, mypy, dead code, shellcheck
 	@.venv/bin/lint-imports
 	@.venv/bin/mypy
 	@.venv/bin/vulture
-	@shellcheck setup.sh .ci/run tests/in_memory.sh tests/hosts.sh deploy/debian/p*
+	@shellcheck setup.sh .ci/run tests/in_memory.sh tests/hosts.sh deploy/debian/p* deploy/*.sh
 	@shellcheck -s dash images/node/initrd/init images/node/initrd/*.sh images/node/dracut/stage.sh images/node/dracut/hooks/*/*.sh images/node/*/usr/lib/netboot/*.sh images/recipes/features/*/usr/lib/netboot/*.sh images/node/health/generators/* bench/floor_files/initrd/* bench/floor_files/run/floor/*.sh
 
 unit: setup

@@ -23,12 +23,12 @@ CRASH_STORE_BYTES = 64 * 1024
 SERIAL_BYTES = 1024 * 1024
 """What anybody may have in a pipe (/proc/sys/fs/pipe-max-size), and more than a boot says."""
 _OVMF = Path("/usr/share/OVMF")
-_NO_PXE = tuple(
+NO_PXE = tuple(
     word
     for name in ("IPv4PXESupport", "IPv6PXESupport", "IPv6Support")
     for word in ("-fw_cfg", f"name=opt/org.tianocore/{name},string=n")
 )
-"""Switches of OVMF (OvmfPkg/RUNTIME_CONFIG.md): with all on, it is minutes until HTTP's turn."""
+"""Switches of OVMF and AAVMF (OvmfPkg/RUNTIME_CONFIG.md): with all on, it is minutes until HTTP's turn."""
 _OVMF_PAIRS = (("OVMF_CODE_4M.fd", "OVMF_VARS_4M.fd"), ("OVMF_CODE.fd", "OVMF_VARS.fd"))
 
 
@@ -146,9 +146,9 @@ def _argv(hardware: Hardware, attachment: Attachment, stem: Path, accelerator: A
         *serial_arguments(serial),
         *("-object", "rng-random,id=rng,filename=/dev/urandom", "-device", "virtio-rng-pci,rng=rng"),
         *_firmware(hardware, stem),
-        *(_NO_PXE if hardware.http_boot else ()),
+        *(NO_PXE if hardware.http_boot else ()),
         *(("-kernel", str(hardware.program)) if hardware.program else ()),
-        *_nic(hardware, attachment),
+        *nic(hardware, attachment),
         *_disks(hardware, stem),
         *(("-device", "i6300esb") if hardware.watchdog else ()),
         *(_crash_store(Path(f"{stem}.erst")) if hardware.crash_store else ()),
@@ -188,7 +188,8 @@ def _disks(hardware: Hardware, stem: Path) -> list[str]:
     return arguments
 
 
-def _nic(hardware: Hardware, attachment: Attachment) -> list[str]:
+def nic(hardware: Hardware, attachment: Attachment) -> list[str]:
+    """QEMU's, for the machine's cards."""
     tap = "tap,script=no,downscript=no"
     if isinstance(attachment, Tap):
         tap += "" if attachment.offload else ",vnet_hdr=off"

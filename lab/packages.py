@@ -134,6 +134,7 @@ def _files(root: Path) -> None:
     shutil.copytree(ROOT / "docs", documents)
     shutil.copy(ROOT / "LICENSE", documents / "copyright")
     shutil.copy(ROOT / "CHANGELOG.md", documents)
+    shutil.copy(ROOT / "deploy/ipxe-arm64.sh", documents)
     for folder in ("etc/netboot", "var/lib/netboot"):
         (root / folder).mkdir(parents=True)
 

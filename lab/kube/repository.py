@@ -121,7 +121,7 @@ def _make(kubelet: Path, target: Path, scratch: Path, architecture: str) -> None
         _package(package, tree, fields)
         listed.append("".join(f"{name}: {value}\n" for name, value in (fields | _file(package)).items()))
     (target / "Packages").write_text("\n".join(listed))
-    with _signing_key(target / KEY) as gpg:
+    with signing_key(target / KEY) as gpg:
         (scratch / "Release").write_text(_release(target / "Packages", architecture))
         run([*gpg, "--clearsign", "-o", str(target / "InRelease"), str(scratch / "Release")], seconds=SECONDS)
 
@@ -181,7 +181,7 @@ SHA256:
 
 
 @contextlib.contextmanager
-def _signing_key(public: Path) -> Iterator[list[str]]:
+def signing_key(public: Path) -> Iterator[list[str]]:
     """A gpg command that signs with a key of its own, whose public half is in `public`; the key goes with the block."""
     with tempfile.TemporaryDirectory(prefix="netboot-gpg-") as home:  # short: its agent's socket lies in it
         gpg = ["gpg", "--homedir", home, "--batch", "--yes", "--pinentry-mode", "loopback", "--passphrase", ""]

@@ -34,7 +34,7 @@ def lacking(folder: Path, *, arm64: bool) -> str:
     missing = [name for name in wanted if _read(folder / name) is None]
     if not missing:
         return ""
-    newer = f"; Debian 12's has no {_ARM64}, newer ones have" if _ARM64 in missing else ""
+    newer = f"; those of Debian 12 and Ubuntu 24.04 put no {_ARM64} there" if _ARM64 in missing else ""
     return f"{', '.join(missing)} cannot be read in {folder}: install the package ipxe, or set provisioning.ipxe{newer}"
 
 

@@ -9,28 +9,34 @@ import contextlib
 import json
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from lab.arm64 import FIRMWARE
+from lab.ipxe import ipxe_arm64
 from lab.network import Network, network
 from lab.output_log import OutputLog
 from lab.processes import child, run
 from lab.service import Service, service
 from lab.site import COMMAND, Site, make_site
+from lab.work import CACHE
+from tests.boot.data_centre import hardware
 from tests.tools.namespaces import namespace
 
 READY_SECONDS = 60.0
 BEHIND = "198.19.7"
 """The network behind the relay."""
-ARM64 = b"MZ: in the place of iPXE for arm64, which Debian 12 has not\n" * 100
 SERVERS = {
     "dnsmasq": (["dnsmasq", "--test", "--conf-file={}"], "DHCP, IP range 198.18"),
     "kea": (["kea-dhcp4", "-t", "{}"], "DHCP4_STARTED"),
     "isc": (["dhcpd", "-t", "-cf", "{}"], "Server starting service"),
 }
 """What judges a configuration, and what the server says when it answers."""
+DPUS = {
+    at: replace(hardware(at, "uefi", rom=False), name=f"dpu-{at}", memory=512, http_boot=at % 2 == 1)
+    for at in range(70, 70 + 2 * len(SERVERS))
+}
+"""Machines of arm64, two for each server, by the last number of their address: even ones boot by PXE."""
 
 
 @dataclass(frozen=True)
@@ -117,12 +123,12 @@ def world(folder: Path) -> Iterator[World]:
 
 
 def _site(folder: Path, net: Network) -> Site:
-    """With both networks, a machine whose address is known, and iPXE of Debian's package."""
+    """With both networks, machines whose addresses are known, and iPXE of Debian's packages."""
     site = make_site(folder / "site", net.host)
     (ipxe := folder / "ipxe").mkdir()
     for name in ("undionly.kpxe", "snponly.efi", "ipxe.efi"):
         shutil.copyfile(Path("/usr/lib/ipxe") / name, ipxe / name)
-    (ipxe / "ipxe-arm64.efi").write_bytes(ARM64)
+    shutil.copyfile(ipxe_arm64(CACHE), ipxe / "ipxe-arm64.efi")
     folder.chmod(0o755)
     text = site.config.read_text().replace(f"  url: {site.url}\n", f"  url: {site.url}\n  ipxe: {ipxe}\n")
     first, behind = f"198.18.{net.number}", BEHIND
@@ -131,11 +137,12 @@ def _site(folder: Path, net: Network) -> Site:
         f"  - {{subnet: {first}.0/24, range: [{first}.100, {first}.199]}}\n"
         f"  - {{subnet: {behind}.0/24, range: [{behind}.100, {behind}.199], router: {behind}.1}}\n"
     )
-    match, node = "match: {macs: ['52:54:00:00:77:01']}", f"node: {{addresses: [{first}.77]}}"
-    site.declare(
-        f"machines:\n- {{name: dpu-1, architecture: arm64, {match}, profile: default, {node}}}\n"
-        "profiles:\n- {name: default, channel: stable}\nchannels:\n- {name: stable}\n"
+    dpus = "".join(
+        f"- {{name: {one.name}, architecture: arm64, match: {{macs: ['{one.mac}']}}, profile: default, "
+        f"node: {{addresses: [{net.machine(at)}]}}}}\n"
+        for at, one in DPUS.items()
     )
+    site.declare(f"machines:\n{dpus}profiles:\n- {{name: default, channel: stable}}\nchannels:\n- {{name: stable}}\n")
     return site
 
 
@@ -174,20 +181,3 @@ def _wire(client: int, relay: int) -> None:
     run(["ip", "addr", "add", f"{BEHIND}.1/24", "dev", "down0"], namespace=relay)
     for name, inside in (("down0", relay), ("c1", client)):
         run(["ip", "link", "set", name, "up"], namespace=inside)
-
-
-@contextlib.contextmanager
-def arm64(here: World, mac: str) -> Iterator[None]:
-    """An arm64 machine that is switched on and has nothing but UEFI and a card without ROM: AAVMF asks by PXE."""
-    tap = here.net.tap("arm64")
-    card = f"virtio-net-pci,netdev=net,mac={mac},romfile="
-    argv = [
-        "qemu-system-aarch64",
-        *("-nodefaults", "-no-user-config", "-display", "none", "-machine", "virt,gic-version=3"),
-        *("-cpu", "cortex-a57", "-accel", "tcg,thread=multi,tb-size=256", "-m", "512", "-bios", str(FIRMWARE)),
-        *("-serial", f"file:{here.folder}/arm64.console.log"),
-        *("-object", "rng-random,id=rng,filename=/dev/urandom", "-device", "virtio-rng-pci,rng=rng"),
-        *("-netdev", f"tap,id=net,script=no,downscript=no,ifname={tap.interface}", "-device", card),
-    ]
-    with child("arm64", argv, here.folder / "arm64.qemu.log", namespace=here.net.namespace, grace=1):
-        yield

@@ -1,4 +1,5 @@
-"""A machine of another architecture than this one's: from UEFI to multi-user.target, and what it must not get."""
+"""A machine of another architecture than this one's: from UEFI and iPXE to multi-user.target, and what it must not
+get."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -6,7 +7,10 @@ from pathlib import Path
 import pytest
 
 from lab import arm64
+from lab.ipxe import ipxe_arm64
+from lab.network import UserNetwork
 from lab.site import CommandFailedError
+from lab.work import CACHE
 from tests.boot.data_centre import LOG_SECONDS, BuiltImage, data_centre, entry, hardware
 
 pytestmark = pytest.mark.boot
@@ -16,7 +20,7 @@ SECONDS = 900.0
 
 
 def test_an_arm64_machine_boots_its_image_and_no_other_machine_gets_it(built_arm64: BuiltImage, folder: Path) -> None:
-    mine, other = replace(hardware(1), memory=2048, cpus=2), hardware(2)
+    mine, other = replace(hardware(1, "uefi", rom=False), memory=2048, cpus=2, program=ipxe_arm64(CACHE)), hardware(2)
     with data_centre(folder, built_arm64, user_network=True) as here:
         here.declare(entry(mine, ", architecture: arm64"), entry(other))
         outcome, script = arm64.ask(here.site, other, "x86_64")
@@ -26,7 +30,7 @@ def test_an_arm64_machine_boots_its_image_and_no_other_machine_gets_it(built_arm
         assert outcome == "refused"
         assert f"its firmware is amd64, the inventory declares {mine.name} as arm64" in script
 
-        with arm64.machine(mine, here.site, folder) as machine:
+        with arm64.machine(mine, UserNetwork(f"{here.site.url}/boot.ipxe"), folder) as machine:
             here.service.wait_for(mine.name, "Booted", SECONDS)
             here.wait_for_trace(mine.name)
             assert here.latest(mine.name)["failures"] == []

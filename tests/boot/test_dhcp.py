@@ -5,18 +5,21 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from lab import arm64
 from lab.machines import machine
 from lab.processes import child
 from tests.boot.data_centre import hardware
-from tests.boot.dhcp_world import BEHIND, SERVERS, World, arm64, dnsmasq, world
+from tests.boot.dhcp_world import BEHIND, DPUS, SERVERS, World, dnsmasq, world
 from tests.tools.namespaces import namespace
 
 pytestmark = pytest.mark.boot
 SECONDS = 180.0
 """From power-on until the script is asked for, in software emulation, beside other work."""
+NO_IMAGE = "channel stable has no image yet: run `netboot channel set stable <image>`"
 FIRMWARE = {
     "iPXE in a card, BIOS": hardware(1),
     "UEFI x64, PXE": hardware(2, "uefi", rom=False),
@@ -120,11 +123,20 @@ def asked(here: World) -> set[str]:
     return {one["mac"] for one in here.service.api("/v1/discovered")["discovered"]}
 
 
-def test_arm64_firmware_fetches_the_binary_of_its_own(here: World, server: str) -> None:
-    """By PXE, at the address that the inventory says. Debian 12 has no iPXE for arm64: that it would go on is not
-    seen."""
-    del server
-    before = len(here.tftp.text)
-    address = here.net.inside.rpartition(".")[0] + ".77"
-    with arm64(here, "52:54:00:00:77:01"):
-        here.tftp.wait_for(rf"sent \S+/ipxe-arm64\.efi to {re.escape(address)}", SECONDS, after=before)
+@pytest.mark.parametrize("http_boot", [False, True], ids=["PXE", "HTTP Boot"])
+def test_arm64_firmware_comes_to_the_script(here: World, server: str, http_boot: bool) -> None:
+    """Of a machine of the inventory, at the address that it has there; the script says to wait, for want of an image.
+    With an amd64 iPXE it would say that the firmware is another than is declared."""
+    at = 70 + 2 * list(SERVERS).index(server) + http_boot
+    mine, before = DPUS[at], len(here.tftp.text)
+
+    def claims() -> dict[str, Any]:
+        found: dict[str, Any] = here.service.api(f"/v1/machines/{mine.name}")["claims"]
+        return found
+
+    with arm64.machine(mine, here.net.tap("arm64"), here.folder):
+        here.service.wait_until(f"the script of {mine.name}", lambda: "waited" in claims(), SECONDS)
+    waited = claims()["waited"]
+    assert (waited["reason"], waited["peer"]) == (NO_IMAGE, here.net.machine(at))
+    sent = set(re.findall(r"sent \S+/(\S+) to (\S+)", here.tftp.text[before:]))
+    assert sent == (set() if http_boot else {("ipxe-arm64.efi", here.net.machine(at))})

@@ -84,7 +84,7 @@ def test_ipxe_that_is_not_there(run: Run, site: Path) -> None:
     assert run("doctor", "--quiet").out.splitlines()[:2] == [f"WARN  service: ipxe: snponly.efi {line}", remedy]
     machine = "machines:\n- {name: dpu-1, architecture: arm64, match: {serial: D1}, profile: default}\n"
     inventory.write_text(inventory.read_text().replace("machines: []", machine))
-    newer = "; Debian 12's has no ipxe-arm64.efi, newer ones have"
+    newer = "; those of Debian 12 and Ubuntu 24.04 put no ipxe-arm64.efi there"
     both = f"WARN  service: ipxe: snponly.efi, ipxe-arm64.efi {line}{newer}"
     assert run("doctor", "--quiet").out.splitlines()[:2] == [both, remedy]
 
