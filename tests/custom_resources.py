@@ -1,5 +1,7 @@
 """Items of an inventory that files and custom resources are both asked about: who refuses what."""
 
+from collections.abc import Iterator
+from copy import deepcopy
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -260,6 +262,9 @@ BY_THE_API_SERVER_ALONE = {
     "a name with two dots in a row": Item("racks", {"name": "a..b"}),
     "a number in quotes": machine(health={"gpus": "8"}),
     "`true` and `false` in quotes": machine(enabled="true"),
+    "`true` for a number": machine(health={"gpus": True}),
+    "0 or 1 for `true` and `false`": machine(enabled=1),
+    "an empty mapping of PCRs": machine(pcrs={}),
     "blanks before or behind a UUID": match(uuid=f" {UUID}"),
     "an IPv6 address with a zone": node(addresses=["2001:db8::1%eth0"]),
     "an IPv4 address written as IPv6": node(addresses=["::ffff:192.0.2.1"]),
@@ -267,6 +272,28 @@ BY_THE_API_SERVER_ALONE = {
     "a text of more than 1,024 characters": channel(description="x" * 1025),
 }
 """Likewise."""
+ODD: tuple[object, ...] = (None, True, 0, -1, 1.5, "", "x", "12", "a b", "5%", "15m", "a\n", [], {}, {"x": "y"})
+
+
+def places(value: object, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every place below a value, as keys and numbers."""
+    below = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, each in below:
+        yield (*at, key)
+        yield from places(each, (*at, key))
+
+
+def odd_ones() -> Iterator[tuple[str, Item]]:
+    """Items that are taken, with something odd in each of their places; and where, and what that is."""
+    for item in TAKEN.values():
+        for *above, last in places(item.value):
+            for odd in ODD if last != "name" or above else ():
+                value = deepcopy(item.value)
+                inner: Any = value
+                for key in above:
+                    inner = inner[key]
+                inner[last] = odd
+                yield f"{item.key}: {'.'.join(map(str, (*above, last)))}: {odd!r}", Item(item.key, value)
 
 
 def _optional(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[Value]:
