@@ -1,11 +1,13 @@
 """`netboot cluster`: what an operator does once for a cluster that machines join. Works with kubeconfig files."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from images.values import files
+from images.values.strict import FaultsError
+from netboot.cli.forms import Output
 from netboot.cli.paths import ExistingFile, config_option, find_config
 from netboot.cli.times import moment
 
@@ -40,6 +42,50 @@ def manifests(config: Path | None, name: str | None) -> None:
 
     namespace = DEFAULT_NAMESPACE if name is None else find_cluster(find_config(config), name).namespace
     click.echo(manifest_text(namespace), nl=False)
+
+
+@group.command()
+def crds() -> None:
+    """Print the custom resources of the inventory, `netboot.dev/v1alpha1`, as YAML for `kubectl apply -f -`.
+
+    Machine, Profile, Channel, MachineClass, Rack and MaintenanceWindow, with the keys that the inventory's files have.
+    They are the schema alone: the service reads its inventory from files, and nothing reads these objects yet. With
+    them an API server checks objects as the service checks files, as far as one object says it, and `kubectl explain
+    machine.spec.match` says what each key is for.
+
+    \b
+      netboot cluster crds | kubectl apply -f -
+      netboot cluster inventory | kubectl apply --dry-run=server -f -
+    """
+    from netboot.kube.resources.definitions import definitions
+
+    _print(definitions())
+
+
+@group.command()
+@config_option
+@click.option("--name", help="Cluster of the configuration, for its namespace.  [default: the namespace netboot]")
+def inventory(config: Path | None, name: str | None) -> None:
+    """Print what the inventory's files declare as objects of `netboot cluster crds`, as YAML for kubectl.
+
+    The whole inventory is checked first, and printed only where nothing is wrong with it. Nothing reads the objects
+    yet: apply them with --dry-run=server to see that they will do.
+
+    \b
+      netboot cluster inventory | kubectl apply --dry-run=server -f -
+    """
+    from netboot.kube.manifests import DEFAULT_NAMESPACE
+    from netboot.kube.resources.definitions import objects_of
+    from netboot.machines.declared import documents_of, items_of
+    from netboot.stores.inventory import read_inventory
+
+    found = find_config(config)
+    namespace = DEFAULT_NAMESPACE if name is None else find_cluster(found, name).namespace
+    read_inventory(found)
+    documents, faults = documents_of(found.inventory)
+    if faults:  # since they were checked
+        raise FaultsError(faults)
+    _print(objects_of((item for document in documents for item in items_of(document)), namespace))
 
 
 @group.command("readiness-rule")
@@ -96,6 +142,12 @@ def kubeconfigs(config: Path | None, admin_kubeconfig: Path, name: str, server: 
         click.echo(f"wrote {path}: {ACCOUNTS[role]}, until {moment(kubeconfig.expires_ms)}")
     soonest = min(kubeconfig.expires_ms for kubeconfig in kubeconfigs.values())
     click.echo(f"make them again before {moment(soonest)}; `netboot doctor` warns 30 days before")
+
+
+def _print(documents: list[dict[str, Any]]) -> None:
+    """As one YAML stream."""
+    for document in documents:
+        click.echo(Output("yaml").line(document, None))
 
 
 def find_cluster(config: "Config", name: str) -> "Cluster":

@@ -27,18 +27,23 @@ MIB, GIB, GB = 2**20, 2**30, 10**9
 
 
 class Gpus(Strict):
-    """All GPUs of a machine. `model`: part of the product's name, like `H100`."""
+    """All GPUs of a machine."""
 
     count: Count
+    """How many."""
     model: Words | None = None
+    """Part of the product's name, like `H100`."""
 
 
 class Nics(Strict):
     """Network cards of one model: so many ports, each of this speed."""
 
     model: Words
+    """The product's name, like `ConnectX-7`."""
     count: Some
+    """How many ports, of all cards."""
     speed_gbps: Annotated[float, Field(gt=0, le=100_000)]
+    """Gbit/s of each port."""
     name: Words | None = None
     """What the operator calls them: `compute`, `storage`."""
 
@@ -49,11 +54,14 @@ class Nics(Strict):
 
 
 class Disks(Strict):
-    """Disks of one kind; `size_gb` as it is printed on them, in 10⁹ bytes."""
+    """Disks of one kind."""
 
     count: Some
+    """How many."""
     size_gb: Gigabytes | None = None
+    """As it is printed on them, in 10⁹ bytes."""
     model: Words | None = None
+    """Part of the product's name."""
 
     def document(self) -> dict[str, Any]:
         """As a machine keeps it."""
@@ -96,6 +104,7 @@ class Vetoes(Strict):
     """Which Pods may keep a node of a class from being drained, and for how long at most: docs/drain.md."""
 
     namespaces: Annotated[tuple[Namespace, ...], Field(min_length=1, max_length=64)]
+    """Those whose Pods may."""
     max_wait: Wait
     """Seconds; `90s`, `15m`, `2h` in files."""
 
@@ -104,12 +113,16 @@ class Class(Strict):
     """Hardware that many machines have. What is left out is not known, and judged by nobody."""
 
     name: Name
+    """By which machines name it."""
     architecture: Architecture = "amd64"
+    """Of its processors."""
     memory_gib: Gigabytes | None = None
     """As it is installed: the kernel counts a little less."""
     gpus: Gpus | None = None
     nics: Annotated[tuple[Nics, ...], Field(max_length=16)] = ()
+    """Its network cards, by their models."""
     disks: Annotated[tuple[Disks, ...], Field(max_length=16)] = ()
+    """Its disks, by their kinds."""
     firmware: Annotated[dict[Words, Version], Field(max_length=16)] = Field(default_factory=dict)
     """Of what (`bios`, `bmc`, a card's PSID) → the least version that will do."""
     origins: Annotated[tuple[MachineUrl, ...], Field(max_length=8)] = Field((), exclude_if=lambda origins: not origins)

@@ -16,25 +16,35 @@ class Health(Strict):
     """Expectations; what is left out (None, empty) is not judged. docs/health.md says which check uses which."""
 
     gpus: Count | None = None
+    """How many GPUs."""
     gpu_model: Words | None = None
     """Part of the product's name, like `H100`; case does not matter."""
     nvlinks: Count | None = None
     """Active ones, of each GPU."""
     nvswitches: Count | None = None
+    """How many NVSwitches."""
     ib_ports: Count | None = None
+    """How many InfiniBand ports, active."""
     ib_rate_gbps: Annotated[float, Field(ge=0, le=100_000)] | None = None
+    """Gbit/s of each of them, at least."""
     roce_ports: Count | None = None
+    """How many RoCE ports, active."""
     nic_firmware: Annotated[dict[Words, Words], Field(max_length=16)] = Field(default_factory=dict)
     """Board (the card's PSID) → version."""
     nvme: Count | None = None
+    """How many NVMe disks."""
     memory_gib: Annotated[float, Field(ge=0, le=1_000_000)] | None = None
+    """GiB of memory, at least."""
     cpus: Count | None = None
+    """How many logical processors."""
     pcie_width: Annotated[int, Field(ge=1, le=32)] | None = None
     """Lanes of each GPU's link."""
     pcie_gts: Annotated[float, Field(gt=0, le=1_000)] | None = None
     """GT/s of the slots of network cards and disks; a card that can less is judged by what it can."""
     hugepages_2m: Count | None = None
+    """How many huge pages of 2 MiB."""
     hugepages_1g: Count | None = None
+    """How many huge pages of 1 GiB."""
     ports: Annotated[tuple[Words, ...], Field(max_length=64)] = ()
     """Ports that must be up: `mlx5_0/1` of an RDMA card, or an interface."""
     thresholds: Annotated[dict[Threshold, Tolerated], Field(max_length=64)] = Field(default_factory=dict)

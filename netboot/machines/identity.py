@@ -58,7 +58,7 @@ def _refuse_numbers(value: object) -> None:
         raise ValueError("a number to YAML: write it in quotes")  # noqa: TRY004 - pydantic collects only ValueError
 
 
-_PLACEHOLDERS = frozenset(
+PLACEHOLDERS = frozenset(
     {
         *("to be filled by o.e.m.", "to be filled by oem", "o.e.m.", "oem", "default string", "not specified"),
         *("not applicable", "none", "n/a", "na", "unknown", "invalid", "empty", "serial", "system serial"),
@@ -66,9 +66,10 @@ _PLACEHOLDERS = frozenset(
         "03000200040005000006000700080009",
     }
 )
+"""In lower case, UUIDs without dashes."""
 
 
 def is_placeholder(text: str) -> bool:
     """Whether firmware vendors ship this text in place of an identity (all one character, `Default string`, …)."""
     folded = " ".join(text.lower().split())
-    return folded in _PLACEHOLDERS or len(set(folded) - set("-. :")) <= 1
+    return folded in PLACEHOLDERS or len(set(folded) - set("-. :")) <= 1

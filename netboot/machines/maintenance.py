@@ -52,10 +52,15 @@ class Window(Strict):
     Where the time zone is not known (any more) it is shut."""
 
     name: Name
+    """What it is called."""
     days: Annotated[tuple[Day, ...], Field(min_length=1, max_length=7), AfterValidator(_once)] = DAYS
+    """Days of the week on which it opens. Left out: every day."""
     start: Hour
+    """When it opens, like `22:00`."""
     end: Hour
+    """When it closes."""
     time_zone: str = "UTC"
+    """A name of the IANA database, like `Europe/Berlin`."""
 
     def opened(self, now_ms: int) -> int | None:
         """When it closes, in ms since 1970, while it is open; else None."""

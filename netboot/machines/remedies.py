@@ -26,18 +26,21 @@ def _long_enough(wait: int) -> int:
 
 
 class Remedies(Strict):
-    """`act` False: what would be done is said, and nothing is. `wait`: seconds from when a machine is not well until
-    the first remedy, and between two; `actions`: what is done, one after the other, and no more than that in a day;
-    `per_rack`, `fleet`: how many machines may be out of service with it, of one rack and of all."""
+    """What is done about one that is not well: docs/remedies.md."""
 
     act: bool = False
+    """False: what would be done is said, and nothing is."""
     wait: Annotated[Seconds, AfterValidator(_long_enough)] = 1800
+    """Seconds (in files `30m`) from when a machine is not well until the first remedy, and between two."""
     actions: Annotated[tuple[Action, ...], Field(max_length=MOST_ACTIONS), AfterValidator(_quarantine_last)] = (
         "reboot",
         "quarantine",
     )
+    """What is done, one after the other, and no more than that in a day."""
     per_rack: Annotated[int, Field(ge=1, strict=True)] = 1
+    """How many machines of one rack may be out of service with it."""
     fleet: Share = "2%"
+    """The same of all: a number, or a share of them."""
 
     def most(self, machines: int) -> int:
         """How many of so many machines may be out of service."""

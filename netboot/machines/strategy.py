@@ -44,14 +44,24 @@ class Strategy(Strict):
     `auto_revert`: https://developer.hashicorp.com/nomad/docs/job-specification/update)."""
 
     canary: Annotated[int, Field(ge=2, le=1000, strict=True)] = 2
+    """How many machines try the image first."""
     max_unavailable: Share = "5%"
+    """How many may be out of service at once, in all: a number, or a share of them."""
     per_rack: Annotated[int, Field(ge=1, strict=True)] | None = None
+    """The same of one rack. Left out: as many."""
     bake: Seconds = 1800
+    """Seconds (in files `30m`) for which all canaries have to be in service with the image."""
     deadline: Annotated[Seconds, Field(ge=60)] = 1800
+    """Seconds for which one may be drained, and from when it leaves service until it is back."""
     allow_bare: Annotated[bool, Field(strict=True)] = False
+    """Pods without a controller may be evicted, and are lost."""
     allow_local_data: Annotated[bool, Field(strict=True)] = False
+    """Pods with an emptyDir may be evicted, and what is in it is lost."""
     split_domains: Annotated[bool, Field(strict=True, exclude_if=not_)] = False
+    """Machines of one accelerator domain need not go together."""
     auto_undo: Annotated[bool, Field(strict=True, exclude_if=not_)] = False
+    """Where too many fail with the image, in two racks at least, everybody is brought back to what it had, and nobody
+    is waited for."""
 
     def budget(self, machines: int) -> int:
         """How many of so many machines may be out of service at once."""

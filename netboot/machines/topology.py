@@ -14,7 +14,9 @@ class Topology(Strict):
     """What is left out is not known, and no label. Not written either."""
 
     zone: Place | None = Field(None, exclude_if=lambda place: place is None)
+    """As `topology.kubernetes.io/zone` has it."""
     region: Place | None = Field(None, exclude_if=lambda place: place is None)
+    """As `topology.kubernetes.io/region` has it."""
     tiers: Annotated[tuple[Place, ...], Field(max_length=8, exclude_if=lambda tiers: not tiers)] = ()
     """Its switches, the nearest first: leaf, spine, …"""
     accelerator_domain: Place | None = Field(None, exclude_if=lambda place: place is None)

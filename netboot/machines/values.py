@@ -25,7 +25,13 @@ Mac = Annotated[str, BeforeValidator(parse_mac)]
 """Lower-case with colons, however it was spelt."""
 Uuid = Annotated[str, BeforeValidator(parse_uuid)]
 Serial = Annotated[str, BeforeValidator(parse_serial)]
-IpAddress = Annotated[str, AfterValidator(lambda value: str(ipaddress.ip_address(value)))]
+
+
+def _ip_address(value: str) -> str:
+    return str(ipaddress.ip_address(value))
+
+
+IpAddress = Annotated[str, AfterValidator(_ip_address)]
 """IPv4 or IPv6, in its usual spelling."""
 
 
@@ -33,8 +39,11 @@ class Match(Strict):
     """How a machine is recognised. Any one of them suffices; two machines may not share any."""
 
     macs: tuple[Mac, ...] = ()
+    """Addresses of its network cards, in whatever spelling."""
     uuid: Uuid | None = None
+    """As its firmware says it (SMBIOS)."""
     serial: Serial | None = None
+    """Likewise, of its case or board."""
     ek_sha256: Sha256 | None = None
     """Hex SHA-256 of the DER SubjectPublicKeyInfo of its TPM's endorsement key: pins it as if it had been approved."""
 
@@ -65,19 +74,24 @@ PcrIndex = Annotated[str, StringConstraints(pattern=r"^([0-9]|1[0-9]|2[0-3])$")]
 
 
 def _policy(value: object) -> object:
-    return {} if value == "none" else value
+    return {} if value in ("none", {"none": []}) else value
 
 
 PcrPolicy = Annotated[dict[PcrIndex, tuple[Sha256, ...]], BeforeValidator(_policy)]
-"""SHA-256 PCRs and the values that are allowed in each; `none`, which is empty: whatever was measured will do."""
+"""SHA-256 PCRs and the values that are allowed in each; `none`, which is empty: whatever was measured will do. Objects
+of Kubernetes, whose keys have one type each, say `{none: []}`."""
 
 
 class Node(Strict):
     """What Kubernetes is to see of a machine. `name` None: the machine's own."""
 
     name: NodeName | None = None
+    """Left out: the machine's own."""
     labels: dict[Label, LabelValue] = Field(default_factory=dict)
+    """With which its Node is labelled. `node-role.kubernetes.io/control-plane` with an empty value: it is of a control
+    plane."""
     taints: tuple[Taint, ...] = ()
+    """With which its Node registers, besides those that join adds."""
     addresses: tuple[IpAddress, ...] = ()
     """Addresses that its serving certificate may name; the levels `address` and `nonce` also ask for one of them."""
 
@@ -87,12 +101,15 @@ class Machine(Strict):
 
     model_config = ConfigDict(serialize_by_alias=True)
     name: Name
+    """Its host name, too."""
     former_names: Annotated[tuple[Name, ...], Field(max_length=16)] = Field((), exclude_if=not_)
     """That it had before, the latest first: what is known by those is its own. Not written where there are none, as
     `class_name`."""
     cluster: Name = "default"
+    """To which of the clusters of the configuration it belongs."""
     match: Match
     profile: Name
+    """A declared profile, which says what it boots."""
     class_name: Name | None = Field(None, alias="class", exclude_if=not_)
     """The class whose hardware it has. Not written where there is none: versions before classes read that."""
     rack: Name | None = Field(None, exclude_if=not_)
@@ -121,8 +138,11 @@ class Profile(Strict):
     """How a kind of machine boots: the channel that names its image, and arguments of its kernel."""
 
     name: Name
+    """By which machines name it."""
     channel: Name
+    """A declared channel, which says which image its machines boot."""
     kernel_arguments: Annotated[tuple[ProfileArgument, ...], Field(max_length=32)] = ()
+    """After the image's own, and in the place of those of the same names."""
     health: Health = Health()
     """What its machines should have."""
     pcrs: PcrPolicy | None = None
@@ -137,8 +157,11 @@ class Channel(Strict):
     """A name that points to an image. With `image` it is pinned here; without, `netboot channel set` moves it."""
 
     name: Name
+    """By which profiles name it."""
     description: str = ""
+    """For people."""
     image: Sha256 | None = None
+    """The image's digest, to which it is pinned. Left out: `netboot channel set` moves it."""
     strategy: Strategy | None = Field(None, exclude_if=lambda strategy: strategy is None)
     """How its rollouts go where an operator does not say otherwise. Not written where there is none."""
 
@@ -148,7 +171,9 @@ class Rack(Strict):
     site's."""
 
     name: Name
+    """By which machines name it."""
     origins: Annotated[tuple[MachineUrl, ...], Field(max_length=8)] = ()
+    """File servers and caches, plain HTTP, tried in this order."""
     topology: Topology = Field(NOWHERE, exclude_if=lambda topology: topology == NOWHERE)
     """Not written where nothing is said: versions before it read that."""
 

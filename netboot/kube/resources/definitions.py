@@ -1,0 +1,182 @@
+"""The custom resources `netboot.dev/v1alpha1` of what people declare: their definitions, and an inventory as objects.
+
+Kinds that have no model of their own yet (Hold, Enrolment, Rollout, Assignment) are not here: docs/decisions/247.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel
+
+from images.values.types import NAME
+from netboot.kube.resources.cel import Schema, literal, pattern, rule, with_rules
+from netboot.kube.resources.schema import schema_of
+from netboot.machines.classes import Class
+from netboot.machines.declared import Declared
+from netboot.machines.maintenance import Window
+from netboot.machines.values import Channel, Machine, Profile, Rack
+
+GROUP, VERSION = "netboot.dev", "v1alpha1"
+
+
+class Kind(NamedTuple):
+    """A kind of object. `columns`: heading → where it is, and its type, as `kubectl get` shows them."""
+
+    kind: str
+    plural: str
+    short: str
+    model: type[BaseModel]
+    columns: Mapping[str, tuple[str, str]]
+
+
+KINDS: Mapping[str, Kind] = {
+    "machine": Kind(
+        "Machine",
+        "machines",
+        "nbm",
+        Machine,
+        {
+            "Profile": (".spec.profile", "string"),
+            "Class": (".spec.class", "string"),
+            "Rack": (".spec.rack", "string"),
+            "Cluster": (".spec.cluster", "string"),
+            "Enabled": (".spec.enabled", "boolean"),
+        },
+    ),
+    "profile": Kind("Profile", "profiles", "nbp", Profile, {"Channel": (".spec.channel", "string")}),
+    "channel": Kind(
+        "Channel",
+        "channels",
+        "nbch",
+        Channel,
+        {"Image": (".spec.image", "string"), "Description": (".spec.description", "string")},
+    ),
+    "class": Kind(
+        "MachineClass",
+        "machineclasses",
+        "nbcl",
+        Class,
+        {
+            "Architecture": (".spec.architecture", "string"),
+            "Memory GiB": (".spec.memory_gib", "number"),
+            "GPUs": (".spec.gpus.count", "integer"),
+            "GPU": (".spec.gpus.model", "string"),
+        },
+    ),
+    "rack": Kind(
+        "Rack",
+        "racks",
+        "nbr",
+        Rack,
+        {"Zone": (".spec.topology.zone", "string"), "Domain": (".spec.topology.accelerator_domain", "string")},
+    ),
+    "window": Kind(
+        "MaintenanceWindow",
+        "maintenancewindows",
+        "nbmw",
+        Window,
+        {
+            "Start": (".spec.start", "string"),
+            "End": (".spec.end", "string"),
+            "Time Zone": (".spec.time_zone", "string"),
+        },
+    ),
+}
+"""By what an item of the inventory's files is called (`netboot.machines.declared.KINDS`)."""
+_CONDITION: Schema = {
+    "type": "object",
+    "required": ["type", "status", "lastTransitionTime", "reason", "message"],
+    "properties": {
+        "type": {"type": "string", "maxLength": 316, "description": "Which it is, like InService."},
+        "status": {"type": "string", "enum": ["True", "False", "Unknown"], "description": "Whether it is so."},
+        "lastTransitionTime": {
+            "type": "string",
+            "format": "date-time",
+            "maxLength": 40,
+            "description": "Since when its status is this.",
+        },
+        "reason": {"type": "string", "maxLength": 1024, "description": "Why, in one word, for programs."},
+        "message": {"type": "string", "maxLength": 32_768, "description": "Why, for people."},
+        "observedGeneration": {
+            "type": "integer",
+            "format": "int64",
+            "minimum": 0,
+            "description": "Of which generation of the object.",
+        },
+    },
+}
+"""`metav1.Condition`, for which `kubectl wait` looks."""
+_STATUS: Schema = {
+    "type": "object",
+    "description": "What is observed of it: no word of an operator is here. Nothing writes it yet.",
+    "properties": {
+        "conditions": {
+            "type": "array",
+            "maxItems": 32,
+            "items": _CONDITION,
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["type"],
+            "description": "As docs/conditions.md has them.",
+        }
+    },
+}
+_NAMED = frozenset({"name"})
+"""What an object has in its metadata."""
+
+
+def definitions() -> list[dict[str, Any]]:
+    """A CustomResourceDefinition for each kind.
+
+    Raises:
+        netboot.kube.resources.cel.NotExpressibleError: a model says what no schema can: a defect of ours.
+    """
+    return [_definition(kind) for kind in KINDS.values()]
+
+
+def _definition(kind: Kind) -> dict[str, Any]:
+    columns = [{"name": name, "jsonPath": path, "type": type_} for name, (path, type_) in kind.columns.items()]
+    age = {"name": "Age", "jsonPath": ".metadata.creationTimestamp", "type": "date"}
+    names = {"kind": kind.kind, "listKind": f"{kind.kind}List", "plural": kind.plural, "singular": kind.kind.lower()}
+    schema = _object(kind)
+    version = {
+        "name": VERSION,
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": schema},
+        "additionalPrinterColumns": [*columns, age],
+    }
+    if kind.model is Machine:
+        schema["properties"]["status"] = _STATUS
+        version["subresources"] = {"status": {}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{kind.plural}.{GROUP}", "labels": {"app.kubernetes.io/part-of": "netboot"}},
+        "spec": {
+            "group": GROUP,
+            "scope": "Namespaced",
+            "names": {**names, "shortNames": [kind.short], "categories": ["netboot"]},
+            "versions": [version],
+        },
+    }
+
+
+def _object(kind: Kind) -> Schema:
+    spec = schema_of(kind.model, without=_NAMED)
+    schema = {"type": "object", "description": spec["description"], "required": ["spec"], "properties": {"spec": spec}}
+    form = literal(pattern(f"^({NAME.pattern})$"))
+    return with_rules(schema, rule(f"self.metadata.name.matches({form})", f"metadata.name {NAME.message}"))
+
+
+def objects_of(items: Iterable[Declared], namespace: str) -> list[dict[str, Any]]:
+    """What an inventory's files declare, as objects: the same keys and spellings, but for the name, which is in the
+    metadata, and `pcrs: none`, which is `{none: []}`."""
+    return [_declared(item, KINDS[item.kind], namespace) for item in items]
+
+
+def _declared(item: Declared, kind: Kind, namespace: str) -> dict[str, Any]:
+    spec = {key: value for key, value in item.value.items() if key not in _NAMED}
+    if spec.get("pcrs") == "none":
+        spec["pcrs"] = {"none": []}
+    metadata = {"name": item.name, "namespace": namespace}
+    return {"apiVersion": f"{GROUP}/{VERSION}", "kind": kind.kind, "metadata": metadata, "spec": spec}

@@ -1,0 +1,191 @@
+"""What validators of the inventory's models take, as schemas: a row for each function that a model calls.
+
+A validator without a row makes no definition: `netboot.kube.resources.schema` refuses it by name. What a row leaves
+out, which only the service sees, is in docs/custom-resources.md, and `tests/unit/test_custom_resources.py` has it.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from images.values.kernel_arguments import PREFIX, RESERVED
+from netboot.kube.resources.cel import Schema, listed, literal, rule, with_rules
+from netboot.machines.deadlines import DEFAULTS
+from netboot.machines.identity import PLACEHOLDERS
+from netboot.machines.remedies import SHORTEST_WAIT
+from netboot.machines.values import HELD, OURS, UNATTESTED, UNCHECKED
+
+
+class Bounds(NamedTuple):
+    """Of a number, as its field has them; None: there is none."""
+
+    least: int | None = None
+    most: int | None = None
+
+
+Form = Callable[[Schema, Bounds], Schema]
+"""What is known of a value, and what its validator takes."""
+INT_OR_STRING = "x-kubernetes-int-or-string"
+_DURATION = "^[0-9]{1,6}[smh]$"
+_DURATION_OR_NONE = "^(none|[0-9]{1,6}[smh])$"
+
+
+def _mac(schema: Schema, _bounds: Bounds) -> Schema:
+    """Twelve digits with `:`, `.` or `-` anywhere, of one card: the second is even, for odd ones are groups'."""
+    digits, rest = "^[:.-]*[0-9A-Fa-f][:.-]*[02468aceACE]", "[:.-]*([0-9A-Fa-f][:.-]*){10}$"
+    return with_rules(
+        {**schema, "minLength": 12, "maxLength": 23, "pattern": digits + rest},
+        rule(f"!self.matches({literal('^[0:.-]*$')})", "not the address of one network card"),
+    )
+
+
+def _uuid(schema: Schema, _bounds: Bounds) -> Schema:
+    same = "|".join(f"[{digit}{digit.upper()}]+" if digit.isalpha() else f"{digit}+" for digit in "0123456789abcdef")
+    shared = listed(text for text in sorted(PLACEHOLDERS) if len(text) == 32)
+    digits = "self.replace('-', '').lowerAscii()"
+    form = "^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$"
+    return with_rules(
+        {**schema, "minLength": 36, "maxLength": 36, "pattern": form},
+        rule(f"!({digits} in {shared}) && !{digits}.matches({literal(f'^({same})$')})", _SHARED),
+    )
+
+
+def _serial(schema: Schema, _bounds: Bounds) -> Schema:
+    same = "|".join(f"[{one}{one.upper()}. :-]+" if one.isalpha() else f"[{one}. :-]+" for one in _ALNUM)
+    folded = "self.lowerAscii().trim()"
+    return with_rules(
+        {**schema, "minLength": 1, "maxLength": 63, "pattern": "^[A-Za-z0-9][A-Za-z0-9 ._/+-]{0,62}$"},
+        rule(f"!({folded} in {listed(sorted(PLACEHOLDERS))}) && !self.matches({literal(f'^({same})$')})", _SHARED),
+    )
+
+
+_SHARED = "a placeholder, which many machines share"
+_ALNUM = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+def _address(schema: Schema, _bounds: Bounds) -> Schema:
+    return with_rules({**schema, "minLength": 2, "maxLength": 45}, rule("isIP(self)", "must be an IP address"))
+
+
+def _machine_url(schema: Schema, _bounds: Bounds) -> Schema:
+    form = r"^http://(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?$"
+    return {**schema, "minLength": 8, "maxLength": 300, "pattern": form}
+
+
+def _argument(schema: Schema, _bounds: Bounds) -> Schema:
+    free = "|".join(name.replace(".", r"\.") for name, reserved in RESERVED.items() if reserved.by_profile)
+    kept = "|".join(name.replace(".", r"\.") for name, reserved in RESERVED.items() if not reserved.by_profile)
+    allowed = f"!self.startsWith({literal(PREFIX)}) || self.matches({literal(f'^({free})(=|$)')})"
+    return with_rules(
+        schema,
+        rule(
+            f"!self.matches({literal(f'^({kept})(=|$)')}) && ({allowed})",
+            "the service sets it for every boot, or nobody reads it: docs/inventory.md says what a profile may set",
+        ),
+    )
+
+
+def _policy(schema: Schema, _bounds: Bounds) -> Schema:
+    """`none` is `{none: []}`, for one key has one type; that nothing is said is left out, and no empty map."""
+    alone = "!('none' in self) || (self.size() == 1 && self['none'].size() == 0)"
+    index = literal("^([0-9]|1[0-9]|2[0-3]|none)$")
+    return with_rules(
+        {**{name: value for name, value in schema.items() if name != "x-kubernetes-validations"}, "minProperties": 1},
+        rule(f"self.all(key, key.matches({index}))", "keys are PCRs, 0 to 23, or none"),
+        rule(alone, "{none: []}, which takes whatever was measured, stands alone and is empty"),
+    )
+
+
+def _span(form: str) -> Form:
+    """Seconds, or a text like `15m`."""
+
+    def of(_schema: Schema, bounds: Bounds) -> Schema:
+        least, most = bounds.least or 0, bounds.most or 0
+        held = f"duration(self) >= duration('{least}s') && duration(self) <= duration('{most}s')"
+        return with_rules(
+            {INT_OR_STRING: True, "pattern": form, "maxLength": 7, "minimum": least, "maximum": most},
+            rule(f"type(self) != string || self == 'none' || ({held})", f"from {least} to {most} seconds"),
+        )
+
+    return of
+
+
+def _long_enough(schema: Schema, bounds: Bounds) -> Schema:
+    return _span(_DURATION)(schema, bounds._replace(least=SHORTEST_WAIT))
+
+
+def _share(_schema: Schema, _bounds: Bounds) -> Schema:
+    form = "^(0*([1-9][0-9]?|100)%|0*[1-9][0-9]*)$"
+    return {INT_OR_STRING: True, "pattern": form, "maxLength": 6, "minimum": 1, "maximum": 999_999}
+
+
+def _boots(_schema: Schema, bounds: Bounds) -> Schema:
+    return {INT_OR_STRING: True, "pattern": "^none$", "maxLength": 4, "minimum": 1, "maximum": bounds.most}
+
+
+def _once(schema: Schema, _bounds: Bounds) -> Schema:
+    return {**schema, "x-kubernetes-list-type": "set"}
+
+
+def _quarantine_last(schema: Schema, _bounds: Bounds) -> Schema:
+    last = "self.size() < 2 || self.indexOf('quarantine') in [-1, self.size() - 1]"
+    return with_rules(schema, rule(last, "quarantine is the last: a machine in quarantine is left alone"))
+
+
+FORMS: Mapping[str, Form] = {
+    "images.values.kernel_arguments._of_profile": _argument,
+    "netboot.addresses.parse_machine_url": _machine_url,
+    "netboot.machines.boot_limit._none": _boots,
+    "netboot.machines.classes._seconds": _span(_DURATION),
+    "netboot.machines.deadlines._seconds": _span(_DURATION_OR_NONE),
+    "netboot.machines.identity.parse_mac": _mac,
+    "netboot.machines.identity.parse_serial": _serial,
+    "netboot.machines.identity.parse_uuid": _uuid,
+    "netboot.machines.maintenance._once": _once,
+    "netboot.machines.remedies._long_enough": _long_enough,
+    "netboot.machines.remedies._quarantine_last": _quarantine_last,
+    "netboot.machines.strategy._seconds": _span(_DURATION),
+    "netboot.machines.strategy._share": _share,
+    "netboot.machines.values._ip_address": _address,
+    "netboot.machines.values._policy": _policy,
+}
+"""By the function's module and name."""
+
+
+def _names(names: Mapping[str, object]) -> Form:
+    def of(schema: Schema, _bounds: Bounds) -> Schema:
+        known = rule(f"self.all(key, key in {listed(names)})", f"there are {', '.join(names)}")
+        return with_rules({**schema, "maxProperties": len(names)}, known)
+
+    return of
+
+
+def _labels(schema: Schema, _bounds: Bounds) -> Schema:
+    said = f"labels under {OURS} are netboot's own to give"
+    return with_rules(schema, rule(f"self.all(key, !key.startsWith({literal(OURS)}))", said))
+
+
+def _taints(schema: Schema, _bounds: Bounds) -> Schema:
+    ours = "|".join((f"{UNCHECKED}:NoExecute", f"{UNATTESTED}(=[^:]*)?:(NoSchedule|NoExecute)", f"{HELD}[=:].*"))
+    said = f"of taints under {OURS} there are unchecked:NoExecute, unattested:NoSchedule or NoExecute, and held"
+    allowed = f"!each.startsWith({literal(OURS)}) || each.matches({literal(f'^({ours})$')})"
+    return with_rules(schema, rule(f"self.all(each, {allowed})", said))
+
+
+FIELDS: Mapping[str, Form] = {
+    "Class.deadlines": _names(DEFAULTS),
+    "Profile.deadlines": _names(DEFAULTS),
+    "Machine.former_names": _once,
+    "Match.macs": _once,
+    "Node.addresses": _once,
+    "Node.labels": _labels,
+    "Node.taints": _taints,
+}
+"""What the checks of whole inventories say of one object alone, by model and field."""
+
+MODELS: Mapping[str, Schema] = {
+    "Match._recognisable": rule(
+        "(has(self.macs) && self.macs.size() > 0) || has(self.uuid) || has(self.serial)",
+        "needs at least one of macs, uuid and serial: nothing could be recognised by this",
+    )
+}
+"""Of validators of whole models, by model and function."""
