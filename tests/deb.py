@@ -12,7 +12,8 @@ from lab import packages
 from lab.work import CACHE, ROOT
 
 VERSION = "0.1.0"
-_PACKED = ("pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "requirements.lock", "lab/packages.py", "lab/man_pages.py")
+_PACKED = ("pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "requirements.lock")
+_MAKERS = ("lab/packages.py", "lab/man_pages.py")
 _FOLDERS = (*packages.OURS, "docs", "deploy")
 
 
@@ -42,7 +43,7 @@ def _identity() -> str:
 
 
 def _files() -> Iterator[Path]:
-    yield from (ROOT / name for name in _PACKED)
+    yield from (ROOT / name for name in (*_PACKED, *_MAKERS))
     for name in _FOLDERS:
         found = (path for path in (ROOT / name).rglob("*") if "__pycache__" not in path.parts)
         yield from sorted(path for path in found if path.is_file())
