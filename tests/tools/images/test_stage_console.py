@@ -171,9 +171,14 @@ def test_who_was_to_show_it_may_be_gone(stage: Stage) -> None:
     assert stage.sh("mkdir run/console; mkfifo run/console/failed; show_console; echo goes on").stdout == "goes on\n"
 
 
-def test_waits_grow_to_five_minutes(stage: Stage) -> None:
-    script = 'seconds=$CONSOLE_FIRST; for _ in 1 2 3 4 5; do echo "$seconds"; longer; done'
-    assert stage.sh(script).stdout.split() == ["40", "80", "160", "300", "300"]
+def test_waits_grow_to_half_an_hour(stage: Stage) -> None:
+    script = 'seconds=$CONSOLE_FIRST; for _ in 1 2 3 4 5 6 7 8; do echo "$seconds"; longer; done'
+    assert stage.sh(script).stdout.split() == ["40", "80", "160", "320", "640", "1280", "1800", "1800"]
+
+
+def test_a_machine_that_nobody_has_declared_shows_nothing(stage: Stage) -> None:
+    (stage.folder / "cmdline").write_text("quiet netboot.discovery=1 systemd.unit=netboot-discovery.target\n")
+    assert stage.sh("watch_console cmdline; show_console; ls run; jobs").stdout == "events\nimage\n"
 
 
 def journal(stage: Stage, *said: tuple[str, str]) -> None:
@@ -211,25 +216,30 @@ def test_of_a_root_that_is_late_a_console_is_sent_and_no_secret_of_a_service(sta
     """Kernel, systemd and netboot's own units, until the boot is over: it is up, and has joined."""
     journal(
         stage,
-        ("netboot: switching to the root image", "_TRANSPORT=kernel\nSYSLOG_IDENTIFIER=kernel"),
+        ("switching to the root image", "_TRANSPORT=kernel\nSYSLOG_IDENTIFIER=netboot"),
         ("Failed to mount /data", "_TRANSPORT=journal\n_PID=1\nSYSLOG_IDENTIFIER=systemd\nUNIT=data.mount"),
         ("password=hunter2", "_TRANSPORT=stdout\n_PID=77\nSYSLOG_IDENTIFIER=systemd\n_SYSTEMD_UNIT=db.service"),
         ("trying again", "_TRANSPORT=stdout\n_PID=9\nSYSLOG_IDENTIFIER=python3\n_SYSTEMD_UNIT=netboot-join.service"),
+        ("EXT4-fs error", "_TRANSPORT=kernel\nSYSLOG_IDENTIFIER=kernel"),
+        ("audit: type=1123 cmd=hunter2", "_TRANSPORT=kernel\nSYSLOG_IDENTIFIER=kernel"),
+        ("hunter2", "_TRANSPORT=kernel\nSYSLOG_IDENTIFIER=backup"),
+        ("Started run-u7.service - /usr/bin/db -p hunter2", "_PID=1\nSYSLOG_IDENTIFIER=systemd\nUNIT=run-u7.service"),
         ("netboot-like", "_TRANSPORT=stdout\n_PID=8\nSYSLOG_IDENTIFIER=netboot\n_SYSTEMD_UNIT=netboot-x.service"),
     )
     of_root(stage, service, joins=True)
     with ThreadPoolExecutor(1) as beside_us:
         running = beside_us.submit(stage.sh, 'exec "$BUSYBOX" sh console.sh 1')
         wait_for(lambda: service.posted != [], 30)
-        (stage.folder / "netboot-booted.service").touch()
+        (stage.folder / "multi-user.target").touch()
         wait_for(lambda: "netboot-join.service\n" in (stage.folder / "asked").read_text(), 30)
         (stage.folder / "netboot-join.service").touch()
         done = running.result(30)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     lines = (
-        "[    1.000000] node-1 kernel: netboot: switching to the root image",
+        "[    1.000000] node-1 netboot: switching to the root image",
         "[    2.000000] node-1 systemd[1]: Failed to mount /data",
         "[    4.000000] node-1 python3[9]: trying again",
+        "[    5.000000] node-1 kernel: EXT4-fs error",
         "systemd: A start job is running for data.mount",
     )
     assert sent(service) == [body("".join(rf"{line}\n" for line in lines))]
@@ -238,6 +248,6 @@ def test_of_a_root_that_is_late_a_console_is_sent_and_no_secret_of_a_service(sta
 def test_a_root_that_is_up_in_time_sends_nothing(stage: Stage, service: Origin) -> None:
     journal(stage, ("Startup finished", "_TRANSPORT=journal\n_PID=1\nSYSLOG_IDENTIFIER=systemd"))
     of_root(stage, service)
-    (stage.folder / "netboot-booted.service").touch()
+    (stage.folder / "multi-user.target").touch()
     done = stage.sh('exec "$BUSYBOX" sh console.sh 1')
     assert (done.returncode, done.stdout, done.stderr, service.posted) == (0, "", "", [])
