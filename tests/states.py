@@ -258,8 +258,15 @@ class MemoryStates:
     def _prune_consoles(self, machine: str) -> None:
         for standing in state.Standing:
             sent = [one.boot for one in self._of(machine) if one.boot in self.consoles]
-            for boot in [each for each in sent if self.since[each][0] is standing][state.REPORTS_KEPT :]:
-                del self.consoles[boot]
+            turns: Counter[str] = Counter()
+            placed = []
+            for place, boot in enumerate(each for each in sent if self.since[each][0] is standing):
+                peer = self.consoles[boot].peer
+                placed.append((turns[peer], place, boot))
+                turns[peer] += 1
+            for place, (turn, _, boot) in enumerate(sorted(placed)):
+                if turn >= state.CONSOLES_OF_ADDRESS or place >= state.CONSOLES_KEPT:
+                    del self.consoles[boot]
 
     def _age(self, boot: str) -> tuple[int, int, str]:
         return (self.since[boot][1] if boot in self.traces else -1, self.reported[boot], boot)

@@ -5,6 +5,7 @@ from pydantic import Field
 
 from images.values.strict import Strict
 from images.values.types import Name, Sha256
+from netboot.lifecycle.bootid import AHEAD_MS, minted_ms
 from netboot.lifecycle.events import CertificateRecord, ConsoleRecord, CrashRecord, CrashText, ScriptRecord
 
 MOST_CERTIFICATES = 16
@@ -45,9 +46,10 @@ class Crash(Strict):
 
 
 class Console(Strict):
-    """The last lines of its console that this boot sent: `at_ms` by our clock, `uptime_ms` by its own. Its text lies
-    elsewhere (`States.console`), as those of crashes do."""
+    """The last lines of its console that this boot sent: `at_ms` by our clock, `uptime_ms` by its own, whatever that
+    is. Its text lies elsewhere (`States.console`), as those of crashes do. `first_ms`: when the first came."""
 
+    first_ms: int
     at_ms: int
     uptime_ms: int
     sha256: Sha256
@@ -55,7 +57,7 @@ class Console(Strict):
 
     @property
     def which(self) -> tuple[int, str]:
-        """Tells what was sent once from what was sent at other times; what has the highest uptime is the newest."""
+        """Tells what was sent once from what was sent at other times."""
         return self.uptime_ms, self.sha256
 
 
@@ -93,6 +95,15 @@ def crash_of(record: CrashRecord) -> Crash:
 
 
 def newest_console(console: Console | None, record: ConsoleRecord) -> Console:
-    """By the machine's uptime; of the same that is sent again the earliest stays."""
-    new = Console(at_ms=record.at_ms, uptime_ms=record.uptime_ms, sha256=record.sha256, peer=record.peer)
-    return min(console or new, new, key=lambda one: (-one.uptime_ms, one.sha256, one.at_ms, one.peer))
+    """By the machine's uptime, as far as it can be believed: no kernel runs for longer than its boot has its id. Of the
+    same that is sent again the earliest stays."""
+    at_ms, minted = record.at_ms, minted_ms(record.boot)
+    new = Console(first_ms=at_ms, at_ms=at_ms, uptime_ms=record.uptime_ms, sha256=record.sha256, peer=record.peer)
+    known = console or new
+
+    def newest_first(one: Console) -> tuple[int, str, int, int, str]:
+        believed = min(one.uptime_ms, one.at_ms - minted + AHEAD_MS)
+        return -believed, one.sha256, one.at_ms, one.uptime_ms, one.peer
+
+    newest = min(known, new, key=newest_first)
+    return newest.model_copy(update={"first_ms": min(known.first_ms, at_ms)})

@@ -22,6 +22,8 @@ _HEAD = 10
 _TAIL = 6
 NO_IMAGE = "0" * 64
 """Of a boot that no script began."""
+AHEAD_MS = 60_000
+"""More than clocks of hosts that share a key of boot ids differ."""
 
 
 class Minter:

@@ -44,7 +44,7 @@ def last_heard(trace: Trace) -> str:
     facts += [(failure.at_ms, str(Phase.FAILED), failure.detail) for failure in trace.failures]
     facts += [(crash.at_ms, "a crash that it found", "") for crash in trace.crashes]
     if not facts and trace.console is not None:  # it comes again and again, and tells of no step
-        facts.append((trace.console.at_ms, "the last lines of its console", ""))
+        facts.append((trace.console.first_ms, "the first lines of its console", ""))
     at_ms, what, detail = max(reversed(facts), key=lambda fact: fact[0])
     return f"{what} at {moment(at_ms)}" + (f", {detail!r}" if detail else "")
 

@@ -40,8 +40,11 @@ CLAIMS_KEPT = 16
 DISCOVERED_KEPT = 10_000
 """Sightings of machines that may not boot, in all; the longest unseen go first."""
 REPORTS_KEPT = 2
-"""Boots of each machine and standing of which the latest health report is kept, and the last lines of the console: the
-newest."""
+"""Boots of each machine and standing of which the latest health report is kept: the newest."""
+CONSOLES_KEPT = 8
+"""Boots of each machine and standing of which the last lines of the console are kept ..."""
+CONSOLES_OF_ADDRESS = 2
+"""... and of these, how many that one address sent: the newest."""
 FEED_KEPT = 50_000
 """Entries of the feed; who watches reads them as they come."""
 FEED_PER_BOOT = 200

@@ -146,8 +146,9 @@ class Trace(Strict):
 
     def _times(self) -> list[int]:
         said: tuple[Reached | Failure | Crash, ...] = (*self.reached, *self.failures, *self.crashes)
-        other = (self.console,) if self.console is not None else self.certificates
-        return [fact.at_ms for fact in said or other]  # a renewal is not heard of the boot: it is issued
+        if not said and self.console is not None:
+            return [self.console.first_ms]  # that it comes again is nothing that happened
+        return [fact.at_ms for fact in said or self.certificates]  # a renewal is not heard of the boot: it is issued
 
     def _furthest(self, source: Source) -> Phase | None:
         return next((reached.phase for reached in reversed(self.reached) if reached.source is source), None)

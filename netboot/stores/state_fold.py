@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from netboot.lifecycle import state
-from netboot.lifecycle.bootid import minted_ms
+from netboot.lifecycle.bootid import AHEAD_MS, minted_ms
 from netboot.lifecycle.events import (
     AnyRecord,
     CertificateRecord,
@@ -32,8 +32,6 @@ from netboot.stores.state_rows import BOOTS, HEALTH, WAITS
 
 log = logging.getLogger(__name__)
 
-_AHEAD_MS = 60_000
-"""More than clocks of hosts that share a key of boot ids differ."""
 _TOLD = EventRecord | CrashRecord | ConsoleRecord | CertificateRecord
 _AT_ONCE = 500
 """Boots asked for with one query; SQLite takes at least 999 values (sqlite.org/limits.html)."""
@@ -142,7 +140,7 @@ def _fold(db: sqlite3.Connection, records: Iterable[tuple[Row, TraceRecord]], kn
 def _doubt(record: TraceRecord) -> None:
     """Say of a boot whose id is of a later moment than what is heard of it, that some clock is or was wrong."""
     ahead = minted_ms(record.boot) - record.at_ms
-    if ahead > _AHEAD_MS:
+    if ahead > AHEAD_MS:
         words = "the id of boot %s of %s is %d s ahead of the clock: it was set back since, or is wrong now"
         fields = {"machine": record.machine, "boot": record.boot}
         log.warning(words, record.boot, record.machine, ahead // 1_000, extra={"fields": fields})

@@ -117,8 +117,8 @@ MIGRATIONS = (
     CREATE TABLE waits (machine TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID;
     """,
     """
-    -- the last lines of a boot's console; they go with it, as texts of crashes do
-    CREATE TABLE consoles (boot TEXT PRIMARY KEY, body BLOB NOT NULL);
+    -- the last lines of a boot's console, and from where they came; they go with it, as texts of crashes do
+    CREATE TABLE consoles (boot TEXT PRIMARY KEY, peer TEXT NOT NULL, body BLOB NOT NULL);
     CREATE TRIGGER consoles_go_with_their_boot AFTER DELETE ON boots
         BEGIN DELETE FROM consoles WHERE boot = old.boot; END;
     """,

@@ -10,9 +10,10 @@ from netboot.lifecycle.trace import Trace
 from netboot.stores.packing import pack
 
 _PRUNE = (
-    "DELETE FROM consoles WHERE boot IN (SELECT boot FROM (SELECT boot, row_number() OVER (PARTITION BY standing "
-    "ORDER BY since DESC, boot DESC) AS place FROM boots CROSS JOIN consoles USING (boot) WHERE machine = ?) "
-    "WHERE place > ?)"
+    "WITH sent AS (SELECT boot, standing, since, row_number() OVER (PARTITION BY standing, peer ORDER BY since DESC, "
+    "boot DESC) AS turn FROM boots CROSS JOIN consoles USING (boot) WHERE machine = ?), "
+    "ordered AS (SELECT boot, turn, row_number() OVER (PARTITION BY standing ORDER BY turn, since DESC, boot DESC) AS "
+    "place FROM sent) DELETE FROM consoles WHERE boot IN (SELECT boot FROM ordered WHERE turn > ? OR place > ?)"
 )
 
 
@@ -41,11 +42,14 @@ def _keep_console(db: sqlite3.Connection, trace: Trace, told: Iterable[ConsoleRe
     for record in told:
         if named is not None and (record.uptime_ms, record.sha256) == named.which:
             kept = record.model_copy(update={"at_ms": named.at_ms, "peer": named.peer})
-            body = pack(kept.model_dump_json())
-            db.execute("INSERT OR REPLACE INTO consoles (boot, body) VALUES (?, ?)", (trace.boot, body))
+            row = (trace.boot, kept.peer, pack(kept.model_dump_json()))
+            db.execute("INSERT OR REPLACE INTO consoles (boot, peer, body) VALUES (?, ?, ?)", row)
             return
 
 
 def prune_consoles(db: sqlite3.Connection, machines: Iterable[str]) -> None:
-    """Of each machine and standing the consoles of the newest boots stay."""
-    db.executemany(_PRUNE, [(machine, state.REPORTS_KEPT) for machine in machines])
+    """Of each machine and standing those of the newest boots stay, of each address that sent some: first the newest of
+    each, then the second, so that who makes up boots in a machine's name hides none that came from another address.
+    What goes would go later as well: however many are taken at once, the same stay."""
+    bounds = (state.CONSOLES_OF_ADDRESS, state.CONSOLES_KEPT)
+    db.executemany(_PRUNE, [(machine, *bounds) for machine in machines])

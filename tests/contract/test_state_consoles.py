@@ -2,15 +2,18 @@
 
 import sqlite3
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from netboot.lifecycle import state
-from netboot.lifecycle.events import LONGEST_CONSOLE
+from netboot.lifecycle.events import LONGEST_CONSOLE, AnyRecord
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.state import Batch
 from netboot.lifecycle.trace import apply
+from netboot.stores.state_rows import raw
 from netboot.stores.state_schema import MIGRATIONS
 from tests.contract.test_states import UNREADABLE, Both, in_memory, joined, on_disk
 from tests.records import START, boot_id, console, event, found_crash, script
@@ -79,6 +82,49 @@ def test_it_is_kept_of_the_newest_boots_of_each_standing(both: Both, tmp_path: P
         assert rows(tmp_path) == sorted([*kept, boot_id("gpu-002", 1)])
 
 
+def stranger(number: int, address: int) -> list[AnyRecord]:
+    """A boot that somebody else made up in gpu-001's name, with a phase and a text."""
+    said: list[AnyRecord] = [
+        script("gpu-001", number),
+        event("gpu-001", number, Phase.INITRD_STARTED),
+        console("gpu-001", number),
+    ]
+    return [type(record).model_validate(record.model_dump() | {"peer": f"192.0.2.{address}"}) for record in said]
+
+
+def test_boots_that_are_made_up_elsewhere_hide_no_text_of_the_machine_s_own_address(both: Both) -> None:
+    own = console("gpu-001", 1, 20_000, "its own\n")
+    both.take(script("gpu-001", 1), event("gpu-001", 1, Phase.INITRD_STARTED), own)
+    for number in range(2, 10):
+        both.take(*stranger(number, 66))
+    assert [text(both, number) is not None for number in range(1, 10)] == [True, *[False] * 6, True, True]
+    both.take(*[record for number in range(10, 24) for record in stranger(number, 60 + number // 2)])
+    kept = [number for number in range(1, 24) if text(both, number) is not None]
+    assert (text(both), kept) == ("its own\n", [1, 11, 13, 15, 17, 19, 21, 23]), "of eight addresses, one of each"
+    again = console("gpu-001", 1, 60_000, "and again\n")
+    both.take(again)
+    assert both.reader.console(BOOT) == again
+    both.take(*stranger(24, 72))
+    assert text(both) is None, "there is a bound"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_how_much_is_taken_at_once_changes_nothing_of_what_is_kept(tmp_path: Path, seed: int) -> None:
+    random = Random(seed)
+    boots = [stranger(number, random.randrange(random.choice((3, 12)))) for number in range(1, 40)]
+    kept = []
+    for place, most in enumerate((1, 4, 15, 39)):
+        (folder := tmp_path / str(place)).mkdir()
+        for made in (in_memory(folder), on_disk(folder)):
+            for first in range(0, len(boots), most):
+                made.take(*chain.from_iterable(boots[first : first + most]))
+            kept.append([number for number in range(1, 40) if text(made, number) is not None])
+            if hasattr(made.writer, "close"):
+                made.writer.close()
+    assert kept == [kept[0]] * 8
+    assert len(kept[0]) == state.CONSOLES_KEPT
+
+
 def test_a_boot_that_is_pruned_or_forgotten_takes_it_along(
     both: Both, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -145,9 +191,14 @@ def test_what_cannot_be_read_is_left_out_and_set_aside_and_comes_again(tmp_path:
 
 def test_it_goes_with_a_machine_that_is_renamed_and_counts_for_it(tmp_path: Path) -> None:
     made = on_disk(tmp_path)
-    made.take(console("gpu-001", 1), console("gpu-001", 2))
+    made.take(console("gpu-001", 1), console("gpu-001", 2), found_crash("gpu-001", 1))
     made.writer.rename({"gpu-001": "r7-1"})
     assert [text(made, 1), text(made, 2)] == ["it waits\n"] * 2
+    assert made.reader.console(BOOT).machine == "r7-1"
+    with sqlite3.connect(tmp_path / "state.db") as db:
+        bodies = db.execute("SELECT body FROM crashes UNION ALL SELECT body FROM consoles").fetchall()
+    db.close()
+    assert [b'"machine":"r7-1"' in raw(body) for (body,) in bodies] == [True] * 3
     made.take(console("r7-1", 3))
     assert [text(made, 1), text(made, 2)] == [None, "it waits\n"]
     made.writer.close()

@@ -12,13 +12,16 @@ import requests
 from flask.testing import FlaskClient
 
 from images.store.store import Store
+from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.reasons import Reason
+from netboot.lifecycle.state import Batch
 from netboot.lifecycle.transitions import Trouble
 from netboot.status import FRESH_MS, Condition
 from netboot.web.page import live
 from netboot.web.page.sessions import IDLE_SECONDS, LONGEST_SECONDS, MOST, MOST_OF_ONE, Sessions
 from tests.browser.world import HOSTILE, HUNG, LATE, World
 from tests.processes import wait_for
+from tests.records import console, event
 from tests.sites import TOKEN, add_image, make_site
 from tests.sockets.api import LIFECYCLE, NOW, PROJECTION, UP_MS
 from tests.sockets.service import serving
@@ -392,6 +395,13 @@ def test_what_a_late_boot_said_last_is_there_and_its_machine_leads_to_it(tmp_pat
     link = f'<a id="console-{boot}" href="/page/boots/{boot}#console">'
     assert link in client.get(f"/page/machines/{LATE}").text
     assert 'id="console-' not in client.get(f"/page/machines/{HUNG}").text, "it sent none"
+    proven, newer = event(LATE, 2, Phase.ATTESTED).model_copy(update={"boot": boot}), console(LATE, 3)
+    world.api.states.take(Batch("boot-0.db", 1, 9_000, [proven, newer], [8_999, 9_000]))
+    for booted, led in ((Reason.BOOTING, True), (Reason.BOOTED, False)):
+        world.keep([world.found(LATE, BOOTED=booted, JOINED=Reason.NO_CLUSTER, IN_SERVICE=Reason.NO_CLUSTER)])
+        shown = client.get(f"/page/machines/{LATE}").text
+        assert (link in shown) == led, "the current boot of one that joins nothing is over when it is up"
+        assert f'<a id="console-{newer.boot}"' in shown
     world.api.states.consoles.clear()
     shown = client.get(f"/page/boots/{boot}").text
     assert '<p class="problem">They are longer ago than is kept, or cannot be read.</p>' in shown

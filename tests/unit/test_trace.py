@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from netboot.lifecycle.boot_facts import Certificate, Console, Crash
+from netboot.lifecycle.bootid import minted_ms
 from netboot.lifecycle.events import (
     BootEvent,
     CertificateRecord,
@@ -24,6 +25,7 @@ from netboot.lifecycle.state import is_claim
 from netboot.lifecycle.trace import MOST_FAILURES, ORDER, Reached, Trace, apply
 
 BOOT = "018bcfe5-6800-8fff-bfff-c8dd6b13e782"
+MINTED = minted_ms(BOOT)
 SCRIPT = ScriptRecord(
     at_ms=1000,
     boot=BOOT,
@@ -49,6 +51,18 @@ def crash(at_ms: int, crashed_ms: int = 0, text: str = "panic\n") -> CrashRecord
 def console(at_ms: int, uptime_ms: int = 700, text: str = "it waits\n") -> ConsoleRecord:
     fields = {"boot": BOOT, "machine": "gpu-001", "text": text, "peer": "192.0.2.7"}
     return ConsoleRecord(at_ms=at_ms, uptime_ms=uptime_ms, **fields)
+
+
+def sent(*records: TraceRecord) -> tuple[int, str, int]:
+    """Of the console that is kept of them its uptime and digest, and when the first came."""
+    kept = fold(*records).console
+    assert kept is not None
+    return kept.uptime_ms, kept.sha256, kept.first_ms
+
+
+def believed(one: Console | ConsoleRecord) -> int:
+    """Its uptime, as far as it can be."""
+    return min(one.uptime_ms, one.at_ms - MINTED + 60_000)
 
 
 def certificate(at_ms: int, sha256: str = "c" * 64, until_ms: int = 90_000) -> CertificateRecord:
@@ -189,14 +203,27 @@ def test_a_crash_is_no_step_of_the_boot_that_found_it() -> None:
 
 
 def test_of_a_console_the_newest_by_its_own_clock_is_kept_and_the_same_once() -> None:
-    newest, again, late = console(9500, 800), console(9900, 800), console(9950, 300, "it begins\n")
-    kept = Console(at_ms=9500, uptime_ms=800, sha256=newest.sha256, peer="192.0.2.7")
+    newest, again = console(MINTED + 9500, 800), console(MINTED + 9900, 800)
+    late = console(MINTED + 9950, 300, "it begins\n")
+    when = {"first_ms": newest.at_ms, "at_ms": newest.at_ms, "uptime_ms": 800}
+    kept = Console(**when, sha256=newest.sha256, peer="192.0.2.7")
     for told in permutations((newest, again, late)):
         assert fold(SCRIPT, *told).console == kept
     known = fold(SCRIPT, newest)
     assert apply(known, again) is apply(known, late) is known
     one, other = console(9500, 800, "a\n"), console(9500, 800, "b\n")
     assert fold(one, other) == fold(other, one)
+
+
+def test_an_uptime_that_no_kernel_can_have_keeps_no_later_console_out() -> None:
+    before, after = console(MINTED + 20_000, 9_000), console(MINTED + 120_000, 109_000, "it goes on\n")
+    made_up = console(MINTED + 20_000, 10**12, "x\n")
+    for told in permutations((before, made_up, after)):
+        assert sent(*told) == (109_000, after.sha256, before.at_ms)
+    assert sent(before, made_up) == (10**12, made_up.sha256, before.at_ms), "what was said is shown as it was"
+    behind = console(MINTED + 30_000 - 50_000, 20_000, "by a host whose clock is behind\n")
+    for told in permutations((before, behind)):
+        assert sent(*told) == (20_000, behind.sha256, behind.at_ms)
 
 
 def test_a_console_is_no_step_of_its_boot_and_no_moment_of_it() -> None:
@@ -206,10 +233,11 @@ def test_a_console_is_no_step_of_its_boot_and_no_moment_of_it() -> None:
     assert (found.reached, found.failures, found.state) == (up.reached, (), Phase.BOOTED)
     assert (found.started_ms, found.last_ms) == (1000, 20_000)
     assert last_heard(found) == last_heard(up)
-    early = fold(console(9100))
-    assert (early.state, early.started_ms, early.last_ms) == (Phase.SCRIPT_SERVED, 9100, 9100)
-    assert last_heard(early) == "the last lines of its console at 1970-01-01T00:00:09Z"
-    assert not is_claim(early)
+    for told in permutations((console(9100), console(69_100, 60_700), console(39_100, 30_700))):
+        early = fold(*told)
+        assert (early.state, early.started_ms, early.last_ms) == (Phase.SCRIPT_SERVED, 9100, 9100)
+        assert last_heard(early) == "the first lines of its console at 1970-01-01T00:00:09Z"
+        assert not is_claim(early)
 
 
 def test_a_certificate_is_no_step_of_its_boot_and_what_is_told_again_is_one() -> None:
@@ -248,11 +276,13 @@ def test_a_machine_reports_what_it_did(phase: Phase) -> None:
     assert BootEvent(mac="52-54-00-12-34-56", phase=phase).mac == "52:54:00:12:34:56"
 
 
+CONSOLE_TIMES = st.integers(0, 50) | st.integers(MINTED - 60_000, MINTED - 59_950)
+"""By our clock; so early that no uptime, or only a low one, can be believed."""
 records = st.one_of(
     st.builds(event, st.integers(0, 50), st.sampled_from(sorted(Phase)), st.sampled_from(["", "a", "b"])),
     st.builds(lambda at: SCRIPT.model_copy(update={"at_ms": at}), st.integers(0, 50)),
     st.builds(crash, st.integers(0, 50), st.integers(0, 3), st.sampled_from(["", "a\n", "b\n"])),
-    st.builds(console, st.integers(0, 50), st.integers(0, 3), st.sampled_from(["a\n", "b\n"])),
+    st.builds(console, CONSOLE_TIMES, st.integers(0, 60), st.sampled_from(["a\n", "b\n"])),
     st.builds(certificate, st.integers(0, 50), st.sampled_from(["c" * 64, "d" * 64]), st.integers(50, 52)),
 )
 
@@ -296,8 +326,12 @@ class Projection(RuleBasedStateMachine):
             times[phase] = min(times.get(phase, record.at_ms), record.at_ms)
         assert bool(self.trace.failures) == (times.pop(Phase.FAILED, None) is not None)
         assert {one.phase: one.at_ms for one in self.trace.reached} == times
-        newest = max((one.uptime_ms for one in self.seen if isinstance(one, ConsoleRecord)), default=None)
-        assert (self.trace.console.uptime_ms if self.trace.console else None) == newest
+        consoles = [one for one in self.seen if isinstance(one, ConsoleRecord)]
+        console = self.trace.console
+        assert (console is not None) == bool(consoles)
+        if console is not None:
+            assert believed(console) == max(believed(one) for one in consoles)
+            assert console.first_ms == min(one.at_ms for one in consoles)
         found = {one for one in self.seen if isinstance(one, CrashRecord)}
         crashes = {(one.crashed_ms, one.text[:16], one.sha256) for one in found}
         kept = [one.which for one in self.trace.crashes]
