@@ -11,7 +11,7 @@ console_named='the end of the console'
 
 watch_console() { # [FILE]: once there is a network, and again when the signed bundle has named the service: in the background
   # Of a machine that nobody has declared nobody waits for the end of its boot.
-  case " $(cat "${1:-/proc/cmdline}") " in *' netboot.discovery=1 '*) return 0 ;; esac
+  case " $(cat "${1:-/proc/cmdline}") " in *' systemd.unit=netboot-discovery.target '*) return 0 ;; esac
   mkdir -p "$RUN/console"
   echo "$REPORT" >"$RUN/console/service.new" && mv "$RUN/console/service.new" "$RUN/console/service"
   [ -p "$RUN/console/failed" ] || ! mkfifo "$RUN/console/failed" || { follow_console & } 5<>"$RUN/console/failed"
