@@ -1,5 +1,6 @@
 """The end of the console of a boot that fails or is late: sent whole, once, to whom events go, and never in the way."""
 
+import os
 import re
 import subprocess
 from collections.abc import Callable, Iterator
@@ -128,17 +129,23 @@ def test_a_service_that_is_not_there_stops_nothing(stage: Stage) -> None:
     assert stage.sh(f"{LOG}console; echo goes on", REPORT="http://127.0.0.1:9").stdout == "0\ngoes on\n"
 
 
-def beside(stage: Stage, script: str, holds: Callable[[], bool], **variables: str) -> str:
-    """Run `script`, which at its end waits until something holds, and then ends what it has in the background, as
-    before the switch; what it said. Who is still there would keep its output open."""
-    ended = f"{LOG}{script}\nuntil [ -e go ]; do sleep 0.1; done\nend_jobs"
+def beside(stage: Stage, script: str, *holds: Callable[[], bool], **variables: str) -> str:
+    """Run `script`, which goes on from each `step` when the next of `holds` does, and after the last ends what it has
+    in the background, as before the switch; what it said. Who is still there would keep its output open."""
+    os.mkfifo(stage.folder / "go")
+    go = os.open(stage.folder / "go", os.O_RDWR)  # both ends, for to open one waits for who opens the other
+    ended = f"{LOG}step() {{ read -r _ <go; }}\n{script}\nstep\nend_jobs"
     with ThreadPoolExecutor(1) as beside_us:
         running = beside_us.submit(stage.sh, ended, **variables)
         try:
-            wait_for(holds, 30)
+            for each in holds:
+                wait_for(each, 30)
+                os.write(go, b"\n")
         finally:
-            (stage.folder / "go").touch()
-        return running.result().stdout
+            os.write(go, b"\n" * len(holds))
+        said = running.result().stdout
+    os.close(go)
+    return said
 
 
 def test_a_boot_that_takes_long_is_shown_to_the_service_that_the_bundle_names(stage: Stage, service: Origin) -> None:
@@ -146,10 +153,10 @@ def test_a_boot_that_takes_long_is_shown_to_the_service_that_the_bundle_names(st
     log(stage, "one\n")
     with serving(Origin()) as of_command_line:
         script = (
-            f"REPORT={of_command_line.url}; watch_console; until [ -e run/console.json ]; do sleep 0.1; done\n"
-            f"REPORT={service.url}; watch_console; echo two >>log"
+            f"REPORT={of_command_line.url}; watch_console; step\nREPORT={service.url}; watch_console; echo two >>log"
         )
-        said = beside(stage, script, lambda: service.posted != [], CONSOLE_FIRST="1")
+        shown = (lambda: of_command_line.posted != [], lambda: service.posted != [])
+        said = beside(stage, script, *shown, CONSOLE_FIRST="1")
         assert (said, sent(of_command_line), sent(service)) == ("", [body(r"one\n")], [body(r"one\ntwo\n")])
 
 
