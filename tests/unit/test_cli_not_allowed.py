@@ -78,6 +78,20 @@ def test_an_operator_who_may_not_see_the_site_may_set_a_channel(folder: Path) ->
     assert judged == fit.Judged(why=cannot_tell(path, folder).removeprefix("error: ").rstrip())
 
 
+def test_a_token_that_may_not_be_read_is_not_to_be_replaced(folder: Path, run: Run) -> None:
+    """A command that makes one anew, typed with sudo, would lock everybody out whose token this is."""
+    token = folder / "secrets/operator.token"
+    token.parent.chmod(0o711)
+    run("config", "check", "--config", folder / "netboot.yaml")
+    with closed(token):
+        checked = run("config", "check", "--config", folder / "netboot.yaml")
+        doctor = run("doctor", "--config", folder / "netboot.yaml")
+    said = "the operator's token cannot be read: Permission denied: run this as an account that may read it\n"
+    assert f"{token}: {said}" in checked.err
+    assert said in doctor.out
+    assert "openssl rand" not in checked.err + doctor.out
+
+
 def test_what_is_not_there_is_said_not_to_be(folder: Path, run: Run) -> None:
     missing = folder / "none.yaml"
     assert run("config", "show", "--config", missing).err == (

@@ -207,7 +207,14 @@ def replaced(path: Path, content: bytes) -> None:
             "holds no public key (*.pub): run `netboot key create`",
         ),
         (lambda site: (site / "keys/x.pub").write_text("junk"), "x.pub: not a file of signify's"),
-        (lambda site: (site / "secrets/operator.token").unlink(), "the operator's token cannot be read: make one with"),
+        (
+            lambda site: (site / "secrets/operator.token").unlink(),
+            "the operator's token is not there: make one with `(",
+        ),
+        (
+            lambda site: replaced(site / "secrets/operator.token", b"\xff" * 32),
+            "operator.token: the operator's token cannot be read: it is not UTF-8 text: put it right there\n",
+        ),
         (lambda site: (site / "secrets/operator.token").write_text("short"), "has fewer than 16 characters"),
         (
             lambda site: (site / "store").rename(site / "moved"),
