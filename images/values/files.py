@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from images.errors import NotDurableError, StoreError
+from images.errors import NotDurableError, NotPermittedError, StoreError
 
 _REMEDIES = {
     errno.ENOSPC: "free some space, for example with `netboot image gc`",
@@ -23,7 +23,8 @@ _REMEDIES = {
 def refused(what: str, error: OSError) -> StoreError:
     """A file system's refusal in words, with the remedy where there is one."""
     remedy = _REMEDIES.get(error.errno or 0)
-    return StoreError(f"{what}: {error.strerror or error}{'; ' + remedy if remedy else ''}")
+    kind = NotPermittedError if isinstance(error, PermissionError) else StoreError
+    return kind(f"{what}: {error.strerror or error}{'; ' + remedy if remedy else ''}")
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import ssl
 import stat
 from collections.abc import Callable
@@ -66,6 +67,23 @@ def test_init_leaves_a_folder_that_is_not_empty_alone(tmp_path: Path, run: Run) 
         f"Error: {tmp_path} is not empty: choose another, or give --force to add what is missing\n",
     )
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_nothing_is_written_where_the_options_make_no_configuration(tmp_path: Path, run: Run) -> None:
+    ran = run("init", tmp_path / "site", "--url", URL, "--join-url", "https://192.0.2.1:8080")
+    assert (ran.status, ran.out) == (2, "")
+    meet = r"join\.listen \(\S+:8080\) and provisioning\.listen \(\S+:8080\) meet; give one of them another port"
+    said = "Error: nothing was written, for what was given makes no configuration: "
+    assert re.fullmatch(re.escape(said) + meet, ran.err.splitlines()[-1]), ran.err
+    assert not (tmp_path / "site").exists()
+
+
+def test_force_writes_nothing_beside_a_configuration_with_faults(tmp_path: Path, run: Run) -> None:
+    (tmp_path / "netboot.yaml").write_text("site: mine\n")
+    ran = run("init", "--force", tmp_path)
+    remedy = "Remedy: correct what is named, then give the command again\n"
+    assert ran == (1, "", f"{tmp_path}/netboot.yaml:1: provisioning: this key is required\n{remedy}")
+    assert [path.name for path in tmp_path.iterdir()] == ["netboot.yaml"]
 
 
 def test_force_adds_what_is_missing_and_overwrites_nothing(site: Path, run: Run) -> None:
