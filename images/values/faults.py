@@ -1,5 +1,6 @@
 """The words that our messages have: what pydantic says of a value, OpenSSL of a host; lists that may be long."""
 
+import difflib
 import ssl
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -112,3 +113,18 @@ def first_few(items: Sequence[object], most: int = 3) -> str:
     """`a, b, c and 4 more`: the first `most` of a list, and how many are left out."""
     more = f" and {len(items) - most} more" if len(items) > most else ""
     return ", ".join(map(str, items[:most])) + more
+
+
+def dotted(location: tuple[int | str, ...]) -> str:
+    """Where a fault is, like `machines[0].match.macs[1]`."""
+    text = ""
+    for part in location:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else str(part)
+    return text
+
+
+def unknown_key(name: str, valid: Sequence[str]) -> str:
+    """What is said of a key that there is not: which may have been meant."""
+    near = difflib.get_close_matches(name, valid, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]!r}?" if near else f"valid keys: {', '.join(sorted(valid))}"
+    return f"unknown key; {hint}"

@@ -144,3 +144,25 @@ def names(folder: Path) -> tuple[str, ...]:
         return ()
     except OSError as error:
         raise refused(f"cannot read {folder}", error) from error
+
+
+def bytes_of(path: Path, most: int) -> bytes:
+    """What is in a regular file, `most` bytes at most: a pipe would be waited for, and a device has no end.
+
+    Raises:
+        OSError: it cannot be read; that it is no regular file, or too large, is said in `strerror`.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not stat.S_ISREG(mode):
+            raise OSError(errno.EINVAL, "it is a pipe or a device: put a regular file in its place")
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            data = file.read(most + 1)
+    finally:
+        os.close(descriptor)
+    if len(data) > most:
+        raise OSError(errno.EFBIG, f"it has more than {most >> 20} MiB: divide it, or put right what writes it")
+    return data

@@ -3,7 +3,7 @@
 import click
 import pytest
 
-from netboot.cli.main import cli
+from netboot.cli.commands import cli
 from netboot.cli.suggestions import _OF_NETBOOT, DESTRUCTIVE, meant
 from tests.commands import Run
 from tests.unit.test_cli_help import commands

@@ -1,5 +1,6 @@
 """Strict YAML: every fault at once, each with its line and remedy."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field
 
-from images.values.strict import FaultsError, Strict, check, load, parse
+from images.values.strict import MOST_BYTES, FaultsError, Strict, check, load, parse
 
 
 class Disk(Strict):
@@ -101,6 +102,24 @@ def test_an_unreadable_file_says_so(tmp_path: Path) -> None:
     with pytest.raises(FaultsError) as caught:
         load(tmp_path / "none.yaml", Server)
     assert str(caught.value) == f"{tmp_path}/none.yaml: cannot be read: No such file or directory"
+
+
+def test_what_is_no_regular_file_is_neither_waited_for_nor_read_for_ever(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo.yaml")
+    (tmp_path / "zero.yaml").symlink_to("/dev/zero")
+    (tmp_path / "folder.yaml").mkdir()
+    (tmp_path / "large.yaml").touch()
+    os.truncate(tmp_path / "large.yaml", MOST_BYTES + 1)
+    other = "it is a pipe or a device: put a regular file in its place"
+    for name, why in {
+        "fifo": other,
+        "zero": other,
+        "folder": "Is a directory",
+        "large": "it has more than 64 MiB: divide it, or put right what writes it",
+    }.items():
+        with pytest.raises(FaultsError) as caught:
+            load(tmp_path / f"{name}.yaml", Server)
+        assert str(caught.value) == f"{tmp_path}/{name}.yaml: cannot be read: {why}"
 
 
 @given(st.text(max_size=200))
