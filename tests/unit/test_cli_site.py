@@ -167,7 +167,7 @@ def test_faults_of_all_files_come_at_once(site: Path, run: Run) -> None:
     assert ran.status == 1
     assert ran.err.replace(f"{site}/", "") == (
         "inv/a.yaml:2: machines[0].profile: no profile is named 'p'; no profile is declared at all\n"
-        "netboot.yaml:3: minimum_epoch: Input should be greater than or equal to 0 (given: -1)\n"
+        "netboot.yaml:3: minimum_epoch: must be 0 at least (given: -1)\n"
         "Remedy: correct what is named, then give the command again\n"
     )
 

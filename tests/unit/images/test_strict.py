@@ -40,8 +40,8 @@ def test_five_mistakes_are_five_faults() -> None:
     assert str(caught.value).splitlines() == [
         "server.yaml:1: name: this key is required",
         "server.yaml:1: nmae: unknown key; did you mean 'name'?",
-        "server.yaml:2: cores: Input should be a valid integer, unable to parse string as an integer",
-        "server.yaml:4: disks[0].size: Input should be greater than or equal to 1",
+        "server.yaml:2: cores: must be a whole number",
+        "server.yaml:4: disks[0].size: must be 1 at least",
         "server.yaml:5: disks[1].sise: unknown key; did you mean 'size'?",
     ]
 
@@ -62,7 +62,7 @@ class Rack(Strict):
     [
         ("disks: 7\n", ["r.yaml:1: disks: must be a list"]),
         ("disks: []\n", ["r.yaml:1: disks: must have 1 entry at least, and has 0"]),
-        ("disks: [{size: 0}]\n", ["r.yaml:1: disks[0].size: Input should be greater than or equal to 1"]),
+        ("disks: [{size: 0}]\n", ["r.yaml:1: disks[0].size: must be 1 at least"]),
         ("disks: [{size: 1}]\nnames: [a]\n", ["r.yaml:2: names: must be keys with values"]),
         ("disks: [a]\n", ["r.yaml:1: disks[0]: must be keys with values"]),
     ],
