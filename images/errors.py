@@ -2,6 +2,7 @@
 
 ImageError
 ├── RecipeError            (a recipe asks for what cannot be; faults of form are strict.FaultsError)
+│   └── NoSuchRecipeError  there is none of that name
 ├── CommandError           a tool failed; the message is a command that can be pasted, and its last words
 │   └── TooMuchOutputError it wrote more than it may
 ├── SourceUnavailableError a package mirror does not answer
@@ -12,6 +13,7 @@ ImageError
 │   ├── NotFoundError      no such image, blob, key or channel
 │   ├── CorruptError       what is stored is not what its digest says
 │   ├── BusyError          another writer holds the store
+│   ├── NotPermittedError  the file system does not let this account
 │   ├── NotDurableError    it is in place, and may be gone after a power cut
 │   └── InUseError         a channel, a boot or a recent use refers to it
 └── SignatureError
@@ -26,6 +28,10 @@ class ImageError(Exception):
 
 class RecipeError(ImageError):
     """The recipe is well formed and asks for something that cannot be built."""
+
+
+class NoSuchRecipeError(RecipeError):
+    """There is no recipe of that name, or at that path."""
 
 
 class CommandError(ImageError):
@@ -54,6 +60,10 @@ class LockError(ImageError):
 
 class StoreError(ImageError):
     """Anything that can go wrong with the artifact store."""
+
+
+class NotPermittedError(StoreError):
+    """The file system does not let this account do it, now or later."""
 
 
 class NotDurableError(StoreError):

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import click
 
-from netboot.cli.main import cli
+from netboot.cli.commands import cli
 from netboot.cli.outcomes import EXIT_CODES
 
 _ESCAPES = {"\\": r"\(rs", "-": r"\-", "'": r"\(aq", "`": r"\(ga", "^": r"\(ha", "~": r"\(ti", '"': r"\(dq"}

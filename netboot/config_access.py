@@ -6,15 +6,21 @@ from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from images.values.strict import Strict
+from images.values.types import Matching
 from netboot.addresses import parse_url
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
-Text = Annotated[str, StringConstraints(pattern=r"^[!-~]{1,256}$")]
-Claim = Annotated[str, StringConstraints(pattern=r"^[!-~]{1,128}$")]
-Subject = Annotated[str, StringConstraints(pattern=r"^(user|group):[^\x00-\x1f\x7f]{1,256}$")]
+Text = Annotated[str, Matching(r"[!-~]{1,256}", "must be 1 to 256 characters of ASCII, without a space")]
+Claim = Annotated[
+    str, Matching(r"[!-~]{1,128}", "must be the name of a claim: 1 to 128 characters of ASCII, without a space")
+]
+Subject = Annotated[
+    str,
+    Matching(r"(user|group):[^\x00-\x1f\x7f]{1,256}", "must be user:NAME or group:NAME, as the issuer names them"),
+]
 """`user:` and a name, or `group:` and one: whoever may choose the name of the one has not the role of the other."""
 Roles = Annotated[
     Mapping[Subject, Literal["viewer", "operator", "admin"]],

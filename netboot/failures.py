@@ -18,6 +18,10 @@ _DEBUG, _INFO, _WARNING, _ERROR = logging.DEBUG, logging.INFO, logging.WARNING, 
 _CORRECT = "correct the request"
 _AGAIN = "try again"
 
+_STORE = Answer(
+    503, "store", _ERROR, "the store cannot be used right now", "see the log of the service", retry_after=10
+)
+
 TABLE: dict[type[BaseException], Answer] = {
     FaultsError: Answer(400, "faults", _INFO, "what was sent has faults", _CORRECT, says=True),
     lifecycle.LifecycleError: UNEXPECTED,
@@ -209,9 +213,8 @@ TABLE: dict[type[BaseException], Answer] = {
         retry_after=10,
     ),
     images.ImageError: UNEXPECTED,
-    images.StoreError: Answer(
-        503, "store", _ERROR, "the store cannot be used right now", "see the log of the service", retry_after=10
-    ),
+    images.StoreError: _STORE,
+    images.NotPermittedError: _STORE._replace(code="store-not-permitted"),  # of the service's account, not of who asks
     images.NotFoundError: Answer(
         404, "not-found", _DEBUG, "no such image, blob, key or channel", "see `netboot image list`", says=True
     ),

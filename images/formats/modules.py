@@ -17,7 +17,8 @@ from images.errors import RecipeError
 from images.formats import elf
 from images.run import run
 
-_SUFFIXES = (".ko", ".ko.xz", ".ko.zst", ".ko.gz")
+SUFFIXES = (".ko", ".ko.xz", ".ko.zst", ".ko.gz")
+"""By how a file of one module ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +134,7 @@ class Tree:
 def module_name(path: str) -> str:
     """`kernel/drivers/char/hw_random/virtio-rng.ko.zst` → `virtio_rng`: for the kernel, `-` and `_` are the same."""
     name = path.rpartition("/")[2]
-    suffix = next((suffix for suffix in _SUFFIXES if name.endswith(suffix)), "")
+    suffix = next((suffix for suffix in SUFFIXES if name.endswith(suffix)), "")
     return name.removesuffix(suffix).replace("-", "_")
 
 

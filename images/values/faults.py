@@ -1,5 +1,6 @@
 """The words that our messages have: what pydantic says of a value, OpenSSL of a host; lists that may be long."""
 
+import difflib
 import ssl
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -52,6 +53,35 @@ _MUST_BE = {
     "model_type": "keys with values",
 }
 _SHORT = "too_short"
+_WRITTEN = {
+    "string_type": "must be text: put a number, true, false or a date into quotes",
+    "bool_type": "must be true or false",
+    "bool_parsing": "must be true or false",
+    "int_type": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "float_type": "must be a number",
+    "float_parsing": "must be a number",
+    "finite_number": "must be a finite number",
+    "path_type": "must be a path",
+    "invalid_key": "a key must be text: put it into quotes",
+    "ip_v4_address": "must be an IPv4 address",
+    "ip_v6_address": "must be an IPv6 address",
+    "ip_v4_network": "must be a network like 192.0.2.0/24",
+    "ip_v6_network": "must be a network like 2001:db8::/32",
+    "none_required": "must be left out",
+    "literal_error": "must be {expected}",
+    "enum": "must be {expected}",
+    "greater_than_equal": "must be {ge} at least",
+    "greater_than": "must be more than {gt}",
+    "less_than_equal": "must be {le} at most",
+    "less_than": "must be less than {lt}",
+    "string_too_short": "must have {min_length} characters at least",
+    "string_too_long": "must have {max_length} characters at most",
+    "too_long": "must have {max_length} entries at most, and has {actual_length}",
+    "string_pattern_mismatch": "has characters, or a form, that it may not have",
+}
+"""What pydantic says of its own types, by the kind of the error, with names of its context."""
 
 
 def told(errors: Sequence[ErrorDetails]) -> Iterator[tuple[ErrorDetails, str]]:
@@ -66,18 +96,27 @@ def told(errors: Sequence[ErrorDetails]) -> Iterator[tuple[ErrorDetails, str]]:
             yield item, f"must be {_MUST_BE[item['type']]}"
         elif item["type"] == _SHORT:
             yield item, f"must have {least} entr{'y' if least == 1 else 'ies'} at least, and has {len(item['input'])}"
+        elif item["type"] in _WRITTEN:
+            said = {name: f"{value:g}" if isinstance(value, float) else value for name, value in context.items()}
+            yield item, _WRITTEN[item["type"]].format_map(said)
         else:
-            yield item, bare(item["msg"])
+            yield item, bare(item["msg"]).replace("Input should ", "must ", 1)
+
+
+_TAB = "a tab stands here: YAML is indented by spaces, write some in its place"
 
 
 def stumbled(error: yaml.MarkedYAMLError, text: str) -> str:
     """What YAML's parser says; of a character that it stumbles over, which one that is and what to do."""
     mark = error.problem_mark
-    if mark is None or "cannot start any token" not in (error.problem or ""):
-        return str(error.problem)
+    problem = str(error.problem)
+    if "found a tab character" in problem:
+        return _TAB
+    if mark is None or "cannot start any token" not in problem:
+        return problem
     line = text.split("\n")[mark.line]
     if "\t" in line[: mark.column + 1]:
-        return "a tab stands here: YAML is indented by spaces, write some in its place"
+        return _TAB
     return f"{line[mark.column : mark.column + 1]!r} begins no value: put the value into quotes"
 
 
@@ -112,3 +151,18 @@ def first_few(items: Sequence[object], most: int = 3) -> str:
     """`a, b, c and 4 more`: the first `most` of a list, and how many are left out."""
     more = f" and {len(items) - most} more" if len(items) > most else ""
     return ", ".join(map(str, items[:most])) + more
+
+
+def dotted(location: tuple[int | str, ...]) -> str:
+    """Where a fault is, like `machines[0].match.macs[1]`."""
+    text = ""
+    for part in location:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else str(part)
+    return text
+
+
+def unknown_key(name: str, valid: Sequence[str]) -> str:
+    """What is said of a key that there is not: which may have been meant."""
+    near = difflib.get_close_matches(name, valid, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]!r}?" if near else f"valid keys: {', '.join(sorted(valid))}"
+    return f"unknown key; {hint}"

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from images.errors import NotDurableError, StoreError
+from images.errors import NotDurableError, NotPermittedError, StoreError
 
 _REMEDIES = {
     errno.ENOSPC: "free some space, for example with `netboot image gc`",
@@ -23,7 +23,8 @@ _REMEDIES = {
 def refused(what: str, error: OSError) -> StoreError:
     """A file system's refusal in words, with the remedy where there is one."""
     remedy = _REMEDIES.get(error.errno or 0)
-    return StoreError(f"{what}: {error.strerror or error}{'; ' + remedy if remedy else ''}")
+    kind = NotPermittedError if isinstance(error, PermissionError) else StoreError
+    return kind(f"{what}: {error.strerror or error}{'; ' + remedy if remedy else ''}")
 
 
 @contextmanager
@@ -143,3 +144,25 @@ def names(folder: Path) -> tuple[str, ...]:
         return ()
     except OSError as error:
         raise refused(f"cannot read {folder}", error) from error
+
+
+def bytes_of(path: Path, most: int) -> bytes:
+    """What is in a regular file, `most` bytes at most: a pipe would be waited for, and a device has no end.
+
+    Raises:
+        OSError: it cannot be read; that it is no regular file, or too large, is said in `strerror`.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not stat.S_ISREG(mode):
+            raise OSError(errno.EINVAL, "it is a pipe or a device: put a regular file in its place")
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            data = file.read(most + 1)
+    finally:
+        os.close(descriptor)
+    if len(data) > most:
+        raise OSError(errno.EFBIG, f"it has more than {most >> 20} MiB: divide it, or put right what writes it")
+    return data

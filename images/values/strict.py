@@ -3,9 +3,8 @@
 Used by recipes, configuration and inventory, so that a mistake reads the same wherever it was made.
 """
 
-import difflib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, get_args
@@ -13,7 +12,8 @@ from typing import Any, TypeVar, get_args
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from images.values.faults import REQUIRED, stumbled, told
+from images.values import files
+from images.values.faults import REQUIRED, dotted, stumbled, told, unknown_key
 
 M = TypeVar("M", bound=BaseModel)
 Location = tuple[int | str, ...]
@@ -21,6 +21,7 @@ _LOGIN = re.compile(r"://[^/@]*@")
 """What is before a host in a URL may be a password: it is not repeated."""
 MOST_VALUES = 2_000_000
 """Of one file, aliases counted as often as they are used; an inventory of 10,000 machines has about 100,000."""
+MOST_BYTES = 64 << 20
 
 
 class Strict(BaseModel):
@@ -138,7 +139,7 @@ def _walk(
             name = str(key.value)
             lines[(*at, name)] = key.start_mark.line + 1
             if name in seen:
-                faults.append(Fault(file, key.start_mark.line + 1, _dotted((*at, name)), "this key is here twice"))
+                faults.append(Fault(file, key.start_mark.line + 1, dotted((*at, name)), "this key is here twice"))
             seen.add(name)
             _walk(child, (*at, name), lines, faults, file, depth + 1)
     elif isinstance(node, yaml.SequenceNode):
@@ -171,14 +172,14 @@ def faults_of(
             location = location[:-1]  # pydantic's mark for a fault of a mapping's key itself
         known = _in_document(location, document.value)
         if item["type"] == "extra_forbidden":
-            message = _unknown(str(location[-1]), _fields(model, location[:-1]))
+            message = unknown_key(str(location[-1]), _fields(model, location[:-1]))
         elif item["type"] == "missing":
             message = REQUIRED
         else:
             message = words
             if given and not isinstance(item["input"], dict | list | BaseModel):
                 message += f" (given: {_LOGIN.sub('://…@', repr(item['input'])):.200})"
-        faults.append(Fault(document.file, document.line(known), _dotted(known), message))
+        faults.append(Fault(document.file, document.line(known), dotted(known), message))
     return faults
 
 
@@ -198,18 +199,12 @@ def read(path: Path) -> Document:
         FaultsError: unreadable, or not YAML.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = files.bytes_of(path, MOST_BYTES).decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
     except OSError as error:
         raise FaultsError([Fault(str(path), 0, "", f"cannot be read: {error.strerror}")]) from None
     except UnicodeDecodeError:
         raise FaultsError([Fault(str(path), 0, "", "is not UTF-8 text")]) from None
     return parse(text, str(path))
-
-
-def _unknown(name: str, valid: Sequence[str]) -> str:
-    near = difflib.get_close_matches(name, valid, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]!r}?" if near else f"valid keys: {', '.join(sorted(valid))}"
-    return f"unknown key; {hint}"
 
 
 def _fields(model: type[BaseModel], location: Location) -> list[str]:
@@ -241,10 +236,3 @@ def _in_document(location: Location, value: Any) -> Location:
             continue
         kept.append(part)
     return tuple(kept)
-
-
-def _dotted(location: Location) -> str:
-    text = ""
-    for part in location:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else str(part)
-    return text

@@ -51,8 +51,10 @@ NAME = Matching(
 Name = Annotated[str, NAME]
 HttpUrl = Annotated[
     str,
-    StringConstraints(
-        pattern=r"^https?://(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?$", max_length=300
+    StringConstraints(max_length=300),
+    Matching(
+        r"https?://(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?",
+        "must be a URL like http://192.0.2.1:8080/images, without a user, a query, quotes or spaces",
     ),
 ]
 """A URL that is safe in a script, on a kernel command line and in a shell: no user, query, quotes or spaces."""

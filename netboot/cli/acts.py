@@ -88,6 +88,7 @@ def accept() -> None:
     """Accept MACHINE as it is, until then: its gate opens in spite of its checks, with each boot that proves itself.
 
     An exception, of 30 days at most: what is to last is said in the inventory (`skip_checks`, `thresholds`, `gate`).
+    A machine that asked and is in no inventory is taken by `netboot machine declare`.
 
     \b
       netboot machine accept gpu-001 --reason "fan 3 is loud, and ordered" --until 48h

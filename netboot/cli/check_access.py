@@ -62,8 +62,13 @@ def _token_file(path: Path) -> Iterator[Fault]:
     try:
         lines = path.read_text().splitlines()
         yield from _mode(path, "the operator's token")
-    except (OSError, UnicodeDecodeError):
-        yield Fault(str(path), 0, "", f"the operator's token cannot be read: {remedy}")
+    except FileNotFoundError:
+        yield Fault(str(path), 0, "", f"the operator's token is not there: {remedy}")
+        return
+    except (OSError, UnicodeDecodeError) as error:  # one that is there may be in use: nobody is told to replace it
+        why = (error.strerror or error) if isinstance(error, OSError) else "it is not UTF-8 text"
+        cure = "run this as an account that may read it" if isinstance(error, PermissionError) else "put it right there"
+        yield Fault(str(path), 0, "", f"the operator's token cannot be read: {why}: {cure}")
         return
     stripped = [(at, line.strip()) for at, line in enumerate(lines, 1)]
     tokens = [(at, len(text)) for at, text in stripped if text and not text.startswith("#")]

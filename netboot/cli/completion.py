@@ -13,7 +13,7 @@ def command(shell: str) -> None:
     For this session of bash:  source <(netboot completion bash)
     For every one:             netboot completion bash > /etc/bash_completion.d/netboot
     """
-    from netboot.cli.main import cli
+    from netboot.cli.commands import cli
 
     completer = get_completion_class(shell)
     assert completer is not None

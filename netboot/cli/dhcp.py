@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import click
 
 from images.values import files
+from netboot.cli.outcomes import cannot
 from netboot.cli.paths import config_option, find_config
 from netboot.dhcp import binaries, dnsmasq, generic, isc, kea
 from netboot.dhcp.plan import BINARIES, Host, Net, Plan
@@ -65,7 +66,7 @@ def print_config(config: Path | None, server: str, tftp_root: PurePosixPath | No
 
 @group.command("tftp-folder")
 @config_option
-@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 def tftp_folder(config: Path | None, folder: Path) -> None:
     """Copy iPXE's binaries of this machine (provisioning.ipxe) into FOLDER, for a TFTP server to hand out.
 
@@ -83,7 +84,7 @@ def tftp_folder(config: Path | None, folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise files.refused(str(folder), error) from None
+        raise cannot(f"cannot make {folder}", error) from None
     for name, data in there.items():
         files.write(folder / name, data)
         click.echo(f"{folder / name}")

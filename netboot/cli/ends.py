@@ -51,6 +51,7 @@ HERE: dict[type[BaseException], End] = {
     OrphanedError: End("start the service anew: `netboot serve`"),
     images.ImageError: End("put right what is named, then give the command again"),
     images.RecipeError: End("put it right in the recipe, or in what it names, then build again: docs/recipes.md"),
+    images.NoSuchRecipeError: End("name one of those, or the file: docs/shipped-recipes.md", UNKNOWN),
     images.CommandError: End(
         "the tool's last words say what it lacks; the command can be pasted into a shell to see it fail again"
     ),
@@ -61,6 +62,7 @@ HERE: dict[type[BaseException], End] = {
     GateError: End("what to do is below each finding; docs/gates.md explains them"),
     BadDataError: End("docs/audit.md says which files can be given"),
     images.StoreError: End("see that you may read and write the store: `netboot doctor`", CANNOT_TELL),
+    images.NotPermittedError: End("use the account that owns it", NOT_ALLOWED),
     images.NotFoundError: End(
         "what there is: `netboot image list`, `netboot channel list`, `netboot key list`", UNKNOWN
     ),

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import NamedTuple
 
 from images.artifact.manifest import Artifact, Manifest
@@ -10,7 +10,7 @@ from images.build.documents import listing
 from images.build.gates import budget
 from images.build.node_files import HOME
 from images.errors import ImageError
-from images.formats.modules import module_name
+from images.formats.modules import SUFFIXES, module_name
 from images.store.store import Store
 from images.values import files
 from images.values.strict import FaultsError
@@ -102,7 +102,7 @@ def candidate(store: Store, manifest: Manifest) -> Candidate:
         built_in = _text(store, artifacts.config) if artifacts.config is not None else ""
         paths = list(_paths(store, artifacts.files))
         join = f"{HOME}/node" in paths
-        modules = (module_name(path) for path in paths if ".ko" in PurePosixPath(path).name)
+        modules = (module_name(path) for path in paths if path.endswith(SUFFIXES))
         drivers = frozenset((*modules, *(BUILT_IN[name] for name in BUILT_IN if f"\nCONFIG_{name}=y\n" in built_in)))
     containers = sum(one.size for one in manifest.container_images)
     image = budget.Image(manifest.name, artifacts.root.size, containers, join)

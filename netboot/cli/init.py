@@ -1,7 +1,6 @@
 """`netboot init DIR`: a working site from nothing."""
 
 import json
-import os
 import pwd
 import re
 import secrets
@@ -11,13 +10,11 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import click
-from pydantic import TypeAdapter, ValidationError
 
 from images.artifact.keyring import KeyRing
-from images.values import files
-from images.values.types import Name
-from netboot.addresses import parse_machine_url, parse_tls_url
-from netboot.cli import bundles, ownership
+from images.values import files, strict
+from images.values.strict import FaultsError
+from netboot.cli import bundles, init_options, ownership
 from netboot.cli.authority import new_authority
 from netboot.cli.joining import write_certificate
 from netboot.cli.outcomes import cannot
@@ -28,7 +25,6 @@ from netboot.stores.sealing import NONCES, SEALING, new_key, write_keys
 from tokens.sealed import Keyset
 
 _TEMPLATES = Path(__file__).parent / "templates"
-_NAME: TypeAdapter[str] = TypeAdapter(Name)
 PRIVATE = 0o600
 _IMAGES = {
     "vm": ("debian-12-minimal", "that image is for virtual machines alone: servers want ubuntu-24.04-gpu or -cpu"),
@@ -37,38 +33,14 @@ _IMAGES = {
 """By what is to boot: the image that is named, and what else may be meant."""
 
 
-def _site(_context: click.Context, _option: click.Parameter, value: str) -> str:
-    try:
-        return _NAME.validate_python(value)
-    except ValidationError:
-        raise click.BadParameter("lower-case letters, digits, '-' and '.', at most 63, like 'lab' or 'fra-1'") from None
-
-
-def _url(_context: click.Context, option: click.Parameter, value: str | None) -> str | None:
-    parse = parse_tls_url if option.name == "join_url" else parse_machine_url
-    try:
-        return None if value is None else parse(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
-
-
-def _account(_context: click.Context, _option: click.Parameter, value: str | None) -> pwd.struct_passwd | None:
-    if value is None:
-        return None
-    if os.geteuid() != 0:
-        raise click.BadParameter(f"root alone can give files away: run it as root, or as {value} and without --owner")
-    try:
-        return pwd.getpwnam(value)
-    except KeyError:
-        raise click.BadParameter(
-            f"there is no account {value}: `adduser --system --group --no-create-home {value}` makes one"
-        ) from None
-
-
 @click.command()
 @click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
-@click.option("--url", callback=_url, help="How machines will reach the service, e.g. http://192.0.2.10:8080.")
-@click.option("--join-url", callback=_url, help="Machines are to join a cluster, here: e.g. https://192.0.2.10:8443.")
+@click.option(
+    "--url", callback=init_options.url, help="How machines will reach the service, e.g. http://192.0.2.10:8080."
+)
+@click.option(
+    "--join-url", callback=init_options.url, help="Machines are to join a cluster, here: e.g. https://192.0.2.10:8443."
+)
 @click.option(
     "--hardware",
     type=click.Choice(list(_IMAGES)),
@@ -76,9 +48,11 @@ def _account(_context: click.Context, _option: click.Parameter, value: str | Non
     show_default=True,
     help="What is to boot: the image that is named next is for that.",
 )
-@click.option("--site", callback=_site, default="main", show_default=True, help="Name of the site.")
+@click.option("--site", callback=init_options.site, default="main", show_default=True, help="Name of the site.")
 @click.option("--state", type=click.Path(file_okay=False, path_type=Path), help="Folder of data and store, if not DIR.")
-@click.option("--owner", callback=_account, help="Account of the service: gets the state and what is secret, no keys.")
+@click.option(
+    "--owner", callback=init_options.account, help="Account of the service: gets the state and what is secret, no keys."
+)
 @click.option("--force", is_flag=True, help="Into a folder that is not empty: what is there already stays as it is.")
 def command(
     folder: Path,
@@ -105,11 +79,29 @@ def command(
         raise click.ClickException(f"{folder} is not empty: choose another, or give --force to add what is missing")
     wanted = url or f"http://{_own_address()}:8080"
     place, kept = None if state is None else state.absolute(), files.look(folder / "netboot.yaml") is not None
+    values = _values(site, wanted, join_url, place)
+    _require_sound(folder / "netboot.yaml", values)
     try:
-        config = _fill(folder, _values(site, wanted, join_url, place), owner)
+        config = _fill(folder, values, owner)
     except OSError as error:
         raise cannot(f"cannot write {error.filename}", error) from None
     click.echo(_next_steps(folder, _told(config, wanted, kept=kept, guessed=url is None), owner, hardware))
+
+
+def _require_sound(file: Path, values: dict[str, str]) -> None:
+    """See, before anything is written, that the configuration that is there, or will be, has no faults.
+
+    Raises:
+        FaultsError: of the one that is there. click.UsageError: what was given makes none.
+    """
+    if files.look(file) is not None:
+        load_config(file)
+        return
+    try:
+        strict.check(strict.parse(_template("netboot.yaml", values).decode(), str(file)), Config)
+    except FaultsError as error:
+        said = "; ".join(fault.message for fault in error.faults)
+        raise click.UsageError(f"nothing was written, for what was given makes no configuration: {said}") from None
 
 
 def _told(config: Config, wanted: str, *, kept: bool, guessed: bool) -> str:

@@ -1,6 +1,7 @@
 """Files of join: the listener's certificate, the sealing keys; made, and checked for every fault at once."""
 
 import ipaddress
+import re
 import stat
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
@@ -22,6 +23,10 @@ from netboot.machines.values import Inventory
 from netboot.stores.sealing import NONCES, SEALING, read_keys
 
 PRIVATE = 0o600
+_KUBELETS_KEY = re.compile(
+    r"([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?", re.ASCII
+)
+"""https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set."""
 _RENEW = "`netboot config join-certificate` makes it anew"
 
 
@@ -74,11 +79,23 @@ def faults(config: Config, inventory: Inventory | None, now: datetime | None = N
                 yield Fault(str(path), 0, "", str(error))
     for name, cluster in config.clusters.items():
         yield from _cluster(name, cluster, joined=config.join is not None)
-    if config.join is not None and config.clusters:
-        for machine in {machine.cluster: machine for machine in inventory.machines}.values() if inventory else ():
-            if machine.cluster not in config.clusters:
-                fault = f"machine {machine.name} is of cluster {machine.cluster}, which netboot.yaml does not have"
-                yield Fault(str(config.inventory), 0, "", f"{fault} (`clusters.{machine.cluster}`)")
+    if config.join is not None and inventory is not None:
+        yield from _machines(config, inventory)
+
+
+def _machines(config: Config, inventory: Inventory) -> Iterator[Fault]:
+    """What no cluster would take. Not said where the inventory is read: a service that runs with it goes on."""
+    known = config.clusters or ("default",)  # a new site has none yet, and its machines say nothing of one
+    for machine in {machine.cluster: machine for machine in inventory.machines}.values():
+        if machine.cluster not in known:
+            fault = f"machine {machine.name} is of cluster {machine.cluster}, which netboot.yaml does not have"
+            yield Fault(str(config.inventory), 0, "", f"{fault} (`clusters.{machine.cluster}`)")
+    for machine in inventory.machines:
+        for key in machine.node.labels:
+            if not _KUBELETS_KEY.fullmatch(key):
+                fault = f"machine {machine.name}: no kubelet takes the label {key}"
+                remedy = "a key is a name of at most 63 characters, or a domain, one / and such a name"
+                yield Fault(str(config.inventory), 0, "", f"{fault}: {remedy}")
 
 
 def _listener(join: Join, now: datetime) -> Iterator[Fault]:

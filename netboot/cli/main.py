@@ -1,120 +1,69 @@
-"""`netboot`: the command line. Commands are loaded when they are called, so that `--help` and completion stay quick."""
+"""The `netboot` command: errors become one message and an exit status. What takes time to import is imported inside, so
+that Ctrl-C has an answer from the first moment."""
 
-import importlib
 import os
 import sys
 from typing import Any
 
-import click
+from netboot.cli import standard_output
 
-from netboot.cli.dry_run import explicit
-
-COMMANDS = {
-    "init": "netboot.cli.init:command",
-    "config": "netboot.cli.config:group",
-    "key": "netboot.cli.key:group",
-    "image": "netboot.cli.image:group",
-    "channel": "netboot.cli.channel:group",
-    "rollout": "netboot.cli.rollout:group",
-    "drift": "netboot.cli.drift:command",
-    "dhcp": "netboot.cli.dhcp:group",
-    "machine": "netboot.cli.machine:group",
-    "node": "netboot.cli.node:group",
-    "fabric": "netboot.cli.fabric:group",
-    "token": "netboot.cli.token:group",
-    "context": "netboot.cli.context:group",
-    "login": "netboot.cli.login:login",
-    "logout": "netboot.cli.login:logout",
-    "whoami": "netboot.cli.login:whoami",
-    "access": "netboot.cli.access:group",
-    "audit": "netboot.cli.audits:command",
-    "boot": "netboot.cli.boot:group",
-    "freeze": "netboot.cli.freeze:freeze",
-    "unfreeze": "netboot.cli.freeze:unfreeze",
-    "remedies": "netboot.cli.remedies:group",
-    "explain": "netboot.cli.explain:command",
-    "api": "netboot.cli.api:group",
-    "cluster": "netboot.cli.cluster:group",
-    "doctor": "netboot.cli.doctor:command",
-    "serve": "netboot.cli.serve:command",
-    "backup": "netboot.cli.backup:backup",
-    "restore": "netboot.cli.backup:restore",
-    "completion": "netboot.cli.completion:command",
-    "process": "netboot.cli.serve:process",
-}
-
-
-class LazyGroup(click.Group):
-    """A group whose commands are imported on first use."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """As click does it, with the option whose value may be left out."""
-        return super().parse_args(ctx, explicit(args))
-
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        """In the order in which a new operator needs them."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """Import the command, or None for a name that there is not."""
-        target = COMMANDS.get(cmd_name)
-        if target is None:
-            return None
-        module, _, name = target.partition(":")
-        command = getattr(importlib.import_module(module), name)
-        assert isinstance(command, click.Command)
-        return command
-
-
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.version_option(package_name="netboot", message="netboot %(version)s")
-def cli() -> None:
-    """Bring disk-less machines into a cluster: build images, serve them, follow every boot.
-
-    \b
-    A first site, from nothing:
-      netboot init site                                    a working site in ./site
-      cd site
-      netboot image build debian-12-minimal                build and sign an image into the store
-      netboot serve                                        start the service
-      netboot channel set stable debian-12-minimal         machines of this channel boot this image
-      netboot boot watch                                   and follow them
-    """
+INTERRUPTED = 130
+"""As a shell says it of what SIGINT ends (128 + 2)."""
 
 
 def main(arguments: list[str] | None = None) -> Any:
-    """Entry point of the `netboot` command: errors become one message on stderr and an exit status.
+    """Entry point of the `netboot` command.
 
     Which status means what: docs/command-line.md.
     """
     try:
+        standard_output.watch()
+        if status := _run(arguments):
+            sys.exit(status)
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted\n")
+        sys.exit(INTERRUPTED)
+
+
+def _run(arguments: list[str] | None) -> int:
+    """Give the command, say what it ends by, and return the exit status."""
+    import click
+
+    from netboot.cli.commands import cli
+
+    try:
         # click knows terminals, and not https://no-color.org
         color = False if os.environ.get("NO_COLOR") else None
         status = cli.main(args=arguments, prog_name="netboot", standalone_mode=False, color=color)
-        if status:  # click hands the status of its own Exit back in this mode; commands themselves return nothing
-            sys.exit(status)
+        sys.stdout.flush()
+    except standard_output.OutputError as error:
+        standard_output.discard()
+        if error.unread:
+            return standard_output.CLOSED_PIPE
+        click.echo(f"error: {error}", err=True)
+        return 1
     except click.exceptions.Abort:
         click.echo("interrupted", err=True)
-        sys.exit(130)
+        return INTERRUPTED
     except click.NoSuchCommand as error:
         from netboot.cli.suggestions import no_such_command
 
         no_such_command(error).show()
-        sys.exit(error.exit_code)
+        return error.exit_code
     except click.ClickException as error:
         error.show()
-        sys.exit(error.exit_code)
+        return error.exit_code
     except click.exceptions.Exit as error:
-        sys.exit(error.exit_code)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+        return error.exit_code
     except Exception as error:  # noqa: BLE001 - any other is raised again
-        sys.exit(_end_by(error))
+        return _end_by(error)
+    return status or 0  # click hands the status of its own Exit back in this mode; commands return nothing
 
 
 def _end_by(error: Exception) -> int:
     """Say what to do about an error of ours, and give the exit status. Any other is a defect, and raised again."""
+    import click
+
     from images.values.strict import FaultsError
     from netboot.cli.ends import BASES, ended  # only here: --help and completion need none of it
     from netboot.cli.outcomes import shown

@@ -1,6 +1,7 @@
 """What commands that order something have in common: why, whether it is only tried, the request, and words for what
 stands."""
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -15,6 +16,14 @@ from netboot.cli.times import moment
 Answer = TypeVar("Answer", bound=Mapping[str, Any])
 why_option: Option = click.option("--reason", required=True, help="Why, for whoever finds it so.")
 may_say_why_option: Option = click.option("--reason", default="", help="Why, for the history.")
+
+
+def by_name(_context: click.Context, _option: click.Parameter, value: str) -> str:
+    """An argument MACHINE. One that asked and is in no inventory has no name yet, and is known by its MAC."""
+    if re.fullmatch(r"([0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}", value):
+        remedy = f"`netboot machine declare {value} --name NAME --profile PROFILE` takes one that is in no inventory"
+        raise click.BadParameter(f"{value} is a MAC address, and machines go by their names; {remedy}")
+    return value
 
 
 def machine_act(
@@ -40,7 +49,7 @@ def machine_act(
             dry_run_option,
             *reversed(options),
             why,
-            click.argument("machine", shell_complete=complete.machines),
+            click.argument("machine", callback=by_name, shell_complete=complete.machines),
         )
         for option in outwards:
             command = option(command)

@@ -1,6 +1,6 @@
 """Recipes as commands name them."""
 
-from images.errors import RecipeError
+from images.errors import NoSuchRecipeError
 from images.recipe import inherit
 from images.recipe.recipe import Recipe
 from images.values import files
@@ -10,11 +10,12 @@ def load_recipe(name: str, profile: str | None) -> Recipe:
     """The recipe of that name or path, with another profile if one is given.
 
     Raises:
-        RecipeError: no such recipe. StoreError: nobody can tell. images.values.strict.FaultsError: with all its faults.
+        NoSuchRecipeError: it is not there. StoreError: nobody can tell. images.values.strict.FaultsError: with all
+            its faults.
     """
     path = inherit.find(name)
     if not files.is_file(path):
-        raise RecipeError(
+        raise NoSuchRecipeError(
             f"there is no recipe {name}: shipped are {', '.join(inherit.shipped())}; "
             "a recipe of your own is the path of its file, like ./mine.yaml"
         )

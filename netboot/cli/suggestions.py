@@ -11,7 +11,7 @@ DESTRUCTIVE = frozenset(
 """Commands that end, remove or undo something: suggested for a slip of that very word alone."""
 _ALIKE, _A_SLIP = 0.65, 0.9
 _ABBREVIATED = 3
-"""Letters of a beginning that are taken for the word."""
+"""Letters of a beginning that are taken for the word, where nothing ends, goes or is undone by it."""
 _ELSEWHERE: dict[str, tuple[str, ...]] = {
     "add": ("create", "declare", "enroll"),
     "apply": ("declare", "accept"),
@@ -28,21 +28,35 @@ _ELSEWHERE: dict[str, tuple[str, ...]] = {
     "status": ("show",),
 }
 """What the same is called by kubectl, talosctl, Helm or MAAS."""
+_OF_NETBOOT: dict[str, tuple[str, ...]] = {
+    "apply": ("machine declare", "channel set"),
+    "describe": ("machine show", "boot show"),
+    "events": ("machine events", "boot watch"),
+    "get": ("machine list", "boot list", "image list"),
+    "help": ("--help",),
+    "list": ("machine list", "boot list", "image list"),
+    "log": ("machine events", "boot watch"),
+    "logs": ("machine events", "boot watch"),
+    "show": ("machine show", "boot show", "config show"),
+    "status": ("doctor", "rollout status"),
+    "version": ("--version",),
+}
+"""The same right behind `netboot`, where other tools have no groups."""
 _MOST = 3
 
 
-def meant(typed: str, commands: Iterable[str]) -> list[str]:
-    """The commands of a group that may have been meant, the likeliest first."""
+def meant(typed: str, commands: Iterable[str], *, outermost: bool = False) -> list[str]:
+    """The commands of a group that may have been meant, the likeliest first. `outermost`: the group is `netboot`."""
     there = list(commands)
     word = typed.lower()
-    same = [name for name in _ELSEWHERE.get(word, ()) if name in there]
+    same = list(_OF_NETBOOT.get(word, ())) if outermost else [n for n in _ELSEWHERE.get(word, ()) if n in there]
     alike = sorted(((_likeness(word, name), name) for name in there), reverse=True)
     near = [name for likeness, name in alike if likeness >= (_A_SLIP if name in DESTRUCTIVE else _ALIKE)]
     return (same or near)[:_MOST]
 
 
 def _likeness(word: str, name: str) -> float:
-    if len(word) >= _ABBREVIATED and name.startswith(word):
+    if len(word) >= _ABBREVIATED and name.startswith(word) and name not in DESTRUCTIVE:
         return 1.0
     return SequenceMatcher(None, word, name).ratio()
 
@@ -53,7 +67,7 @@ def no_such_command(error: click.NoSuchCommand) -> click.UsageError:
     there: Collection[str] = ()
     if context is not None and isinstance(context.command, click.Group):
         there = context.command.list_commands(context)
-    names = meant(error.command_name, there)
+    names = meant(error.command_name, there, outermost=context is not None and context.parent is None)
     said = f" Did you mean {' or '.join(f'{name!r}' for name in names)}?" if names else ""
     where = context.command_path if context is not None else "netboot"
     return click.UsageError(

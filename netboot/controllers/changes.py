@@ -5,6 +5,8 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from images.values.files import bytes_of
+from images.values.strict import MOST_BYTES
 from netboot.reread import Look, look
 
 CONTENT_SECONDS = 10.0
@@ -79,7 +81,7 @@ def _contents(paths: Iterable[Path]) -> bytes:
             data = (
                 "\0".join(sorted(entry.name for entry in path.iterdir())).encode()
                 if path.is_dir()
-                else path.read_bytes()
+                else bytes_of(path, MOST_BYTES)
             )
         except OSError as error:
             data = f"cannot be read: {error.errno}".encode()

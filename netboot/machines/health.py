@@ -2,13 +2,16 @@
 
 from typing import Annotated
 
-from pydantic import Field, StringConstraints
+from pydantic import Field
 
 from images.values.strict import Strict
+from images.values.types import Matching
 
 Count = Annotated[int, Field(ge=0, lt=2**31)]
-Words = Annotated[str, StringConstraints(pattern=r"^[ -~]{1,64}$")]
-Threshold = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
+Words = Annotated[str, Matching(r"[ -~]{1,64}", "must be 1 to 64 characters of ASCII, on one line")]
+Threshold = Annotated[
+    str, Matching(r"[a-z][a-z0-9_]{0,39}", "is no threshold: docs/health.md#thresholds has their names")
+]
 Tolerated = Annotated[float, Field(ge=0, lt=2**31)]
 
 

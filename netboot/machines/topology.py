@@ -2,11 +2,18 @@
 
 from typing import Annotated, Self
 
-from pydantic import Field, StringConstraints
+from pydantic import Field
 
 from images.values.strict import Strict
+from images.values.types import Matching
 
-Place = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$")]
+Place = Annotated[
+    str,
+    Matching(
+        r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?",
+        "must be letters, digits and -_., at most 63, beginning and ending with a letter or digit",
+    ),
+]
 """A value of a label."""
 
 

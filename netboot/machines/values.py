@@ -4,11 +4,11 @@ import ipaddress
 from operator import not_
 from typing import Annotated, Literal, Self, get_args
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
 
 from images.values.kernel_arguments import ProfileArgument
 from images.values.strict import Strict
-from images.values.types import Architecture, Name, Sha256
+from images.values.types import Architecture, Matching, Name, Sha256
 from netboot.addresses import MachineUrl
 from netboot.machines.boot_limit import BootLimit, Boots, limit_in_force
 from netboot.machines.classes import Class
@@ -54,12 +54,25 @@ class Match(Strict):
         return self
 
 
-Label = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._/-]{0,251}[A-Za-z0-9])?$")]
-LabelValue = Annotated[str, StringConstraints(pattern=r"^([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?$")]
+Label = Annotated[
+    str,
+    Matching(
+        r"[A-Za-z0-9]([A-Za-z0-9._/-]{0,251}[A-Za-z0-9])?",
+        "is no key of a label: a name of letters, digits and -_., behind a domain and / where it is yours",
+    ),
+]
+LabelValue = Annotated[
+    str,
+    Matching(
+        r"([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?",
+        "is no value of a label: at most 63 letters, digits and -_., beginning and ending with a letter or digit",
+    ),
+]
 Taint = Annotated[
     str,
-    StringConstraints(
-        pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]{0,251}(=[A-Za-z0-9._-]{0,63})?:(NoSchedule|PreferNoSchedule|NoExecute)$"
+    Matching(
+        r"[A-Za-z0-9][A-Za-z0-9._/-]{0,251}(=[A-Za-z0-9._-]{0,63})?:(NoSchedule|PreferNoSchedule|NoExecute)",
+        "must be a taint like gpu=true:NoSchedule or gpu:NoSchedule; also PreferNoSchedule, NoExecute",
     ),
 ]
 """`key=value:Effect` or `key:Effect`, as kubectl writes it."""
@@ -69,8 +82,14 @@ OURS = "netboot.dev/"
 """What keys of labels, taints, annotations and conditions of Nodes begin with that are netboot's own."""
 HELD = "netboot.dev/held"
 """Key of the taint of a Node whose machine is kept from work."""
-NodeName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$")]
-PcrIndex = Annotated[str, StringConstraints(pattern=r"^([0-9]|1[0-9]|2[0-3])$")]
+NodeName = Annotated[
+    str,
+    Matching(
+        r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?",
+        "must be lower-case letters, digits, '-' and '.', at most 253, beginning and ending with a letter or digit",
+    ),
+]
+PcrIndex = Annotated[str, Matching(r"[0-9]|1[0-9]|2[0-3]", "must be the number of a PCR, 0 to 23, or none")]
 
 
 def _policy(value: object) -> object:

@@ -29,6 +29,7 @@ from netboot.cli.building import Building
 from netboot.cli.rebuild import Request, rebuild
 from netboot.cli.recipes import load_recipe
 from netboot.machines.fit import Candidate
+from tests.commands import Run
 from tests.sites import make_site
 from tests.unit.images.test_secureboot import write_pair
 
@@ -165,6 +166,13 @@ def test_an_unknown_recipe_names_those_that_there_are(site: Path) -> None:
         "ubuntu-24.04-minimal, ubuntu-24.04-node, ubuntu-24.04-node-demo; "
         "a recipe of your own is the path of its file, like ./mine.yaml"
     )
+
+
+def test_who_builds_an_unknown_recipe_is_told_so_by_the_status(site: Path, run: Run) -> None:
+    for words in (("build", "nope"), ("build", f"{site}/nope.yaml"), ("lock", "nope")):
+        ran = run("image", *words)
+        assert (ran.status, ran.out) == (3, "")
+        assert ran.err.splitlines()[1:] == ["Remedy: name one of those, or the file: docs/shipped-recipes.md"]
 
 
 def test_faults_of_a_recipe_come_before_anything_is_done(site: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import click
 import pytest
 
-from netboot.cli.main import cli
+from netboot.cli.commands import cli
 from netboot.lifecycle.phases import Phase
 from tests.commands import Run
 

@@ -12,7 +12,7 @@ from images.artifact.keyring import KeyRing
 from images.artifact.signing import read_public_key
 from images.store.store import Store
 from images.values.digests import canonical
-from netboot.cli.main import cli
+from netboot.cli.commands import cli
 from netboot.cli.output import progress
 from tests.commands import Ran, Run
 from tests.unit.images import samples

@@ -118,6 +118,21 @@ def test_every_fault_of_joins_files_at_once(site: Path, run: Run) -> None:
     }
 
 
+def test_what_no_cluster_takes_is_said_before_there_is_one(site: Path, run: Run) -> None:
+    (site / "inventory/more.yaml").write_text(
+        "machines:\n"
+        '  - {name: a, cluster: prod, match: {macs: ["52:54:00:00:00:01"]}, profile: default}\n'
+        '  - {name: b, match: {macs: ["52:54:00:00:00:02"]}, profile: default, node: {labels: {a/b/c: x, d.e/f: y}}}\n'
+    )
+    ran = run("config", "check")
+    remedy = "a key is a name of at most 63 characters, or a domain, one / and such a name"
+    assert ran.status == 1
+    assert ran.err.replace(f"{site}/", "") == (
+        "inventory: machine a is of cluster prod, which netboot.yaml does not have (`clusters.prod`)\n"
+        f"inventory: machine b: no kubelet takes the label a/b/c: {remedy}\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [

@@ -67,7 +67,31 @@ def test_nobody_can_tell(folder: Path, run: Run, words: Callable[[Path], tuple[o
     with closed(folder):
         done = run(*words(path))
     assert (done.err, done.out) == (cannot_tell(path, folder), "")
-    assert done.status == 5
+    assert done.status == 4
+
+
+def test_what_may_not_be_written_is_not_allowed(folder: Path, run: Run) -> None:
+    """And not worth another try, which 5 would say."""
+    ring, to = folder / "keys", folder / "tftp"
+    (folder / "have").mkdir()
+    (folder / "have/snponly.efi").write_bytes(b"small")
+    (folder / "netboot.yaml").write_text("site: lab\nprovisioning: {url: 'http://192.0.2.1:8080', ipxe: have}\n")
+    to.mkdir()
+    for path in folder.rglob("*"):  # what another account may read, and not write
+        path.chmod(0o755)
+    run("key", "list", "--keys", ring)
+    run("dhcp", "config", "--for", "generic", "--config", folder / "netboot.yaml")
+    with closed(folder / "store"):  # somewhere else: this account is nobody meanwhile
+        rotated = run("key", "rotate", "--keys", ring)
+        below = run("dhcp", "tftp-folder", "--config", folder / "netboot.yaml", to / "below")
+        into = run("dhcp", "tftp-folder", "--config", folder / "netboot.yaml", to)
+    assert (rotated.status, rotated.out) == (4, "")
+    assert rotated.err.endswith(": Permission denied; use the account that owns it\n")
+    assert rotated.err.startswith(f"error: cannot write {ring}/")
+    remedy = "Remedy: see that it is there, and that this user may read and write it and its folder"
+    assert below == (4, "", f"Error: cannot make {to}/below: Permission denied\n{remedy}\n")
+    said = f"error: cannot write {to}/snponly.efi: Permission denied; use the account that owns it\n"
+    assert into == (4, "", said)
 
 
 def test_an_operator_who_may_not_see_the_site_may_set_a_channel(folder: Path) -> None:
@@ -76,6 +100,20 @@ def test_an_operator_who_may_not_see_the_site_may_set_a_channel(folder: Path) ->
     with closed(folder):
         judged = fit.judge(path, "stable", "tiny")
     assert judged == fit.Judged(why=cannot_tell(path, folder).removeprefix("error: ").rstrip())
+
+
+def test_a_token_that_may_not_be_read_is_not_to_be_replaced(folder: Path, run: Run) -> None:
+    """A command that makes one anew, typed with sudo, would lock everybody out whose token this is."""
+    token = folder / "secrets/operator.token"
+    token.parent.chmod(0o711)
+    run("config", "check", "--config", folder / "netboot.yaml")
+    with closed(token):
+        checked = run("config", "check", "--config", folder / "netboot.yaml")
+        doctor = run("doctor", "--config", folder / "netboot.yaml")
+    said = "the operator's token cannot be read: Permission denied: run this as an account that may read it\n"
+    assert f"{token}: {said}" in checked.err
+    assert said in doctor.out
+    assert "openssl rand" not in checked.err + doctor.out
 
 
 def test_what_is_not_there_is_said_not_to_be(folder: Path, run: Run) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import ssl
 import stat
 from collections.abc import Callable
@@ -66,6 +67,23 @@ def test_init_leaves_a_folder_that_is_not_empty_alone(tmp_path: Path, run: Run) 
         f"Error: {tmp_path} is not empty: choose another, or give --force to add what is missing\n",
     )
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_nothing_is_written_where_the_options_make_no_configuration(tmp_path: Path, run: Run) -> None:
+    ran = run("init", tmp_path / "site", "--url", URL, "--join-url", "https://192.0.2.1:8080")
+    assert (ran.status, ran.out) == (2, "")
+    meet = r"join\.listen \(\S+:8080\) and provisioning\.listen \(\S+:8080\) meet; give one of them another port"
+    said = "Error: nothing was written, for what was given makes no configuration: "
+    assert re.fullmatch(re.escape(said) + meet, ran.err.splitlines()[-1]), ran.err
+    assert not (tmp_path / "site").exists()
+
+
+def test_force_writes_nothing_beside_a_configuration_with_faults(tmp_path: Path, run: Run) -> None:
+    (tmp_path / "netboot.yaml").write_text("site: mine\n")
+    ran = run("init", "--force", tmp_path)
+    remedy = "Remedy: correct what is named, then give the command again\n"
+    assert ran == (1, "", f"{tmp_path}/netboot.yaml:1: provisioning: this key is required\n{remedy}")
+    assert [path.name for path in tmp_path.iterdir()] == ["netboot.yaml"]
 
 
 def test_force_adds_what_is_missing_and_overwrites_nothing(site: Path, run: Run) -> None:
@@ -149,7 +167,7 @@ def test_faults_of_all_files_come_at_once(site: Path, run: Run) -> None:
     assert ran.status == 1
     assert ran.err.replace(f"{site}/", "") == (
         "inv/a.yaml:2: machines[0].profile: no profile is named 'p'; no profile is declared at all\n"
-        "netboot.yaml:3: minimum_epoch: Input should be greater than or equal to 0 (given: -1)\n"
+        "netboot.yaml:3: minimum_epoch: must be 0 at least (given: -1)\n"
         "Remedy: correct what is named, then give the command again\n"
     )
 
@@ -207,7 +225,14 @@ def replaced(path: Path, content: bytes) -> None:
             "holds no public key (*.pub): run `netboot key create`",
         ),
         (lambda site: (site / "keys/x.pub").write_text("junk"), "x.pub: not a file of signify's"),
-        (lambda site: (site / "secrets/operator.token").unlink(), "the operator's token cannot be read: make one with"),
+        (
+            lambda site: (site / "secrets/operator.token").unlink(),
+            "the operator's token is not there: make one with `(",
+        ),
+        (
+            lambda site: replaced(site / "secrets/operator.token", b"\xff" * 32),
+            "operator.token: the operator's token cannot be read: it is not UTF-8 text: put it right there\n",
+        ),
         (lambda site: (site / "secrets/operator.token").write_text("short"), "has fewer than 16 characters"),
         (
             lambda site: (site / "store").rename(site / "moved"),

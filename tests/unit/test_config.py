@@ -61,14 +61,14 @@ retry: {unknown_seconds: [40, 20]}
             "beginning and ending with a letter or digit (given: 'Lab 1')"
         ),
         "netboot.yaml:3: stoer: unknown key; did you mean 'store'?",
-        "netboot.yaml:4: minimum_epoch: Input should be greater than or equal to 0 (given: -1)",
+        "netboot.yaml:4: minimum_epoch: must be 0 at least (given: -1)",
         "netboot.yaml:5: provisioning.url: this key is required",
         (
             "netboot.yaml:6: provisioning.listen: must be 'address:port' or '[IPv6 address]:port', in quotes, "
             "port 1 to 65535; not a host name (given: 'localhost:8080')"
         ),
-        "netboot.yaml:7: provisioning.workers: Input should be less than or equal to 64 (given: 100)",
-        "netboot.yaml:8: provisioning.body_seconds: Input should be greater than 0 (given: 0)",
+        "netboot.yaml:7: provisioning.workers: must be 64 at most (given: 100)",
+        "netboot.yaml:8: provisioning.body_seconds: must be more than 0 (given: 0)",
         "netboot.yaml:9: retry.unknown_seconds: must be [least, most] with least not above most",
     ]
 

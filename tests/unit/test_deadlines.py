@@ -63,8 +63,8 @@ def test_an_inventory_keeps_them_and_one_without_any_is_written_as_before(tmp_pa
         ("{Switched: 45}", None),
         ("{Switched: soon}", "profiles[0].deadlines.Switched: must be a duration like 90s, 15m or 2h, or none"),
         ("{Switched: true}", "profiles[0].deadlines.Switched: must be a duration like 90s, 15m or 2h, or none"),
-        ("{Switched: -1}", "profiles[0].deadlines.Switched: Input should be greater than or equal to 0"),
-        ("{Switched: 200h}", f"profiles[0].deadlines.Switched: Input should be less than or equal to {LONGEST}"),
+        ("{Switched: -1}", "profiles[0].deadlines.Switched: must be 0 at least"),
+        ("{Switched: 200h}", f"profiles[0].deadlines.Switched: must be {LONGEST} at most"),
         (
             "{Xyz: 45m}",
             f"profiles[0].deadlines.Xyz: no deadline is named 'Xyz'; there are {', '.join(DEFAULTS)}",
@@ -78,7 +78,7 @@ def test_an_inventory_keeps_them_and_one_without_any_is_written_as_before(tmp_pa
             "{CsrApproved: 45m}",
             "profiles[0].deadlines.CsrApproved: no deadline is named 'CsrApproved'; did you mean 'CSRApproved'?",
         ),
-        ("{7: 45m}", "profiles[0].deadlines[7]: Input should be a valid string"),
+        ("{7: 45m}", "profiles[0].deadlines[7]: must be text: put a number, true, false or a date into quotes"),
     ],
 )
 def test_what_is_no_deadline_is_a_fault_with_its_place(tmp_path: Path, said: str, fault: str | None) -> None:

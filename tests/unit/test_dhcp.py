@@ -382,8 +382,11 @@ def test_a_folder_for_tftp(tmp_path: Path, run: Run) -> None:
     }
     assert not (to / "ipxe.efi").is_symlink()
     refused = run("dhcp", "tftp-folder", "--config", config, to / "other")
-    assert (refused.status, refused.out) == (5, "")
-    assert refused.err.startswith(f"error: {to}/other: File exists")
+    assert (refused.status, refused.out) == (2, "")
+    assert refused.err.endswith(f"Error: Invalid value for 'FOLDER': Directory '{to}/other' is a file.\n")
+    below = run("dhcp", "tftp-folder", "--config", config, to / "other/tftp")
+    remedy = "Remedy: see that it is there, and that this user may read and write it and its folder"
+    assert below == (1, "", f"Error: cannot make {to}/other/tftp: Not a directory\n{remedy}\n")
 
 
 def test_a_folder_that_cannot_be_looked_into_has_no_binaries(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from netboot.cli.main import cli
+from netboot.cli.commands import cli
 
 ROOT = Path(__file__).parents[2]
 MAP = ROOT / "docs" / "README.md"

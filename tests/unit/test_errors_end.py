@@ -125,7 +125,7 @@ def test_the_outcomes_have_statuses_of_their_own() -> None:
 def test_the_page_says_what_every_status_means() -> None:
     page = (ROOT / "docs/command-line.md").read_text()
     said = dict(re.findall(r"^\| (\d+)(?: and above)? \| (.*) \|$", page, re.MULTILINE))
-    assert list(map(int, said)) == [0, 1, 2, UNKNOWN, NOT_ALLOWED, CANNOT_TELL, VERDICT, 130]
+    assert list(map(int, said)) == [0, 1, 2, UNKNOWN, NOT_ALLOWED, CANNOT_TELL, VERDICT, 130, 141]
     for status, words in ((UNKNOWN, "unknown"), (NOT_ALLOWED, "not allowed"), (CANNOT_TELL, "cannot tell right now")):
         assert said[str(status)].startswith(f"*{words}*")
         assert re.search(rf"\b{status} {words}", EXIT_CODES)

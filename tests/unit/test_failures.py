@@ -18,6 +18,7 @@ def declared(module: ModuleType) -> set[type[BaseException]]:
 
 BUILDS = {
     images.RecipeError,
+    images.NoSuchRecipeError,
     images.CommandError,
     images.TooMuchOutputError,
     images.SourceUnavailableError,

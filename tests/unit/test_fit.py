@@ -87,7 +87,13 @@ def listed(*paths: str) -> bytes:
 
 
 MODULES = "/usr/lib/modules/6.1.0-1/kernel/drivers"
-FILES = ("/usr/lib/netboot/node", f"{MODULES}/net/ice/ice.ko.xz", f"{MODULES}/net/mlx5/core/mlx5-core.ko.zst")
+FILES = (
+    "/usr/lib/netboot/node",
+    f"{MODULES}/net/ice/ice.ko.xz",
+    f"{MODULES}/net/mlx5/core/mlx5-core.ko.zst",
+    "/usr/lib/systemd/catalog/systemd.ko.catalog",
+    "/usr/share/locale/messages.korean",
+)
 
 
 def test_what_an_image_is_judged_by_is_read_from_its_documents(tmp_path: Path) -> None:

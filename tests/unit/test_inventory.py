@@ -226,7 +226,7 @@ def test_what_a_class_should_have_is_checked_like_everything(tmp_path: Path) -> 
     assert (machine.health.ports, machine.health.thresholds) == (("mlx5_0/1",), {"gpu_celsius": 90})
     assert faults(tmp_path, a=good.replace("gpus: 8", "gpu: 8").replace("2048}", "-1}")) == [
         "a.yaml:5: profiles[0].health.gpu: unknown key; did you mean 'gpus'?",
-        "a.yaml:5: profiles[0].health.memory_gib: Input should be greater than or equal to 0",
+        "a.yaml:5: profiles[0].health.memory_gib: must be 0 at least",
     ]
 
 

@@ -85,7 +85,7 @@ def test_mistakes_are_said_with_their_place_and_remedy(tmp_path: Path) -> None:
     text = text.replace("model: ConnectX-7, count: 8", "model: ConnectX-7, count: 0")
     assert faults(tmp_path, text) == [
         "site.yaml:6: classes[0].memory: unknown key; did you mean 'memory_gib'?",
-        "site.yaml:9: classes[0].nics[0].count: Input should be greater than or equal to 1",
+        "site.yaml:9: classes[0].nics[0].count: must be 1 at least",
         ('site.yaml:12: classes[0].firmware.bmc: must be numbers with dots between them, like "28.39.2048", in quotes'),
         "site.yaml:15: machines[0].class: no class is named 'hgx-h10'; did you mean 'hgx-h100'?",
         (
@@ -154,7 +154,7 @@ def test_tests_under_load_are_told_to_the_machine_and_their_mistakes_said(tmp_pa
     told = loaded(tmp_path, text).classes[0].document()
     assert told["active"] == {"skip": ["nccl"], "floors": {"memory_gbs": 300, "disk_read_mbs": 6000}}
     assert faults(tmp_path, text.replace("[nccl]", "[NCCL]").replace(": 300", ": 0")) == [
-        "site.yaml:7: classes[0].active.floors.memory_gbs: Input should be greater than 0",
+        "site.yaml:7: classes[0].active.floors.memory_gbs: must be more than 0",
         "site.yaml:7: classes[0].active.skip[0]: no test is named 'NCCL'; did you mean 'nccl'?",
     ]
 
@@ -193,7 +193,7 @@ def test_names_that_no_check_knows_and_values_of_another_unit_are_said_with_thei
             "did you mean 'nvlink_replays'?"
         ),
         "site.yaml:7: classes[0].thresholds.gpu_celsius: is in °C: must be from 0 to 150",
-        "site.yaml:7: classes[0].thresholds.memory_corrected: Input should be greater than or equal to 0",
+        "site.yaml:7: classes[0].thresholds.memory_corrected: must be 0 at least",
         "site.yaml:7: classes[0].thresholds.nvlink_crc: counts NVLink CRC errors: must be a whole number",
         (
             "site.yaml:7: classes[0].thresholds.nvme_percent_used: no threshold is named 'nvme_percent_used'; "
@@ -220,10 +220,10 @@ def test_whose_pods_may_put_a_drain_off_is_read_and_written_where_it_is_said(tmp
     assert "vetoes" not in loaded(tmp_path).model_dump_json()
     wrong = text.replace("[training], max_wait: 4h", "[Training, kube-system], max_wait: 25h")
     assert faults(tmp_path, wrong) == [
-        "site.yaml:6: classes[0].vetoes.max_wait: Input should be less than or equal to 86400",
+        "site.yaml:6: classes[0].vetoes.max_wait: must be 86400 at most",
         "site.yaml:6: classes[0].vetoes.namespaces[0]: must be the name of a namespace",
     ]
-    for said, why in (("for ever", "must be a duration like 90s, 15m or 2h"), ("0s", "Input should be greater")):
+    for said, why in (("for ever", "must be a duration like 90s, 15m or 2h"), ("0s", "must be 1 at least")):
         [fault] = faults(tmp_path, text.replace("max_wait: 4h", f"max_wait: {said}"))
         assert fault.startswith(f"site.yaml:6: classes[0].vetoes.max_wait: {why}")
     [fault] = faults(tmp_path, text.replace(", max_wait: 4h", ""))
@@ -242,10 +242,10 @@ def test_a_class_says_what_is_done_about_its_machines(tmp_path: Path) -> None:
     assert '"remedies"' not in declared.classes[1].model_dump_json()
     wrong = "{act: yes please, wait: 9m, actions: [quarantine, reboot], per_rack: 0, fleet: 0%}"
     assert faults(tmp_path, GOOD.replace("  memory_gib: 2048\n", f"  memory_gib: 2048\n  remedies: {wrong}\n")) == [
-        "site.yaml:7: classes[0].remedies.act: Input should be a valid boolean, unable to interpret input",
+        "site.yaml:7: classes[0].remedies.act: must be true or false",
         ("site.yaml:7: classes[0].remedies.actions: quarantine is the last: a machine in quarantine is left alone"),
         "site.yaml:7: classes[0].remedies.fleet: must be a number of machines, like 3, or a share of them, like 5%",
-        "site.yaml:7: classes[0].remedies.per_rack: Input should be greater than or equal to 1",
+        "site.yaml:7: classes[0].remedies.per_rack: must be 1 at least",
         (
             "site.yaml:7: classes[0].remedies.wait: 10m at least: before that it cannot be told whether many fail "
             "together"

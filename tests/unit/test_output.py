@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from images.values.strict import parse
+from netboot.cli.commands import cli
 from netboot.cli.forms import Output
-from netboot.cli.main import cli
 from netboot.cli.output import show
 from tests.commands import Run
 from tests.unit.test_cli_help import commands

@@ -566,17 +566,17 @@ def test_an_inventory_keeps_a_channel_s_strategy_and_one_without_is_written_as_b
 @pytest.mark.parametrize(
     ("said", "key", "words"),
     [
-        ("{canary: 1}", "canary", "Input should be greater than or equal to 2"),
-        ("{deadline: 30s}", "deadline", "Input should be greater than or equal to 60"),
+        ("{canary: 1}", "canary", "must be 2 at least"),
+        ("{deadline: 30s}", "deadline", "must be 60 at least"),
         ("{bake: soon}", "bake", "a whole number and s, m or h, like 90s, 30m or 2h"),
         (
             "{max_unavailable: 0%}",
             "max_unavailable",
             "must be a number of machines, like 3, or a share of them, like 5%",
         ),
-        ("{bake: true}", "bake", "Input should be a valid integer"),
-        ("{per_rack: true}", "per_rack", "Input should be a valid integer"),
-        ("{canary: 2.0}", "canary", "Input should be a valid integer"),
+        ("{bake: true}", "bake", "must be a whole number"),
+        ("{per_rack: true}", "per_rack", "must be a whole number"),
+        ("{canary: 2.0}", "canary", "must be a whole number"),
         ("{canaries: 3}", "canaries", "unknown key; did you mean 'canary'?"),
     ],
 )

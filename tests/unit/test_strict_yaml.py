@@ -89,8 +89,8 @@ def test_every_fault_at_once_with_line_key_bound_and_value() -> None:
     text = "nam: x\ninner:\n  size: -1\nmany:\n- size: 3\n- size: many\n  sise: 2\n"
     assert faults(text) == [
         "f.yaml:1: nam: unknown key; did you mean 'name'?",
-        "f.yaml:3: inner.size: Input should be greater than or equal to 0 (given: -1)",
-        "f.yaml:6: many[1].size: Input should be a valid integer, unable to parse string as an integer (given: 'many')",
+        "f.yaml:3: inner.size: must be 0 at least (given: -1)",
+        "f.yaml:6: many[1].size: must be a whole number (given: 'many')",
         "f.yaml:7: many[1].sise: unknown key; did you mean 'size'?",
     ]
 

@@ -3,8 +3,8 @@
 import click
 import pytest
 
-from netboot.cli.main import cli
-from netboot.cli.suggestions import DESTRUCTIVE, meant
+from netboot.cli.commands import cli
+from netboot.cli.suggestions import _OF_NETBOOT, DESTRUCTIVE, meant
 from tests.commands import Run
 from tests.unit.test_cli_help import commands
 
@@ -18,7 +18,23 @@ GROUPS = {name.rpartition(" ")[0] for name in NAMES}
         ("machine create", "'declare'"),
         ("chanel", "'channel'"),
         ("machine holdd", "'hold' or 'holds' or 'unhold'"),
-        ("machine del", "'delete-node'"),
+        ("machine del", None),
+        ("machine und", "'undrain' or 'unhold'"),
+        ("machine rel", None),
+        ("machine rep", None),
+        ("machine qua", None),
+        ("machine reb", None),
+        ("machine quarantin", "'quarantine'"),
+        ("machine undeclar", "'undeclare' or 'declare'"),
+        ("image rev", "'revocations'"),
+        ("key res", None),
+        ("res", None),
+        ("apply", "'machine declare' or 'channel set'"),
+        ("get", "'machine list' or 'boot list' or 'image list'"),
+        ("help", "'--help'"),
+        ("version", "'--version'"),
+        ("logs", "'machine events' or 'boot watch'"),
+        ("machine logs", "'events'"),
         ("machine delete", "'undeclare'"),
         ("key retir", "'retire'"),
         ("key remove", None),
@@ -42,7 +58,27 @@ def test_what_destroys_is_named_for_a_slip_of_it_alone() -> None:
         inside = {name.split()[-1] for name in NAMES if name.rpartition(" ")[0] == group}
         for typed in there - inside - DESTRUCTIVE:
             assert not set(meant(typed, inside)) & DESTRUCTIVE, (group, typed)
+        beginnings = {name[:length] for name in inside & DESTRUCTIVE for length in range(2, len(name) - 2)}
+        for beginning in beginnings - {"delete"}:  # a whole word of other tools, which destroys as much
+            suggested = set(meant(beginning, inside)) & DESTRUCTIVE
+            assert not suggested, (group, beginning, suggested)
     assert meant("create", ["retire", "replace", "readmit"]) == []
+
+
+def test_what_is_suggested_right_behind_netboot_is_there(run: Run) -> None:
+    for words in {words for each in _OF_NETBOOT.values() for words in each}:
+        ran = run(*words.split(), *(() if words.startswith("--") else ("--help",)))
+        assert (ran.status, ran.err) == (0, ""), words
+        assert words.split()[-1] not in DESTRUCTIVE
+
+
+def test_a_mac_address_leads_to_its_declaration(run: Run) -> None:
+    ran = run("machine", "accept", "52:54:00:12:34:56")
+    assert (ran.status, ran.out) == (2, "")
+    assert ran.err.splitlines()[-1] == (
+        "Error: Invalid value for 'MACHINE': 52:54:00:12:34:56 is a MAC address, and machines go by their names; "
+        "`netboot machine declare 52:54:00:12:34:56 --name NAME --profile PROFILE` takes one that is in no inventory"
+    )
 
 
 def test_options_are_suggested_by_click(run: Run) -> None:

@@ -11,7 +11,7 @@ from images.build.gates.facts import Module
 from images.build.gates.kmod import describe
 from images.errors import ImageError
 from images.formats import cpio
-from images.formats.modules import module_name
+from images.formats.modules import SUFFIXES, module_name
 from images.run import run
 
 _FIRMWARE = "lib/firmware/"
@@ -40,7 +40,9 @@ def read(initrd: Path) -> Early:
         plain = Path(scratch, "cpio")
         run(["zstd", "-q", "-d", initrd, "-o", plain])
         files = dict(members(plain.read_bytes()))
-    modules = {module_name(path): describe(f"initrd:/{path}", data) for path, data in files.items() if ".ko" in path}
+    modules = {
+        module_name(path): describe(f"initrd:/{path}", data) for path, data in files.items() if path.endswith(SUFFIXES)
+    }
     merged = [path.removeprefix("usr/") for path in files]  # dracut's lib is a link
     return Early(
         modules={name: module for name, module in modules.items() if module.path.endswith(".ko")},

@@ -12,7 +12,7 @@ import pytest
 
 from lab import man_pages
 from lab.work import ROOT
-from netboot.cli.main import cli
+from netboot.cli.commands import cli
 
 pytestmark = pytest.mark.tools
 

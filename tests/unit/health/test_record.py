@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from images.node.health import record
 from images.node.health.machine import Offset
 from images.node.health.scrub import Scrubber
-from netboot.cli.main import cli
+from netboot.cli.commands import cli
 from tests.unit.health import recorded as recordings
 from tests.unit.health.recorded import FIXTURES, WHOLE, Told, expected, look, plant, put, recorded, words
 

@@ -79,7 +79,7 @@ def test_an_architecture_that_no_image_is_made_for(architecture: str, tmp_path: 
     mine.write_text(f"base: debian-12-minimal\narchitecture: {architecture}\n")
     with pytest.raises(FaultsError) as caught:
         inherit.load(mine)
-    assert str(caught.value) == f"{mine}:2: architecture: Input should be 'amd64' or 'arm64'"
+    assert str(caught.value) == f"{mine}:2: architecture: must be 'amd64' or 'arm64'"
 
 
 def unpacked(tmp_path: Path, data: bytes) -> bytes:

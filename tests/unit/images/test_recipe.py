@@ -70,7 +70,7 @@ budget_mib: 90
     )
     assert faults(path) == (
         "mine.yaml:1: packages: this key is required\n"
-        "mine.yaml:3: architecture: Input should be 'amd64' or 'arm64'\n"
+        "mine.yaml:3: architecture: must be 'amd64' or 'arm64'\n"
         "mine.yaml:8: sources[0].signed_by: there is no file keys/none.asc\n"
         "mine.yaml:11: packges: unknown key; did you mean 'packages'?\n"
         "mine.yaml:13: files./etc/../motd: "
@@ -102,7 +102,7 @@ budget_mib: 90
         ),
         ("files: {/a: {contnt: x, link: /b}}", "13: files./a.contnt: unknown key; did you mean 'content'?"),
         ("units: {ssh: enable}", "13: units.ssh: 'ssh' is not a systemd unit's whole name, like ssh.service"),
-        ("units: {a.service: on}", "13: units.a.service: Input should be 'enable', 'disable' or 'mask'"),
+        ("units: {a.service: on}", "13: units.a.service: must be 'enable', 'disable' or 'mask'"),
         ("remove: [usr]", "13: remove[0]: 'usr' is not an absolute path without '..', '//' or a slash at the end"),
         ("remove: [/*]", "13: remove[0]: '/*' may fit whole top-level folders; name what is to go"),
         ("modules: {initrd: [a b]}", "13: modules.initrd[0]: 'a b' is not a kernel module's name"),
@@ -112,9 +112,9 @@ budget_mib: 90
             "container_images: [/a.tar]",
             "13: container_images[0]: '/a.tar' must be relative to the recipe's own folder, without '..'",
         ),
-        ("join: maybe", "13: join: Input should be a valid boolean, unable to interpret input"),
-        ("epoch: -1", "13: epoch: Input should be greater than or equal to 0"),
-        ("profile: fast", "13: profile: Input should be 'dev' or 'release'"),
+        ("join: maybe", "13: join: must be true or false"),
+        ("epoch: -1", "13: epoch: must be 0 at least"),
+        ("profile: fast", "13: profile: must be 'dev' or 'release'"),
         (
             "base: nothing",
             "13: base: there is no recipe 'nothing'; shipped are " + ", ".join(inherit.shipped()),

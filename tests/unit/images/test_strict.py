@@ -1,5 +1,6 @@
 """Strict YAML: every fault at once, each with its line and remedy."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field
 
-from images.values.strict import FaultsError, Strict, check, load, parse
+from images.values.strict import MOST_BYTES, FaultsError, Strict, check, load, parse
 
 
 class Disk(Strict):
@@ -39,8 +40,8 @@ def test_five_mistakes_are_five_faults() -> None:
     assert str(caught.value).splitlines() == [
         "server.yaml:1: name: this key is required",
         "server.yaml:1: nmae: unknown key; did you mean 'name'?",
-        "server.yaml:2: cores: Input should be a valid integer, unable to parse string as an integer",
-        "server.yaml:4: disks[0].size: Input should be greater than or equal to 1",
+        "server.yaml:2: cores: must be a whole number",
+        "server.yaml:4: disks[0].size: must be 1 at least",
         "server.yaml:5: disks[1].sise: unknown key; did you mean 'size'?",
     ]
 
@@ -61,7 +62,7 @@ class Rack(Strict):
     [
         ("disks: 7\n", ["r.yaml:1: disks: must be a list"]),
         ("disks: []\n", ["r.yaml:1: disks: must have 1 entry at least, and has 0"]),
-        ("disks: [{size: 0}]\n", ["r.yaml:1: disks[0].size: Input should be greater than or equal to 1"]),
+        ("disks: [{size: 0}]\n", ["r.yaml:1: disks[0].size: must be 1 at least"]),
         ("disks: [{size: 1}]\nnames: [a]\n", ["r.yaml:2: names: must be keys with values"]),
         ("disks: [a]\n", ["r.yaml:1: disks[0]: must be keys with values"]),
     ],
@@ -101,6 +102,24 @@ def test_an_unreadable_file_says_so(tmp_path: Path) -> None:
     with pytest.raises(FaultsError) as caught:
         load(tmp_path / "none.yaml", Server)
     assert str(caught.value) == f"{tmp_path}/none.yaml: cannot be read: No such file or directory"
+
+
+def test_what_is_no_regular_file_is_neither_waited_for_nor_read_for_ever(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo.yaml")
+    (tmp_path / "zero.yaml").symlink_to("/dev/zero")
+    (tmp_path / "folder.yaml").mkdir()
+    (tmp_path / "large.yaml").touch()
+    os.truncate(tmp_path / "large.yaml", MOST_BYTES + 1)
+    other = "it is a pipe or a device: put a regular file in its place"
+    for name, why in {
+        "fifo": other,
+        "zero": other,
+        "folder": "Is a directory",
+        "large": "it has more than 64 MiB: divide it, or put right what writes it",
+    }.items():
+        with pytest.raises(FaultsError) as caught:
+            load(tmp_path / f"{name}.yaml", Server)
+        assert str(caught.value) == f"{tmp_path}/{name}.yaml: cannot be read: {why}"
 
 
 @given(st.text(max_size=200))
