@@ -71,10 +71,8 @@ def enroll(
     answer = client.enrolments.enroll(machine or "", body)
     until = moment(answer["enrolment"]["window_until"])
     may = f"{machine} {'could' if dry_run else 'may'} enrol its TPM until {until}"
-    summary = (
-        f"{may}; nothing was changed" if dry_run else f"{may}: boot it, then run `netboot machine approve {machine}`"
-    )
-    show(output, answer, (), (), summary)
+    then = "; nothing was changed" if dry_run else f": boot it, then run `netboot machine approve {machine}`"
+    show(output, answer, (), (), may + then)
 
 
 def _enroll_list(client: Client, csv_: Any, reason: str, output: str) -> None:
