@@ -112,7 +112,8 @@ def list_(paths: Paths, output: str) -> None:
         for image in images
     ]
     value += [{"image": whole, "damaged": True} for whole in damaged]
-    empty, names = "no images yet: `netboot image build debian-12-minimal` makes one", [each["image"] for each in value]
+    build, names = "`netboot image build debian-12-minimal`", [each["image"] for each in value]
+    empty = f"no images yet: {build} makes one for virtual machines, `ubuntu-24.04-gpu` one for servers"
     columns = ("image", "recipe", "kernel", "size", "added", "in use")
     show(output, {"images": value}, columns, rows, empty, names=names)
 

@@ -37,7 +37,9 @@ def squeezed(text: str) -> list[str]:
 
 
 def test_a_list_names_each_image_and_who_needs_it(site: Path, run: Run) -> None:
-    assert run("image", "list") == Ran(0, "no images yet: `netboot image build debian-12-minimal` makes one\n", "")
+    build = "`netboot image build debian-12-minimal`"
+    empty = f"no images yet: {build} makes one for virtual machines, `ubuntu-24.04-gpu` one for servers\n"
+    assert run("image", "list") == Ran(0, empty, "")
     assert run("image", "list", "-o", "json").json == {"images": []}
     store = Store(site / "store")
     one, two = add(store, site / "parts", "one"), add(store, site / "parts", "two")
