@@ -172,8 +172,8 @@ class KeyRing:
         if name == self._active():
             raise InUseError(f"key {name} signs; run `netboot key rotate` before you retire it")
 
-    def restore(self, name: str) -> None:
-        """Trust a retired key again.
+    def restore(self, name: str, *, dry_run: bool = False) -> None:
+        """Trust a retired key again. `dry_run`: see only that it is there.
 
         Raises:
             NotFoundError: no retired key of that name. StoreError: the file system refuses.
@@ -181,6 +181,8 @@ class KeyRing:
         path = self.folder / f"{name}.retired"
         if not _ID.fullmatch(name) or files.look(path) is None:
             raise NotFoundError(f"no retired key {name[:80]} in {self.folder} (see `netboot key list`)")
+        if dry_run:
+            return
         try:
             path.rename(path.with_suffix(".pub"))
             files.sync_folder(self.folder)

@@ -75,8 +75,8 @@ def collect(store: Store, now: int, grace: int = GRACE_SECONDS, *, dry_run: bool
     return Collected(gone, left, len(blobs), sum(blobs.values()))
 
 
-def remove(store: Store, digest: str) -> None:
-    """Remove one image at once; its blobs go with the next collection.
+def remove(store: Store, digest: str, *, dry_run: bool = False) -> None:
+    """Remove one image at once; its blobs go with the next collection. `dry_run`: see only that it may go.
 
     Raises:
         NotFoundError. InUseError: somebody needs it, named. BusyError, CorruptError, StoreError.
@@ -87,6 +87,8 @@ def remove(store: Store, digest: str) -> None:
         reasons = needed(store).get(digest)
         if reasons:
             raise InUseError(f"image {digest[:12]} is in use: {'; '.join(reasons)}")
+        if dry_run:
+            return
         _remove_image(store, digest)
 
 

@@ -5,7 +5,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,6 +14,7 @@ from netboot.cli.outcomes import cannot
 from netboot.cli.output import output_option, show
 from netboot.cli.paths import config_option, config_path, find_config
 from netboot.cli.times import moment
+from netboot.clock import rfc3339
 
 if TYPE_CHECKING:
     from netboot.config import Config
@@ -56,7 +57,7 @@ def backup(file: str, config: Path | None, force: bool, output: str) -> None:
     except BackupError as error:
         raise failed(error) from None
     path = Path(file)
-    value = {"file": str(path), **contents.model_dump(mode="json")}
+    value = {"file": str(path), **_facts(contents)}
     summary = f"{path}: {len(contents.files)} files, {path.stat().st_size} bytes, mode 0600. It holds secrets."
     show(output, value, (), (), summary)
 
@@ -124,7 +125,7 @@ def restore(file: str, config: Path | None, force: bool, check: bool, output: st
             sys.stdin.buffer if file == "-" else Path(file).open("rb") as data,
         ):
             contents = read_backup(data, Path(folder))
-            value = contents.model_dump(mode="json")
+            value = _facts(contents)
             if check:
                 show(output, value, (), (), f"a whole backup of site {contents.site}: {len(contents.files)} files")
                 return
@@ -139,6 +140,11 @@ def restore(file: str, config: Path | None, force: bool, check: bool, output: st
         f"restored {len(written)} files of site {contents.site}; next: `netboot config check`, then `netboot serve`"
     )
     show(output, value, (), (), summary)
+
+
+def _facts(contents: "Contents") -> dict[str, Any]:
+    facts = contents.model_dump(mode="json")
+    return facts | {"created_at": rfc3339(facts.pop("created_ms"))}
 
 
 def _warn(access: "Access", created_ms: int) -> None:

@@ -52,7 +52,7 @@ def check(config: Path | None, output: str) -> None:
     for warning in (*findings.overlooked, *findings.warnings):
         click.secho(f"warning: {warning}", fg="yellow", err=True)
     if output == "json":
-        program(output, [dataclasses.asdict(fault) for fault in findings.faults], sort_keys=False)
+        program(output, {"faults": [dataclasses.asdict(fault) for fault in findings.faults]}, sort_keys=False)
         raise click.exceptions.Exit(1 if findings.faults else 0)
     if findings.faults:
         raise FaultsError(findings.faults)

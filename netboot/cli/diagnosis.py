@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple
 import click
 
 from images.store import modes
+from netboot.cli.tls import pair_fault
 from netboot.config import Config
 from netboot.confine.access import exposed, strays
 from netboot.confine.enter import shortcomings
@@ -47,8 +48,9 @@ def sum_up(diagnoses: Sequence[Diagnosis]) -> None:
     wrong = sum(diagnosis.outcome == "refuse" for diagnosis in diagnoses)
     doubtful = sum(diagnosis.outcome == "warn" for diagnosis in diagnoses)
     unknown = sum(diagnosis.outcome == "unknown" for diagnosis in diagnoses)
+    warned = f"{doubtful} warning{'' if doubtful == 1 else 's'}"
     more = f", {unknown} that cannot be told" if unknown else ""
-    click.echo(f"\n{len(diagnoses)} looked at: {wrong} wrong, {doubtful} to look at{more}")
+    click.echo(f"\n{len(diagnoses)} looked at: {wrong} wrong, {warned}{more}")
 
 
 def ipxe(config: Config, inventory: Inventory | None) -> Iterator[Diagnosis]:
@@ -105,6 +107,25 @@ def blocks(config: Config) -> Iterator[Diagnosis]:
             words = f"the file system of {config.data} has blocks of {block} bytes, less than a page ({page})"
             remedy = "give `data` one with blocks of a page (`mkfs.ext4 -b 4096`): full, this one may end a process"
             yield Diagnosis("service", "data", "warn", words, remedy)
+
+
+def join(config: Config) -> Iterator[Diagnosis]:
+    """Its certificate, and that there is something to be joined."""
+    settings = config.join
+    if settings is None:
+        if config.clusters:
+            message = "there are clusters, and no `join`: no machine can prove itself here"
+            yield Diagnosis("join", "configured", "refuse", message, "add `join` to the configuration")
+        return
+    fault = pair_fault(settings.url, settings.certificate, settings.key, settings.authorities)
+    remedy = "issue a certificate for the host of join.url by one of join.authorities; see docs/configuration.md"
+    if fault:
+        yield Diagnosis("join", "certificate", "refuse", fault, remedy)
+    else:
+        yield Diagnosis("join", "certificate", "ok", f"{settings.certificate}, for {settings.url}")
+    if not config.clusters:
+        message = "there is `join`, and no cluster to be joined"
+        yield Diagnosis("join", "configured", "refuse", message, "add `clusters` to the configuration")
 
 
 def proofs(config: Config) -> Iterator[Diagnosis]:

@@ -3,7 +3,7 @@
 import base64
 import json
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING, Literal
@@ -14,11 +14,11 @@ from pydantic import ValidationError
 from images.store.store import Store
 from netboot.cli import archives, daemon_sets, network
 from netboot.cli.check import check_site
-from netboot.cli.diagnosis import Diagnosis, blocks, confinement, ipxe, proofs, show, store, sum_up
+from netboot.cli.diagnosis import Diagnosis, blocks, confinement, ipxe, join, proofs, show, store, sum_up
 from netboot.cli.output import output_option, program
 from netboot.cli.paths import config_file, config_option, find_config
 from netboot.cli.times import moment
-from netboot.cli.tls import endpoint_fault, pair_fault
+from netboot.cli.tls import endpoint_fault
 from netboot.client import transport
 from netboot.config import Cluster, Config
 from netboot.join.errors import ClusterUnavailableError
@@ -68,14 +68,14 @@ def command(
       netboot doctor
       netboot doctor --admin-kubeconfig ~/.kube/config
       netboot doctor --network --interface eth1
-      netboot doctor --output json | jq '.[] | select(.outcome == "refuse")'
+      netboot doctor --output json | jq '.diagnoses[] | select(.outcome == "refuse")'
     """
     if interface is not None and not on_network:
         raise click.UsageError("--interface is of --network alone")
     diagnoses = network.diagnose(find_config(config), interface) if on_network else diagnose(config_file(config), admin)
     shown = [each for each in diagnoses if each.outcome in ("unknown", "warn", "refuse")] if quiet else diagnoses
     if output == "json":
-        program(output, [diagnosis._asdict() for diagnosis in shown], sort_keys=False)
+        program(output, {"diagnoses": [each._asdict() for each in shown]}, sort_keys=False)
     else:
         for each in shown:
             show(each)
@@ -98,8 +98,9 @@ def diagnose(path: Path, admin: Iterable[str] = ()) -> list[Diagnosis]:
     ending = archives.ending(Store(site.config.store), time())
     diagnoses += [Diagnosis("images", "keys of archives", "warn", words) for words in ending]
     diagnoses += ipxe(site.config, site.inventory)
-    checks = (confinement, store, blocks, _service, _join, proofs, _clusters)
+    checks = (confinement, store, blocks, _service, join, proofs)
     diagnoses += (diagnosis for check in checks for diagnosis in check(site.config))
+    diagnoses += _clusters(site.config, {fault.file for fault in site.faults})
     return [*diagnoses, *daemon_sets.diagnosis(site.config, kubeconfigs)]
 
 
@@ -137,25 +138,8 @@ def _service(config: Config) -> Iterator[Diagnosis]:
         yield Diagnosis("service", name, "ok" if detail.ok else wrong, detail.message, detail.remedy)
 
 
-def _join(config: Config) -> Iterator[Diagnosis]:
-    join = config.join
-    if join is None:
-        if config.clusters:
-            message = "there are clusters, and no `join`: no machine can prove itself here"
-            yield Diagnosis("join", "configured", "refuse", message, "add `join` to the configuration")
-        return
-    fault = pair_fault(join.url, join.certificate, join.key, join.authorities)
-    remedy = "issue a certificate for the host of join.url by one of join.authorities; see docs/configuration.md"
-    if fault:
-        yield Diagnosis("join", "certificate", "refuse", fault, remedy)
-    else:
-        yield Diagnosis("join", "certificate", "ok", f"{join.certificate}, for {join.url}")
-    if not config.clusters:
-        message = "there is `join`, and no cluster to be joined"
-        yield Diagnosis("join", "configured", "refuse", message, "add `clusters` to the configuration")
-
-
-def _clusters(config: Config) -> Iterator[Diagnosis]:
+def _clusters(config: Config, faulty: Container[str]) -> Iterator[Diagnosis]:
+    """`faulty`: files of which it was said already what is wrong with them."""
     if not config.clusters:
         message = "none is configured: machines boot, and join nothing"
         yield Diagnosis("clusters", "configured", "advice", message, "add `clusters` and `join` to the configuration")
@@ -163,8 +147,19 @@ def _clusters(config: Config) -> Iterator[Diagnosis]:
     for name, cluster in sorted(config.clusters.items()):
         where = f"cluster {name}"
         yield from _endpoints(where, cluster)
+        untold: dict[str, list[str]] = {}
         for role in RIGHTS:
-            yield from _account(where, role, cluster)
+            if str(getattr(cluster, role)) in faulty:
+                continue
+            try:
+                yield from _account(where, role, cluster)
+            except ClusterUnavailableError as error:
+                untold.setdefault(str(error), []).append(role)
+        for words, roles in untold.items():  # one API server that is away is one thing that is wrong
+            path = getattr(cluster, roles[0])
+            remedy = f"is it up, and reached from here? `kubectl --kubeconfig {path} get --raw /readyz` asks it, too"
+            name = f"apiserver, as the {' and the '.join(roles)}"
+            yield Diagnosis(where, name, "refuse", f"cannot be told: {words}", remedy)
         if cluster.gate_condition:
             yield Diagnosis(where, "gate_condition", "warn", UNTRIED, UNTRIED_REMEDY)
     for note in ADVICE:
@@ -192,7 +187,11 @@ def _endpoints(where: str, cluster: Cluster) -> Iterator[Diagnosis]:
 
 
 def _account(where: str, role: str, cluster: Cluster) -> Iterator[Diagnosis]:
-    """A kubeconfig, what its account may, and with the issuer's what its cluster is like."""
+    """A kubeconfig, what its account may, and with the issuer's what its cluster is like.
+
+    Raises:
+        ClusterUnavailableError: its API server does not say.
+    """
     from netboot.kube.connection import connect
     from netboot.kube.preconditions import KubePreconditions
 
@@ -200,7 +199,7 @@ def _account(where: str, role: str, cluster: Cluster) -> Iterator[Diagnosis]:
     try:
         connection = connect(path)
     except ClusterUnavailableError as error:
-        yield Diagnosis(where, f"kubeconfig of the {role}", "refuse", str(error))
+        yield Diagnosis(where, f"kubeconfig of the {role}", "refuse", str(error), f"make it anew: {_AGAIN}")
         return
     try:
         yield from _kubeconfig(where, role, path, connection)
@@ -212,8 +211,6 @@ def _account(where: str, role: str, cluster: Cluster) -> Iterator[Diagnosis]:
             findings = (rights(preconditions, role, cluster.namespace),)
         for finding in findings:
             yield Diagnosis(where, finding.name, finding.outcome, finding.words, finding.remedy)
-    except ClusterUnavailableError as error:
-        yield Diagnosis(where, f"apiserver, as the {role}", "refuse", f"cannot be told: {error}")
     finally:
         connection.close()
 

@@ -7,6 +7,7 @@ import click
 
 from netboot.cli import complete
 from netboot.cli.client import NOT_ALLOWED, ApiError, Client, Connection, api_command
+from netboot.cli.dry_run import dry_run_option
 from netboot.cli.identity import row, shown
 from netboot.cli.ordering import machine_act, may_say_why_option
 from netboot.cli.output import say, show
@@ -14,7 +15,7 @@ from netboot.cli.selection import Selection, selected, selection_options
 from netboot.cli.times import moment, window_option
 
 if TYPE_CHECKING:
-    from netboot.client.models import Approval, EnrolmentActed, EnrolmentView
+    from netboot.client.models import Approval, EnrolmentActed, EnrolmentView, Window
 
 SHORTEST_PREFIX = 8
 """Digits of an EK's hash that are taken for having looked at it."""
@@ -27,12 +28,14 @@ SHORTEST_PREFIX = 8
     "--csv", "csv_", metavar="FILE", type=click.File("r", encoding="utf-8"), help="Enrol this list ('-': stdin)."
 )
 @may_say_why_option
+@dry_run_option
 @api_command
 def enroll(
     machine: str | None,
     window_seconds: int,
     csv_: Any,
     reason: str,
+    dry_run: bool,
     connection: Connection,
     output: str,
 ) -> None:
@@ -58,14 +61,18 @@ def enroll(
     """
     if (machine is None) == (csv_ is None):
         raise click.UsageError("name a machine, or give a list with --csv")
+    if dry_run and csv_ is not None:
+        raise click.UsageError("--dry-run is for one machine: a list is taken whole, or not at all with every fault")
     client = connection.open()
     if csv_ is not None:
         _enroll_list(client, csv_, reason, output)
         return
-    answer = client.enrolments.enroll(machine or "", {"window_seconds": window_seconds, "reason": reason})
+    body: Window = {"window_seconds": window_seconds, "reason": reason, "dry_run": dry_run}
+    answer = client.enrolments.enroll(machine or "", body)
     until = moment(answer["enrolment"]["window_until"])
-    summary = f"{machine} may enrol its TPM until {until}: boot it, then run `netboot machine approve {machine}`"
-    show(output, answer, (), (), summary)
+    may = f"{machine} {'could' if dry_run else 'may'} enrol its TPM until {until}"
+    then = "; nothing was changed" if dry_run else f": boot it, then run `netboot machine approve {machine}`"
+    show(output, answer, (), (), may + then)
 
 
 def _enroll_list(client: Client, csv_: Any, reason: str, output: str) -> None:
@@ -83,11 +90,13 @@ def _enroll_list(client: Client, csv_: Any, reason: str, output: str) -> None:
 @click.argument("machine", shell_complete=complete.machines)
 @click.option("--ek", metavar="PREFIX", help=f"Do not ask: it must begin so ({SHORTEST_PREFIX} digits or more).")
 @may_say_why_option
+@dry_run_option
 @api_command
 def approve(
     machine: str,
     ek: str | None,
     reason: str,
+    dry_run: bool,
     connection: Connection,
     output: str,
 ) -> None:
@@ -110,7 +119,7 @@ def approve(
     if ek is None:
         for name, text in shown(known):
             say(f"{name:<18} {text}", err=output == "json")
-        if seen["state"] in _QUESTIONS:
+        if seen["state"] in _QUESTIONS and not dry_run:
             click.confirm(_QUESTIONS[seen["state"]], abort=True, err=output == "json")
     elif not (seen["ek_sha256"] or "").startswith(ek.lower()):
         if seen["ek_sha256"] is None:
@@ -122,19 +131,19 @@ def approve(
             NOT_ALLOWED,
         )
     body: Approval = {"ek_sha256": seen["ek_sha256"], "revision": seen["revision"], "reason": reason}
-    answer = client.enrolments.approve(machine, body)
-    show(output, answer, (), (), _approved(answer["enrolment"]))
+    answer = client.enrolments.approve(machine, {**body, "dry_run": dry_run})
+    show(output, answer, (), (), _approved(answer["enrolment"], dry_run=answer["dry_run"]))
 
 
 _QUESTIONS = {"pending": "Let it join?", "retired": "Bring it back as it was before?"}
 
 
-def _approved(enrolment: "EnrolmentView") -> str:
+def _approved(enrolment: "EnrolmentView", *, dry_run: bool) -> str:
     machine, ek = enrolment["machine"], enrolment["ek_sha256"]
     if enrolment["state"] == "approved":
-        return f"{machine} may join {f'with EK {ek}' if ek else 'without a TPM: none is on record'}"
+        return f"{machine} {'could' if dry_run else 'may'} join with EK {ek}"
     waits = f"EK {ek} still waits for approval" if enrolment["state"] == "pending" else "no TPM is on record"
-    return f"{machine} is in service again, as it was before: {waits}"
+    return f"{machine} {'would be' if dry_run else 'is'} in service again, as it was before: {waits}"
 
 
 def _released(answer: "EnrolmentActed") -> str:

@@ -1,9 +1,7 @@
 """`netboot image`: build, look at, verify, publish and remove images. Works on local files; no service is needed."""
 
-import dataclasses
 import importlib
 from pathlib import Path
-from time import time
 from typing import Any
 
 import click
@@ -13,14 +11,14 @@ from images.artifact.keyring import KeyRing
 from images.artifact.signing import Verdict, examine
 from images.errors import ImageError
 from images.store import check
-from images.store.gc import GRACE_SECONDS, collect, needed, remove
+from images.store.gc import needed
 from images.store.lookup import resolve
 from images.store.store import Image, Store
 from netboot.cli import complete
-from netboot.cli.dry_run import local_dry_run_option
 from netboot.cli.output import image_digest, output_option, show
 from netboot.cli.paths import Paths, paths_options
 from netboot.cli.times import moment
+from netboot.clock import rfc3339
 
 _WAIT_SECONDS = 10.0
 """How long a command waits for another writer of the store."""
@@ -44,6 +42,8 @@ _ELSEWHERE = {
     "promote": "netboot.cli.publish:promote",
     "export": "netboot.cli.publish:export_",
     "import": "netboot.cli.publish:import_",
+    "gc": "netboot.cli.removal:gc",
+    "rm": "netboot.cli.removal:rm",
     "revoke": "netboot.cli.revoke:revoke",
     "unrevoke": "netboot.cli.revoke:unrevoke",
     "revocations": "netboot.cli.revoke:list_",
@@ -107,14 +107,15 @@ def list_(paths: Paths, output: str) -> None:
         (image_digest(output, whole), "damaged", "", "", "", f"see `netboot image verify {whole[:12]}`")
         for whole in damaged
     ]
-    columns = ("image", "recipe", "kernel", "size", "added", "in use")
     value = [
         _facts(image) | {"in_use": list(why.get(image.digest, ())), "revoked": image.digest in revoked}
         for image in images
     ]
     value += [{"image": whole, "damaged": True} for whole in damaged]
-    empty = "no images yet: `netboot image build debian-12-minimal` makes one"
-    show(output, value, columns, rows, empty, names=[each["image"] for each in value])
+    build, names = "`netboot image build debian-12-minimal`", [each["image"] for each in value]
+    empty = f"no images yet: {build} makes one for virtual machines, `ubuntu-24.04-gpu` one for servers"
+    columns = ("image", "recipe", "kernel", "size", "added", "in use")
+    show(output, {"images": value}, columns, rows, empty, names=names)
 
 
 @group.command("show")
@@ -174,47 +175,6 @@ def show_(image: str, paths: Paths, output: str) -> None:
     )
 
 
-@group.command()
-@click.option("--grace", type=click.IntRange(min=0), default=GRACE_SECONDS, show_default=True, help="Seconds.")
-@local_dry_run_option
-@paths_options(keys=False)
-@output_option
-def gc(grace: int, dry_run: bool, paths: Paths, output: str) -> None:
-    """Remove images that nobody has needed for a while, and blobs of no image.
-
-    An image stays while a channel points to it (or did last), while a boot refers to it, and --grace seconds longer,
-    counted from the first run that saw it unneeded: so run it regularly. A machine in the middle of a download keeps
-    what it has begun to read.
-
-    \b
-    Example:  netboot image gc --dry-run
-    """
-    opened = _store(paths)
-    done = collect(opened, int(time()), grace, dry_run=dry_run)
-    verb = "would be removed" if dry_run else "removed"
-    rows = [(digest[:12], verb) for digest in done.removed]
-    rows += [(digest[:12], f"unneeded; may go in {left} s") for digest, left in done.waiting.items()]
-    rows += [(f"{done.blobs} blobs", f"{verb}, {_mib(done.freed)}")] if done.blobs else []
-    show(output, dataclasses.asdict(done), ("image", ""), rows, "nothing to remove")
-
-
-@group.command()
-@click.argument("image", shell_complete=complete.images)
-@paths_options(keys=False)
-@output_option
-def rm(image: str, paths: Paths, output: str) -> None:
-    """Remove IMAGE at once, unless somebody needs it: then the answer says who.
-
-    \b
-    Example:  netboot image rm 4c1d22e0
-    """
-    opened = _store(paths)
-    digest = resolve(opened, image)
-    remove(opened, digest)
-    summary = f"removed image {digest[:12]}; `netboot image gc` frees its blobs"
-    show(output, {"removed": digest}, (), (), summary)
-
-
 def _store(paths: Paths) -> Store:
     return Store(paths.store, wait=_WAIT_SECONDS)
 
@@ -230,7 +190,7 @@ def _revoked(store: Store) -> frozenset[str]:
 def _facts(image: Image) -> dict[str, Any]:
     return {
         "image": image.digest,
-        "added": image.added,
+        "added_at": rfc3339(int(image.added * 1000)),
         "size": image.size,
         "manifest": image.manifest.model_dump(mode="json", by_alias=True),
     }

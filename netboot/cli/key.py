@@ -1,6 +1,7 @@
 """`netboot key`: the keys that sign images and site bundles, and those that seal join's state. Works on local files."""
 
 import dataclasses
+from typing import Any
 
 import click
 
@@ -14,6 +15,7 @@ from netboot.cli.output import output_option, show
 from netboot.cli.paths import Paths, paths_options
 from netboot.cli.retiring import Ends, ends_with
 from netboot.cli.times import moment
+from netboot.clock import rfc3339
 
 
 @click.group()
@@ -45,7 +47,7 @@ def list_(paths: Paths, output: str) -> None:
     infos = KeyRing(paths.keys).infos()
     rows = [(info.id, _state(info), moment(int(info.created * 1000))) for info in infos]
     empty = "no keys yet: `netboot key create` makes one"
-    value, names = [dataclasses.asdict(info) for info in infos], [info.id for info in infos]
+    value, names = {"keys": [_facts(info) for info in infos]}, [info.id for info in infos]
     show(output, value, ("key", "state", "created"), rows, empty, names=names)
 
 
@@ -64,13 +66,14 @@ def create(paths: Paths, output: str) -> None:
     ring = KeyRing(paths.keys)
     info = ring.create()
     summary = f"created key {info.id} in {ring.folder}; back up its private half (.key) and show it to nobody"
-    show(output, dataclasses.asdict(info), (), (), summary)
+    show(output, _facts(info), (), (), summary)
 
 
 @group.command()
+@local_dry_run_option
 @paths_options(store=False)
 @output_option
-def rotate(paths: Paths, output: str) -> None:
+def rotate(dry_run: bool, paths: Paths, output: str) -> None:
     """Create a new key that signs from now on; the old one stays trusted until it is retired.
 
     Keys for other things are rotated by groups of their own: `netboot key proofs`, `sealing`, `nonces`.
@@ -78,14 +81,21 @@ def rotate(paths: Paths, output: str) -> None:
     \b
     Example:  netboot key rotate
     """
-    new = KeyRing(paths.keys).rotate()
+    ring = KeyRing(paths.keys)
+    if dry_run:
+        signs = next((info.id for info in ring.infos() if info.active), None)
+        stays = f", and key {signs} would stay trusted" if signs is not None else ""
+        value = {"dry_run": True, "signs_now": signs}
+        show(output, value, (), (), f"a new key in {ring.folder} would sign from then on{stays}")
+        return
+    new = ring.rotate()
     summary = (
         f"key {new.id} signs from now on\n"
         "next, in this order: build images, which trust both keys (`netboot image build`); move the channels to them;\n"
         "sign the site bundle again (`netboot config bundle`: both keys sign); older images that are to be served on\n"
         "get the new signature by `netboot image sign`; retire the old key (`netboot key retire`) last"
     )
-    show(output, dataclasses.asdict(new), (), (), summary)
+    show(output, _facts(new), (), (), summary)
 
 
 @group.command()
@@ -138,15 +148,19 @@ def _ends(key: str, ring: KeyRing, paths: Paths, *, force: bool) -> Ends:
 
 @group.command()
 @click.argument("key", shell_complete=complete.keys)
+@local_dry_run_option
 @paths_options(store=False)
 @output_option
-def restore(key: str, paths: Paths, output: str) -> None:
+def restore(key: str, dry_run: bool, paths: Paths, output: str) -> None:
     """Trust KEY again, which was retired: what it signed can be served again.
 
     \b
     Example:  netboot key restore 5f2c41d09be7a688
     """
-    KeyRing(paths.keys).restore(key)
+    KeyRing(paths.keys).restore(key, dry_run=dry_run)
+    if dry_run:
+        show(output, {"restored": key, "dry_run": True}, (), (), f"key {key} would be trusted again")
+        return
     show(output, {"restored": key}, (), (), f"key {key} is trusted again; the service takes it by itself")
 
 
@@ -169,6 +183,11 @@ def export(key: str, paths: Paths, output: str) -> None:
 group.add_command(sealing.sealing, "sealing")
 group.add_command(sealing.nonces, "nonces")
 group.add_command(proof_keys.proofs, "proofs")
+
+
+def _facts(info: KeyInfo) -> dict[str, Any]:
+    facts = dataclasses.asdict(info)
+    return facts | {"created_at": rfc3339(int(facts.pop("created") * 1000))}
 
 
 def _state(info: KeyInfo) -> str:

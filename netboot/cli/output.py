@@ -1,7 +1,7 @@
 """How every command shows what it found: a table for people; JSON, YAML, names or a part of it for programs."""
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from time import monotonic
 from typing import Any, TypeVar
@@ -31,7 +31,7 @@ _BETWEEN = 2
 
 def show(
     output: str,
-    value: Any,
+    value: Mapping[str, Any] | None,
     columns: Sequence[str],
     rows: Iterable[Sequence[object]],
     empty: str = "nothing here yet",
@@ -39,8 +39,8 @@ def show(
     names: Iterable[object] | None = None,
     wide: int = 0,
 ) -> None:
-    """Print `value` for programs, or `rows` under `columns`, the last `wide` of them where all are asked for. `names`:
-    what the things in it are called."""
+    """Print `value` for programs (None: what is shown is for people alone), or `rows` under `columns`, the last `wide`
+    of them where all are asked for. `names`: what the things in it are called."""
     if output == "json":
         program(output, value, names=names)
         return
@@ -56,8 +56,10 @@ def show(
         say(empty)
 
 
-def program(output: str, value: Any, *, names: Iterable[object] | None = None, sort_keys: bool = True) -> None:
-    """Print `value` in the form that a program asked for."""
+def program(
+    output: str, value: Mapping[str, Any] | None, *, names: Iterable[object] | None = None, sort_keys: bool = True
+) -> None:
+    """Print `value` in the form that a program asked for: an object, in which a list has a name, as in the API."""
     text = _form(output).text(value, names, sort_keys=sort_keys)
     if text or _form(output).form == "json":
         click.echo(text)

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from netboot.cli.client import CANNOT_TELL, ApiError, Client, Connection, api_command
+from netboot.cli.dry_run import dry_run_option
 from netboot.cli.output import show
 from netboot.machines.declared import KINDS
 
@@ -43,8 +44,9 @@ def diff(connection: Connection, output: str) -> None:
 @click.command()
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--reason", default="", help="Why, for the log.")
+@dry_run_option
 @api_command
-def accept(yes: bool, reason: str, connection: Connection, output: str) -> None:
+def accept(yes: bool, reason: str, dry_run: bool, connection: Connection, output: str) -> None:
     """Let an inventory that removes many machines come into force.
 
     It shows which machines go, and asks. What is accepted is what was shown: a later edit is asked about anew. Until
@@ -66,11 +68,13 @@ def accept(yes: bool, reason: str, connection: Connection, output: str) -> None:
     if len(removed) > NAMES_SHOWN:
         click.echo(f"… and {len(removed) - NAMES_SHOWN} more: `netboot config diff`", err=output == "json")
     click.echo(_summary(difference), err=output == "json")
-    if not yes:
+    if not (yes or dry_run):
         question = f"Remove these {len(removed)} of {difference['machines_in_force']} machines?"
         click.confirm(question, abort=True, err=output == "json")
-    answer = client.inventory.accept({"digest": difference["digest"], "reason": reason})
-    show(output, answer, (), (), f"accepted: {answer['removed']} machines go; in force within a second")
+    answer = client.inventory.accept({"digest": difference["digest"], "reason": reason, "dry_run": dry_run})
+    so = "would go; nothing was changed" if answer["dry_run"] else "go; in force within a second"
+    accepted = "would be accepted" if answer["dry_run"] else "accepted"
+    show(output, answer, (), (), f"{accepted}: {answer['removed']} machines {so}")
 
 
 def _judged(client: Client) -> Any:

@@ -40,7 +40,7 @@ def list_(config: Path | None, output: str) -> None:
     rows = [(each["id"], "signs" if each["signs"] else "verifies") for each in value]
     show(
         output,
-        value,
+        {"keys": value},
         ("key", "does"),
         rows,
         "no keys yet: `netboot key proofs rotate` makes one",

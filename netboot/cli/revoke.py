@@ -24,6 +24,7 @@ from netboot.cli.output import image_digest, output_option, show
 from netboot.cli.paths import config_option, find_config
 from netboot.cli.times import moment
 from netboot.client import ClientError
+from netboot.clock import rfc3339
 from netboot.config import Config
 
 WAIT_SECONDS = 10.0
@@ -98,9 +99,10 @@ def revoke(
 
 @click.command()
 @click.argument("image", shell_complete=complete.images)
+@local_dry_run_option
 @config_option
 @output_option
-def unrevoke(image: str, config: Path | None, output: str) -> None:
+def unrevoke(image: str, dry_run: bool, config: Path | None, output: str) -> None:
     """Take the revocation of IMAGE back: its digest, or 8 digits of it at least. Channels stay where they are.
 
     \b
@@ -111,6 +113,10 @@ def unrevoke(image: str, config: Path | None, output: str) -> None:
     fitting = [digest for digest in known if len(image) >= 8 and digest.startswith(image)]
     if len(fitting) != 1:
         raise click.ClickException(f"{len(fitting)} revoked images begin with {image}: see `netboot image revocations`")
+    if dry_run:
+        value = {"unrevoked": fitting[0], "dry_run": True}
+        show(output, value, (), (), f"image {fitting[0][:12]} would be revoked no more; nothing was changed")
+        return
     taken_back = frozenset(fitting)
     revocations.write(Store(settings.store, wait=WAIT_SECONDS), dict.fromkeys(taken_back))
     try:
@@ -142,7 +148,7 @@ def list_(config: Path | None, output: str) -> None:
         {
             "image": digest,
             "name": names.get(digest),
-            "at": said[digest].at if digest in said else None,
+            "at": rfc3339(said[digest].at * 1000) if digest in said else None,
             "reason": said[digest].reason if digest in said else None,
             "in_force": digest in signed,
         }
@@ -160,7 +166,7 @@ def list_(config: Path | None, output: str) -> None:
     ]
     show(
         output,
-        value,
+        {"revocations": value},
         ("image", "recipe", "since", "state", "why"),
         rows,
         "no image is revoked",

@@ -97,12 +97,14 @@ class Accept(TypedDict):
 
     digest: str
     reason: NotRequired[str]
+    dry_run: NotRequired[bool]
 
 
 class Accepted(TypedDict):
-    """`removed`: how many machines of `of` are."""
+    """`removed`: how many machines of `of` are; `dry_run`: as it would be."""
 
     accepted: str
+    dry_run: bool
     removed: int
     of: int
 
@@ -134,6 +136,7 @@ class Approval(TypedDict):
     reason: NotRequired[str]
     ek_sha256: str | None
     revision: NotRequired[int | None]
+    dry_run: NotRequired[bool]
 
 
 class Artifact(TypedDict):
@@ -2012,6 +2015,7 @@ class Window(TypedDict):
 
     reason: NotRequired[str]
     window_seconds: NotRequired[int]
+    dry_run: NotRequired[bool]
 
 
 class WindowOpen(TypedDict):

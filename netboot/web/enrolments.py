@@ -36,6 +36,7 @@ class Window(Strict):
 
     reason: Reason = ""
     window_seconds: WindowSeconds = 1800
+    dry_run: bool = False
 
 
 class Plain(Strict):
@@ -58,6 +59,7 @@ class Approval(Strict):
     reason: Reason = ""
     ek_sha256: Sha256 | None
     revision: int | None = None
+    dry_run: bool = False
 
 
 class Importing(Strict):
@@ -155,12 +157,13 @@ def enroll(name: str, body: Window) -> EnrolmentActed:
     machine_named(dependencies().live.view(), name)
     if why := useless(name):
         raise ActRefusedError(why)
-    return _do(name, OpenWindow("enrol", new_window(), until(body.window_seconds)), body.reason, declared=True)
+    order = OpenWindow("enrol", new_window(), until(body.window_seconds))
+    return _do(name, order, body.reason, declared=True, dry_run=body.dry_run)
 
 
 def approve(name: str, body: Approval) -> EnrolmentActed:
     """Let the TPM that was shown join; or bring a retired machine back, as it was before."""
-    return _do(name, Approve(body.ek_sha256, body.revision), body.reason, declared=True)
+    return _do(name, Approve(body.ek_sha256, body.revision), body.reason, declared=True, dry_run=body.dry_run)
 
 
 def release(name: str, body: Plain) -> EnrolmentActed:

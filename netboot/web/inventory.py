@@ -19,6 +19,7 @@ class Accept(Strict):
 
     digest: Sha256
     reason: Reason = ""
+    dry_run: bool = False
 
 
 class Compared(Shown):
@@ -38,9 +39,10 @@ class Compared(Shown):
 
 
 class Accepted(Shown):
-    """`removed`: how many machines of `of` are."""
+    """`removed`: how many machines of `of` are; `dry_run`: as it would be."""
 
     accepted: Sha256
+    dry_run: bool
     removed: int
     of: int
 
@@ -77,11 +79,13 @@ def accepted(body: Accept) -> Accepted:
     if pending.digest != body.digest:
         message = f"what waits is inventory {pending.digest[:12]}, not {body.digest[:12]}: its files changed since"
         raise InventoryChangedError(message)
-    dependencies().acceptance.write(body.digest)
     removed = pending.removed
+    if body.dry_run:
+        return Accepted(accepted=body.digest, removed=removed, of=pending.of, dry_run=True)
+    dependencies().acceptance.write(body.digest)
     facts = {"digest": body.digest, "removed": removed, "of": pending.of}
     audit("accept-inventory", facts, reason=body.reason, after={"accepted": body.digest})
-    return Accepted(accepted=body.digest, removed=removed, of=pending.of)
+    return Accepted(accepted=body.digest, removed=removed, of=pending.of, dry_run=False)
 
 
 def _publisher() -> PublisherStatus | None:

@@ -54,7 +54,7 @@ class World:
         """What `netboot doctor --network` says there, whatever it ends with."""
         argv = [*COMMAND, "doctor", "--network", "--config", str(self.site.config), "--interface", interface]
         words = "sh", "-c", '"$@" || [ $? = 1 ]', "sh", *argv, "-o", "json"
-        said: list[dict[str, Any]] = json.loads(run(words, namespace=self.client))
+        said: list[dict[str, Any]] = json.loads(run(words, namespace=self.client))["diagnoses"]
         return said
 
     def plugged(self, inside: int, interface: str, number: int) -> None:

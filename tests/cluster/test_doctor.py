@@ -39,7 +39,7 @@ def configure(site: Path, **cluster: Any) -> None:
 
 def doctor(run: Run) -> tuple[int, dict[tuple[str, str], dict[str, str]]]:
     done = run("doctor", "--output", "json")
-    return done.status, {(one["where"], one["name"]): one for one in json.loads(done.out)}
+    return done.status, {(one["where"], one["name"]): one for one in json.loads(done.out)["diagnoses"]}
 
 
 def outcomes(found: dict[tuple[str, str], dict[str, str]]) -> dict[str, str]:
@@ -128,7 +128,7 @@ def test_daemon_sets_that_a_shut_gate_keeps_off(
     """Seen with the administrator's kubeconfig: no account of ours may list them."""
 
     def said(*arguments: object) -> list[tuple[str, str, str]]:
-        found = json.loads(run("doctor", "--output", "json", *arguments).out)
+        found = json.loads(run("doctor", "--output", "json", *arguments).out)["diagnoses"]
         return [
             (one["outcome"], one["words"], one["remedy"]) for one in found if one["name"] == "DaemonSets and the gate"
         ]
@@ -191,11 +191,16 @@ def test_a_site_without_kubeconfigs_and_service_is_told_what_to_do(run: Run, sit
     status, found = doctor(run)
     assert status == 1
     assert found[("service", "running")]["remedy"] == "start it: `netboot serve`"
-    for role in ("issuer", "approver", "nodes"):
-        assert found[("cluster default", f"kubeconfig of the {role}")]["words"] == (
+    for role, where in (
+        ("issuer", ("cluster default", "kubeconfig of the issuer")),
+        ("approver", ("site", "approver.kubeconfig")),
+        ("nodes", ("site", "nodes.kubeconfig")),
+    ):
+        assert found[where]["words"].endswith(
             f"{site}/secrets/{role}.kubeconfig cannot be read (No such file or directory): "
             "make it with `netboot cluster kubeconfigs`"
         )
+        assert found[where]["remedy"]
     assert found[("join", "configured")]["outcome"] == "refuse"
 
 
@@ -215,10 +220,9 @@ def test_an_apiserver_that_is_down_is_neither_right_nor_forgotten(run: Run, site
     assert run("cluster", "kubeconfigs", *how).status == 0
     status, found = doctor(run)
     assert status == 1
-    for role in ("issuer", "approver", "nodes"):
-        assert found[("cluster default", f"apiserver, as the {role}")]["words"] == (
-            "cannot be told: the apiserver 127.0.0.1:9 cannot be reached: Connection refused"
-        )
+    said = found[("cluster default", "apiserver, as the issuer and the approver and the nodes")]
+    assert said["words"] == "cannot be told: the apiserver 127.0.0.1:9 cannot be reached: Connection refused"
+    assert said["remedy"].startswith("is it up, and reached from here? `kubectl --kubeconfig ")
 
 
 def test_accounts_that_are_not_there_yet(run: Run, site: Path, control_plane: Cluster) -> None:

@@ -184,6 +184,11 @@ def test_parameters_that_make_no_sense(api: Api, query: str, words: str) -> None
     assert error(api.get(f"/v1/boots?{query}")) == (400, "bad-request", words, "correct the request")
 
 
+def test_where_there_are_no_parameters_that_is_said(api: Api) -> None:
+    words = "unknown parameters: limit; there are: none"
+    assert error(api.get("/v1/freeze?limit=3")) == (400, "bad-request", words, "correct the request")
+
+
 def test_the_discovered(api: Api) -> None:
     api.states.take(Batch("boot-0.db", 1, 1, [sighted("52:54:00:00:00:99")]))
     assert [one["mac"] for one in api.get("/v1/discovered").json["discovered"]] == ["52:54:00:00:00:99"]

@@ -116,6 +116,33 @@ def test_scripts_name_what_they_approve(api: Api, run: Run) -> None:
     assert json.loads(right.out)["enrolment"]["state"] == "approved"
 
 
+def test_who_has_shown_no_tpm_is_not_approved(api: Api, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run("machine", "approve", "gpu-002", "--ek", "00000000") == (
+        4,
+        "",
+        (
+            "Error: gpu-002 has shown no TPM\n"
+            "Remedy: `netboot machine enroll gpu-002` opens a window; boot it in that, then approve\n"
+        ),
+    )
+    asked = run("machine", "approve", "gpu-002")
+    words = "Error: nothing of gpu-002 waits for approval; `netboot machine enroll gpu-002` opens a window"
+    assert (asked.status, asked.err.splitlines()[0]) == (4, words)
+    assert "state              none: no TPM on record\n" in asked.out
+    run("machine", "retire", "gpu-002")
+    says(monkeypatch, "y\n")
+    back = run("machine", "approve", "gpu-002")
+    said = "gpu-002 is in service again, as it was before: no TPM is on record"
+    assert (back.status, back.out.splitlines()[-1].partition("[y/N]: ")[2]) == (0, said)
+
+
+def test_hashes_of_keys_are_short_in_tables_and_whole_where_there_is_room(api: Api, run: Run) -> None:
+    run("machine", "enroll", "gpu-001")
+    propose(api)
+    said = [run("machine", "enrolments", "--state", "pending", "-o", form).out for form in ("table", "wide", "json")]
+    assert [f" {EK[:16]} " in said[0], f" {EK} " in said[1], f'"ek_sha256": "{EK}"' in said[2]] == [True] * 3
+
+
 def test_what_changed_meanwhile_is_not_approved(api: Api, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     run("machine", "enroll", "gpu-001")
     propose(api)

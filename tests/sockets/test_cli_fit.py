@@ -123,7 +123,7 @@ def test_the_site_s_check_and_the_doctor_say_it_of_channels_as_they_are(api: Api
     place = f"{api.config.inventory / 'site.yaml'}:8"
     assert (checked.status, checked.out) == (1, "")
     assert checked.err.splitlines() == [f"warning: {UNTOLD}", f"{place}: {LITTLE}"]
-    (fault,) = run("config", "check", "--output", "json").json
+    (fault,) = run("config", "check", "--output", "json").json["faults"]
     assert (fault["file"], fault["line"], fault["message"]) == (str(api.config.inventory / "site.yaml"), 8, LITTLE)
     said = run("doctor", "--quiet").out
     assert f"FAIL  site: site.yaml: {place}: {LITTLE}\n" in said

@@ -97,6 +97,29 @@ def test_what_is_so_already_and_what_is_refused_are_as_without(api: Api, run: Ru
     assert (answer["did"], answer["dry_run"], answer["enrolment"]["state"]) == (False, True, "retired")
 
 
+def test_a_window_and_an_approval(api: Api, run: Run, told: pytest.LogCaptureFixture) -> None:
+    """Nothing is asked of whoever only tries."""
+    enroll = ("machine", "enroll", "gpu-001", "--window", "90s")
+    assert said(run, *enroll, "--dry-run") == (
+        "gpu-001 could enrol its TPM until 2023-11-14 22:16:30Z; nothing was changed\n"
+    )
+    assert (api.enrolments.record("gpu-001").revision, audited(told)) == (0, [])
+    listed = run("machine", "enroll", "--csv", "-", "--dry-run")
+    assert (listed.status, "--dry-run is for one machine" in listed.err) == (2, True)
+    said(run, *enroll)
+    api.register.propose("gpu-001", A, "", api.clock.now_ms())
+    before = api.enrolments.record("gpu-001")
+    assert before.state == "pending"
+    told.clear()
+    would = said(run, "machine", "approve", "gpu-001", "--dry-run").splitlines()
+    assert would[-1] == f"gpu-001 could join with EK {A}"
+    assert (api.enrolments.record("gpu-001"), audited(told)) == (before, [])
+    assert said(run, "machine", "approve", "gpu-001", "--ek", A[:8]) == f"gpu-001 may join with EK {A}\n"
+    said(run, "machine", "retire", "gpu-001")
+    back = said(run, "machine", "approve", "gpu-001", "--dry-run").splitlines()[-1]
+    assert (back, api.enrolments.record("gpu-001").state) == (f"gpu-001 could join with EK {A}", "retired")
+
+
 def begun(api: Api) -> None:
     base, image = (api.store.channel("stable").image, "b" * 64)  # type: ignore[union-attr]
     members = {"gpu-001": Member(machine="gpu-001", previous=base)}

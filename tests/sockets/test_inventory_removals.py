@@ -209,7 +209,10 @@ def test_what_was_accepted_is_in_force_and_counts_once(site: Site, caplog: pytes
     paused_writer(site)
     with caplog.at_level(logging.INFO):
         answer = site.post("/v1/inventory/accept", {"digest": site.digest, "reason": "sold"})
-    assert (answer.status_code, answer.get_json()) == (200, {"accepted": site.digest, "removed": 805, "of": 1000})
+    assert (answer.status_code, answer.get_json()) == (
+        200,
+        {"accepted": site.digest, "dry_run": False, "removed": 805, "of": 1000},
+    )
     audited = [record.fields for record in caplog.records if record.name == "netboot.audit"]  # type: ignore[attr-defined]
     facts = {"act": "accept-inventory", "digest": site.digest, "removed": 805, "of": 1000, "reason": "sold"}
     assert [{key: fields[key] for key in facts} for fields in audited] == [facts]
@@ -322,8 +325,12 @@ def test_accepting_on_the_command_line(site: Site, run: Run, monkeypatch: pytest
 
 def test_accepting_by_a_program(site: Site, run: Run) -> None:
     paused_writer(site)
+    tried = run("config", "accept", "--dry-run")
+    last = "would be accepted: 805 machines would go; nothing was changed"
+    assert (tried.status, tried.out.splitlines()[-1], site.look().valid) == (0, last, False)
     done = run("config", "accept", "--yes", "--output", "json")
-    assert (done.status, json.loads(done.out)) == (0, {"accepted": site.digest, "removed": 805, "of": 1000})
+    expected = {"accepted": site.digest, "dry_run": False, "removed": 805, "of": 1000}
+    assert (done.status, json.loads(done.out)) == (0, expected)
     assert site.look().valid
 
 

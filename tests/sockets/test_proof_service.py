@@ -66,7 +66,7 @@ def test_a_proof_holds_here_and_on_another_host_and_after_the_key_was_rotated(se
 
     boot = prove(service, tmp_path)
     shown = service.netboot("boot", "proof", boot, "--verify").stdout
-    [key] = json.loads(service.netboot("key", "proofs", "list", "--output", "json").stdout)
+    [key] = json.loads(service.netboot("key", "proofs", "list", "--output", "json").stdout)["keys"]
     assert f"it holds: signed by key {key['id']}" in shown
     host = tmp_path / "elsewhere"
     shutil.copytree(service.config.keys / "proofs", host / "keys")

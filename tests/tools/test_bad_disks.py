@@ -207,4 +207,4 @@ def test_the_doctor_says_whose_blocks_are_too_small(run: Run, tmp_path: Path) ->
         words = f"the file system of {folder} has blocks of 1024 bytes, less than a page (4096)"
         remedy = "give `data` one with blocks of a page (`mkfs.ext4 -b 4096`): full, this one may end a process"
         expected = {"where": "service", "name": "data", "outcome": "warn", "words": words, "remedy": remedy}
-        assert [each for each in said if each["name"] == "data"] == ([expected] if block == 1024 else [])
+        assert [each for each in said["diagnoses"] if each["name"] == "data"] == ([expected] if block == 1024 else [])

@@ -8,6 +8,8 @@ from collections.abc import Awaitable
 from netboot.boot import discoveries
 from netboot.boot.discoveries import Discoveries
 from netboot.lifecycle.decide import Claim, Refused, Unavailable, Unknown
+from netboot.lifecycle.events import DiscoveryRecord
+from netboot.lifecycle.sightings import Discovered, seen_again, sighting
 from tests.journals import MemoryJournal
 
 UNKNOWN = Unknown(because=("left out serial: a placeholder", "no machine of the inventory has it"))
@@ -65,6 +67,25 @@ def test_the_same_machine_is_journalled_again_only_after_a_while() -> None:
             "reason": "no machine of the inventory has it",
             "peer": "192.0.2.1",
         }
+
+    run(use())
+
+
+def test_times_are_how_often_it_was_written_down_by_each_boot_server() -> None:
+    """`times` of `netboot machine discovered`: not how often the machine asked, which is every few seconds."""
+
+    async def use() -> None:
+        clock, journals = Hands(), [MemoryJournal(), MemoryJournal()]
+        servers = [Discoveries(journal, clock) for journal in journals]
+        for _ in range(12):
+            for noted in servers:
+                await noted.note(UNKNOWN, Claim(mac=mac(1)), "192.0.2.1")
+            clock.now += discoveries.AGAIN_MS // 6
+        seen: Discovered | None = None
+        for body in (body for journal in journals for body in journal.bodies):
+            seen = seen_again(seen, sighting(DiscoveryRecord.model_validate_json(body)))
+        assert seen is not None
+        assert (seen.times, seen.first_ms) == (4, 1_700_000_000_000), "in ten minutes two of each, of 24 requests"
 
     run(use())
 

@@ -14,6 +14,7 @@ from images.store.store import Store
 from images.values.digests import canonical
 from netboot.cli.commands import cli
 from netboot.cli.output import progress
+from netboot.clock import moment_ms
 from tests.commands import Ran, Run
 from tests.unit.images import samples
 from tests.unit.images.samples import KEY, add
@@ -36,8 +37,10 @@ def squeezed(text: str) -> list[str]:
 
 
 def test_a_list_names_each_image_and_who_needs_it(site: Path, run: Run) -> None:
-    assert run("image", "list") == Ran(0, "no images yet: `netboot image build debian-12-minimal` makes one\n", "")
-    assert run("image", "list", "-o", "json").json == []
+    build = "`netboot image build debian-12-minimal`"
+    empty = f"no images yet: {build} makes one for virtual machines, `ubuntu-24.04-gpu` one for servers\n"
+    assert run("image", "list") == Ran(0, empty, "")
+    assert run("image", "list", "-o", "json").json == {"images": []}
     store = Store(site / "store")
     one, two = add(store, site / "parts", "one"), add(store, site / "parts", "two")
     store.set_channel("stable", two)
@@ -48,7 +51,8 @@ def test_a_list_names_each_image_and_who_needs_it(site: Path, run: Run) -> None:
         f"{two[:12]} sample 6.1.0-1-amd64 0.0 MiB WHEN channel stable points to it",
         f"{one[:12]} sample 6.1.0-1-amd64 0.0 MiB WHEN",
     ]
-    found = run("image", "list", "-o", "json").json
+    assert [line.split()[0] for line in run("image", "list", "-o", "wide").out.splitlines()[1:]] == [two, one]
+    found = run("image", "list", "-o", "json").json["images"]
     assert [(item["image"], item["in_use"]) for item in found] == [(two, ["channel stable points to it"]), (one, [])]
 
 
@@ -58,7 +62,7 @@ def test_a_damaged_image_is_listed_as_damaged(site: Path, run: Run) -> None:
     manifest.chmod(0o644)
     manifest.write_bytes(b"{}")
     assert squeezed(run("image", "list").out)[1] == f"{digest[:12]} damaged see `netboot image verify {digest[:12]}`"
-    assert run("image", "list", "-o", "json").json == [{"image": digest, "damaged": True}]
+    assert run("image", "list", "-o", "json").json == {"images": [{"image": digest, "damaged": True}]}
     assert run("image", "show", digest[:12]) == Ran(
         1, "", f"error: the manifest of image {digest[:12]} is not what its digest says: remove the image\n"
     )
@@ -89,7 +93,7 @@ def test_an_image_is_shown_whole(site: Path, run: Run) -> None:
     ]
     value = run("image", "show", "sample", "-o", "json").json
     assert value.pop("manifest")["artifacts"]["kernel"]["sha256"] == parts.kernel.sha256
-    assert value.pop("added") > 1_700_000_000
+    assert moment_ms(value.pop("added_at")) > 1_700_000_000_000
     assert value == {
         "image": digest,
         "size": sum(part.size for _, part in parts),
@@ -321,7 +325,7 @@ def test_gc_and_rm(site: Path, run: Run) -> None:
 def test_the_store_can_be_named_without_a_configuration(site: Path, run: Run) -> None:
     digest = add(Store(site / "elsewhere"), site / "parts", "one")
     (site / "netboot.yaml").unlink()
-    assert run("image", "list", "--store", "elsewhere", "-o", "json").json[0]["image"] == digest
+    assert run("image", "list", "--store", "elsewhere", "-o", "json").json["images"][0]["image"] == digest
     assert run("image", "show", digest, "--store", "elsewhere", "--keys", "keys").status == 0
     assert run("image", "list") == Ran(
         3,
@@ -420,6 +424,30 @@ def test_keys_are_created_rotated_exported_and_retired(site: Path, run: Run) -> 
         assert run("key", "export", wrong, "--keys", "new").err == (
             f"error: no key {wrong} in new (see `netboot key list`)\n"
         )
+
+
+def test_what_is_tried_changes_no_key_and_no_image(site: Path, run: Run) -> None:
+    digest, ring = add(Store(site / "store"), site / "parts", "one"), KeyRing(site / "keys")
+    assert run("image", "rm", digest, "--dry-run") == Ran(0, f"image {digest[:12]} would be removed\n", "")
+    assert list(Store(site / "store").digests()) == [digest]
+    ring.rotate()
+    before = ring.infos()
+    signs = next(info.id for info in before if info.active)
+    assert run("key", "rotate", "--dry-run", "--keys", "keys") == Ran(
+        0,
+        f"a new key in {ring.folder.name} would sign from then on, and key {signs} would stay trusted\n",
+        "",
+    )
+    assert ring.infos() == before
+    ring.retire(KEY.public.id)
+    retired = ring.infos()
+    assert run("key", "restore", KEY.public.id, "--dry-run", "--keys", "keys") == Ran(
+        0, f"key {KEY.public.id} would be trusted again\n", ""
+    )
+    assert ring.infos() == retired
+    assert run("key", "restore", "0" * 16, "--dry-run", "--keys", "keys").status == 3
+    Store(site / "store").set_channel("stable", digest)
+    assert run("image", "rm", digest, "--dry-run").status == 4
 
 
 def test_a_private_key_is_in_no_output(site: Path, run: Run) -> None:

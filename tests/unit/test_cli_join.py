@@ -88,7 +88,7 @@ def test_every_fault_of_joins_files_at_once(site: Path, run: Run) -> None:
     (site / "secrets/approver.kubeconfig").write_text("not yaml: [")
     ran = run("config", "check", "--output", "json")
     assert ran.status == 1
-    found = {(Path(one["file"]).name, one["message"]) for one in json.loads(ran.out)}
+    found = {(Path(one["file"]).name, one["message"]) for one in json.loads(ran.out)["faults"]}
     renew = "`netboot config join-certificate` makes it anew"
     missing = (
         "clusters.default.{}: {} cannot be read (No such file or directory): make it with `netboot cluster kubeconfigs`"
@@ -240,7 +240,7 @@ def test_the_first_key_is_made_and_its_material_never_shown(site: Path, run: Run
     path = site / "secrets/sealing.keys"
     path.unlink()
     ran = run("key", "sealing", "rotate", "--output", "json")
-    assert [one["seals"] for one in json.loads(ran.out)] == [True]
+    assert [one["seals"] for one in json.loads(ran.out)["keys"]] == [True]
     (key,) = read_keys(path).keys
     for line in path.read_text().splitlines()[1:]:
         assert line.partition(" ")[0] not in ran.out + ran.err

@@ -57,7 +57,9 @@ def test_who_boots_it_cannot_be_told_so_it_has_to_be_said_that_nobody_matters(co
         f"image {digest[:12]} is revoked: the site bundle says so, signed now\n",
         f"warning: who boots it cannot be told: {away}\n",
     )
-    assert [(each["image"], each["revoked"]) for each in run("image", "list", "-o", "json").json] == [(digest, True)]
+    assert [(each["image"], each["revoked"]) for each in run("image", "list", "-o", "json").json["images"]] == [
+        (digest, True)
+    ]
     assert run("image", "list").out.endswith("  revoked\n")
     assert "\nrevoked       see `netboot image revocations` " in run("image", "show", digest).out
     assert run("image", "revoke", OTHER, *CVE).status == 0  # not in the store
@@ -127,6 +129,10 @@ def test_only_unrevoke_takes_it_back(config: Config, run: Run) -> None:
             1, "", f"Error: {count} revoked images begin with {text}: see `netboot image revocations`\n"
         )
     before = bundle(config)
+    assert run("image", "unrevoke", digest[:8], "--dry-run") == Ran(
+        0, f"image {digest[:12]} would be revoked no more; nothing was changed\n", ""
+    )
+    assert bundle(config) == before
     assert run("image", "unrevoke", digest[:8]) == Ran(
         0, f"image {digest[:12]} is revoked no more: the site bundle says so, signed now\n", ""
     )

@@ -121,7 +121,7 @@ def test_a_second_token_that_is_too_short_is_named_by_its_line(site: Path, run: 
     file = site / "secrets/operator.token"
     file.write_text(f"# alice\n{file.read_text()}# bob\nshort\n\n")
     ran = run("config", "check", "-o", "json")
-    (fault,) = json.loads(ran.out)
+    (fault,) = json.loads(ran.out)["faults"]
     cure = "remove the line, write a longer one, or begin it with # where it is a name"
     said = f"has fewer than 16 characters, so it is no token: {cure}"
     assert (fault["file"], fault["line"], fault["message"]) == (str(file), 4, said)
@@ -182,7 +182,7 @@ def test_what_surrounds_a_sound_configuration_is_checked_too(site: Path, run: Ru
     assert ran.status == 1
     found = [
         (fault["file"].replace(f"{site}/", ""), fault["message"].replace(f"{site}/", ""))
-        for fault in json.loads(ran.out)
+        for fault in json.loads(ran.out)["faults"]
     ]
     assert sorted(found) == [
         ("data", "data cannot be written by this user: the service keeps its data here"),
@@ -206,6 +206,18 @@ def test_what_surrounds_a_sound_configuration_is_checked_too(site: Path, run: Ru
 def replaced(path: Path, content: bytes) -> None:
     path.unlink()  # which whoever owns the folder may, though nobody may write to the file
     path.write_bytes(content)
+
+
+def listening_everywhere(config: Path) -> None:
+    config.write_text(config.read_text().replace("listen: 127.0.0.1:8081", "listen: 0.0.0.0:8081"))
+
+
+def test_plain_http_for_operators_has_to_be_said(site: Path, run: Run) -> None:
+    config = site / "netboot.yaml"
+    listening_everywhere(config)
+    assert run("config", "check").status == 1
+    config.write_text(config.read_text().replace("0.0.0.0:8081\n", "0.0.0.0:8081\n  plain_http: true\n"))
+    assert run("config", "check").status == 0
 
 
 @pytest.mark.parametrize(
@@ -234,6 +246,14 @@ def replaced(path: Path, content: bytes) -> None:
             "operator.token: the operator's token cannot be read: it is not UTF-8 text: put it right there\n",
         ),
         (lambda site: (site / "secrets/operator.token").write_text("short"), "has fewer than 16 characters"),
+        (
+            lambda site: listening_everywhere(site / "netboot.yaml"),
+            (
+                "netboot.yaml: management.listen: operators' tokens would cross a network unencrypted at 0.0.0.0:8081: "
+                "give it `management.tls`, or listen on loopback behind a proxy that brings TLS; or say "
+                "`management.plain_http: true`, where that network is yours alone\n"
+            ),
+        ),
         (
             lambda site: (site / "store").rename(site / "moved"),
             "is not a folder: `netboot image build` makes the store",

@@ -138,3 +138,19 @@ def test_a_command_that_is_not_there_is_seen(tmp_path: Path) -> None:
         "image burn X": ["burn"],
         "doctor --loud": ["--loud"],
     }
+
+
+NAMED = re.compile(r"`(tests/[\w/]+\.py)`: (`test_\w+…?`(?:, `test_\w+…?`)*)")
+"""A file of tests, and those in it that a page names, cut short by `…`."""
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_tests_that_a_page_names_are_there(page: Path) -> None:
+    gone = []
+    for file, names in NAMED.findall(page.read_text(encoding="utf-8")):
+        there = re.findall(r"def (test_\w+)\(", (ROOT / file).read_text(encoding="utf-8"))
+        for name in re.findall(r"`(test_\w+…?)`", names):
+            begins = name.removesuffix("…")
+            fitting = [one for one in there if one.startswith(begins) if name.endswith("…") or one == begins]
+            gone += [f"{file}: {name}"] if not fitting else []
+    assert gone == []

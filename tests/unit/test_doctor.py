@@ -1,6 +1,7 @@
 """`netboot doctor` where there is no cluster, and the parts of it that need none."""
 
 import base64
+import itertools
 import json
 import re
 import shutil
@@ -45,7 +46,7 @@ def test_a_site_that_is_not_running_yet(run: Run, site: Path) -> None:
         "      → start it: `netboot serve`\n"
         "note  clusters: configured: none is configured: machines boot, and join nothing\n"
         "      → add `clusters` and `join` to the configuration\n"
-        "\n4 looked at: 1 wrong, 0 to look at\n",
+        "\n4 looked at: 1 wrong, 0 warnings\n",
         "",
     )
 
@@ -108,7 +109,7 @@ def test_a_file_that_no_process_may_read(run: Run, site: Path, tmp_path: Path) -
 
 def test_faults_of_the_files_are_among_it(run: Run, site: Path) -> None:
     shutil.rmtree(site / "keys")
-    found = json.loads(run("doctor", "-o", "json").out)
+    found = json.loads(run("doctor", "-o", "json").out)["diagnoses"]
     assert found[0]["outcome"] == "refuse"
     assert "keys" in found[0]["words"] and found[0]["remedy"]
     (site / "netboot.yaml").write_text("nonsense: true\n")
@@ -218,7 +219,7 @@ def test_a_store_that_nobody_else_can_look_into(run: Run, site: Path) -> None:
 
 def test_a_key_of_proofs_that_is_gone_or_open_to_others(run: Run, site: Path) -> None:
     def said() -> list[str]:
-        found = json.loads(run("doctor", "--output", "json").out)
+        found = json.loads(run("doctor", "--output", "json").out)["diagnoses"]
         return [each["words"] for each in found if each["name"] == "proof_key"]
 
     config = load_config(site / "netboot.yaml")
@@ -231,3 +232,49 @@ def test_a_key_of_proofs_that_is_gone_or_open_to_others(run: Run, site: Path) ->
     config.proof_key.unlink()
     [words] = said()
     assert words.startswith(f"the key of proofs {config.proof_key} is gone: ")
+
+
+def kubeconfig(site: Path, role: str) -> Path:
+    """One that can be read, of an API server that is not there."""
+    path = site / f"secrets/{role}.kubeconfig"
+    path.write_text(
+        "apiVersion: v1\nkind: Config\ncurrent-context: a\n"
+        "clusters: [{name: a, cluster: {server: 'https://127.0.0.1:9', certificate-authority: ../tls/ca.crt}}]\n"
+        "users: [{name: a, user: {token: opaque}}]\n"
+        "contexts: [{name: a, context: {cluster: a, user: a}}]\n"
+    )
+    path.chmod(0o600)
+    return path
+
+
+def test_one_cause_is_one_failure_with_a_remedy(run: Run, site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seven there were for four causes, and three without a remedy: files that are not there, and a service."""
+    shutil.rmtree(site)
+    assert run("init", site, "--url", "http://192.0.2.1:8080", "--join-url", URL).status == 0
+    config = (site / "netboot.yaml").read_text().replace("127.0.0.1:8081", "127.0.0.1:9")
+    monkeypatch.chdir(site)
+    cluster = 'clusters: {default: {authority: tls/ca.crt, endpoints: ["https://127.0.0.1:9"]}}\n'
+    (site / "netboot.yaml").write_text(config + cluster)
+
+    def failures() -> list[str]:
+        lines = run("doctor").out.replace(f"{site}/", "").splitlines()
+        return [f"{line}\n{then}" for line, then in itertools.pairwise(lines) if line.startswith("FAIL")]
+
+    service = "FAIL  service: running: nothing answers at http://127.0.0.1:9\n      → start it: `netboot serve`"
+    missing = [
+        f"FAIL  site: {role}.kubeconfig: secrets/{role}.kubeconfig: clusters.default.{role}: secrets/{role}.kubeconfig "
+        "cannot be read (No such file or directory): make it with `netboot cluster kubeconfigs`\n"
+        "      → correct it; `netboot config check` says when it is right"
+        for role in ("issuer", "approver", "nodes")
+    ]
+    assert failures() == [*missing, service]
+    for role in ("issuer", "approver", "nodes"):
+        kubeconfig(site, role)
+    assert failures() == [
+        service,
+        (
+            "FAIL  cluster default: apiserver, as the issuer and the approver and the nodes: cannot be told: the "
+            "apiserver 127.0.0.1:9 cannot be reached: Connection refused\n      → is it up, and reached from here? "
+            "`kubectl --kubeconfig secrets/issuer.kubeconfig get --raw /readyz` asks it, too"
+        ),
+    ]

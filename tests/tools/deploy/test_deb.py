@@ -173,4 +173,4 @@ def purged(host: Host) -> None:
 
 def in_order(host: Host) -> None:
     """Until `doctor` says so, of a site with no machine."""
-    wait_for(lambda: "1 looked at: 0 wrong, 0 to look at" in host.run("netboot doctor --quiet || true"), SECONDS, PAUSE)
+    wait_for(lambda: "1 looked at: 0 wrong, 0 warnings" in host.run("netboot doctor --quiet || true"), SECONDS, PAUSE)

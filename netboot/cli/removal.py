@@ -1,0 +1,63 @@
+"""`netboot image gc` and `netboot image rm`: images of the store that go. Work on local files."""
+
+import dataclasses
+from time import time
+
+import click
+
+from images.store.gc import GRACE_SECONDS, collect, remove
+from images.store.lookup import resolve
+from images.store.store import Store
+from netboot.cli import complete
+from netboot.cli.dry_run import local_dry_run_option
+from netboot.cli.output import output_option, show
+from netboot.cli.paths import Paths, paths_options
+
+_WAIT_SECONDS = 10.0
+"""How long a command waits for another writer of the store."""
+
+
+@click.command()
+@click.option("--grace", type=click.IntRange(min=0), default=GRACE_SECONDS, show_default=True, help="Seconds.")
+@local_dry_run_option
+@paths_options(keys=False)
+@output_option
+def gc(grace: int, dry_run: bool, paths: Paths, output: str) -> None:
+    """Remove images that nobody has needed for a while, and blobs of no image.
+
+    An image stays while a channel points to it (or did last), while a boot refers to it, and --grace seconds longer,
+    counted from the first run that saw it unneeded: so run it regularly. A machine in the middle of a download keeps
+    what it has begun to read.
+
+    \b
+    Example:  netboot image gc --dry-run
+    """
+    done = collect(Store(paths.store, wait=_WAIT_SECONDS), int(time()), grace, dry_run=dry_run)
+    verb = "would be removed" if dry_run else "removed"
+    rows = [(digest[:12], verb) for digest in done.removed]
+    rows += [(digest[:12], f"unneeded; may go in {left} s") for digest, left in done.waiting.items()]
+    rows += [(f"{done.blobs} blobs", f"{verb}, {done.freed / (1 << 20):,.1f} MiB")] if done.blobs else []
+    show(output, dataclasses.asdict(done), ("image", ""), rows, "nothing to remove")
+
+
+@click.command()
+@click.argument("image", shell_complete=complete.images)
+@local_dry_run_option
+@paths_options(keys=False)
+@output_option
+def rm(image: str, dry_run: bool, paths: Paths, output: str) -> None:
+    """Remove IMAGE at once, unless somebody needs it: then the answer says who.
+
+    \b
+    Example:
+      netboot image rm 4c1d22e0 --dry-run
+      netboot image rm 4c1d22e0
+    """
+    opened = Store(paths.store, wait=_WAIT_SECONDS)
+    digest = resolve(opened, image)
+    remove(opened, digest, dry_run=dry_run)
+    if dry_run:
+        show(output, {"removed": digest, "dry_run": True}, (), (), f"image {digest[:12]} would be removed")
+        return
+    summary = f"removed image {digest[:12]}; `netboot image gc` frees its blobs"
+    show(output, {"removed": digest}, (), (), summary)
