@@ -1,9 +1,7 @@
 """`netboot image`: build, look at, verify, publish and remove images. Works on local files; no service is needed."""
 
-import dataclasses
 import importlib
 from pathlib import Path
-from time import time
 from typing import Any
 
 import click
@@ -13,17 +11,14 @@ from images.artifact.keyring import KeyRing
 from images.artifact.signing import Verdict, examine
 from images.errors import ImageError
 from images.store import check
-from images.store.gc import GRACE_SECONDS, collect, needed, remove
+from images.store.gc import needed
 from images.store.lookup import resolve
 from images.store.store import Image, Store
 from netboot.cli import complete
-from netboot.cli.dry_run import local_dry_run_option
 from netboot.cli.output import image_digest, output_option, show
 from netboot.cli.paths import Paths, paths_options
 from netboot.cli.times import moment
 
-_WAIT_SECONDS = 10.0
-"""How long a command waits for another writer of the store."""
 _VERDICTS: dict[Verdict, str] = {
     "good": "trusted here",
     "bad": "trusted here, and it does not fit: see `netboot image verify`",
@@ -31,6 +26,8 @@ _VERDICTS: dict[Verdict, str] = {
 }
 _ELSEWHERE = {
     "build": "netboot.cli.build:build",
+    "gc": "netboot.cli.removing:gc",
+    "rm": "netboot.cli.removing:rm",
     "lock": "netboot.cli.build:lock",
     "rebuild": "netboot.cli.rebuild:rebuild",
     "sources": "netboot.cli.sources:group",
@@ -89,14 +86,14 @@ def list_(paths: Paths, output: str) -> None:
     \b
     Example:  netboot image list --output json
     """
-    opened = _store(paths)
+    opened = Store(paths.store)
     images, why, revoked = opened.images(), needed(opened), _revoked(opened)
     rows = [
         (
             image_digest(output, image.digest),
             image.manifest.name,
             image.manifest.kernel_version,
-            _mib(image.size),
+            mib(image.size),
             moment(int(image.added * 1000)),
             "; ".join((*(("revoked",) if image.digest in revoked else ()), *why.get(image.digest, ()))),
         )
@@ -148,14 +145,14 @@ def show_(image: str, paths: Paths, output: str) -> None:
         *([("signed by", f"NOT verified: {problem}")] if problem else []),
         *(("signed by", f"key {key}, {_VERDICTS[verdict]}") for key, verdict in signatures),
         *(
-            (name, f"{_mib(part.size):>11}  {part.sha256}  {missing.get(name, '')}".rstrip())
+            (name, f"{mib(part.size):>11}  {part.sha256}  {missing.get(name, '')}".rstrip())
             for name, part in manifest.artifacts
         ),
         *(
-            ("container", f"{_mib(container.size):>11}  {container.digest}  {container.name}, loaded at boot")
+            ("container", f"{mib(container.size):>11}  {container.digest}  {container.name}, loaded at boot")
             for container in manifest.container_images
         ),
-        ("size", f"{_mib(stored.size):>11}  in all, compressed"),
+        ("size", f"{mib(stored.size):>11}  in all, compressed"),
         ("memory", f"{manifest.ram_mib:>7} MiB  at least, in the machine"),
         *([("boots", boots(modules))] if modules is not None else []),
         ("in use", "; ".join(why) or "by nobody"),
@@ -172,51 +169,6 @@ def show_(image: str, paths: Paths, output: str) -> None:
         rows,
         names=[stored.digest],
     )
-
-
-@group.command()
-@click.option("--grace", type=click.IntRange(min=0), default=GRACE_SECONDS, show_default=True, help="Seconds.")
-@local_dry_run_option
-@paths_options(keys=False)
-@output_option
-def gc(grace: int, dry_run: bool, paths: Paths, output: str) -> None:
-    """Remove images that nobody has needed for a while, and blobs of no image.
-
-    An image stays while a channel points to it (or did last), while a boot refers to it, and --grace seconds longer,
-    counted from the first run that saw it unneeded: so run it regularly. A machine in the middle of a download keeps
-    what it has begun to read.
-
-    \b
-    Example:  netboot image gc --dry-run
-    """
-    opened = _store(paths)
-    done = collect(opened, int(time()), grace, dry_run=dry_run)
-    verb = "would be removed" if dry_run else "removed"
-    rows = [(digest[:12], verb) for digest in done.removed]
-    rows += [(digest[:12], f"unneeded; may go in {left} s") for digest, left in done.waiting.items()]
-    rows += [(f"{done.blobs} blobs", f"{verb}, {_mib(done.freed)}")] if done.blobs else []
-    show(output, dataclasses.asdict(done), ("image", ""), rows, "nothing to remove")
-
-
-@group.command()
-@click.argument("image", shell_complete=complete.images)
-@paths_options(keys=False)
-@output_option
-def rm(image: str, paths: Paths, output: str) -> None:
-    """Remove IMAGE at once, unless somebody needs it: then the answer says who.
-
-    \b
-    Example:  netboot image rm 4c1d22e0
-    """
-    opened = _store(paths)
-    digest = resolve(opened, image)
-    remove(opened, digest)
-    summary = f"removed image {digest[:12]}; `netboot image gc` frees its blobs"
-    show(output, {"removed": digest}, (), (), summary)
-
-
-def _store(paths: Paths) -> Store:
-    return Store(paths.store, wait=_WAIT_SECONDS)
 
 
 def _revoked(store: Store) -> frozenset[str]:
@@ -246,5 +198,6 @@ def _signer(store: Store, digest: str, keys: Path) -> tuple[str | None, str | No
         return None, str(error), ()
 
 
-def _mib(size: int) -> str:
+def mib(size: int) -> str:
+    """So many bytes, in words."""
     return f"{size / (1 << 20):,.1f} MiB"
