@@ -96,7 +96,7 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/v1/images/<digest>/uses", images.used),
     Route("GET", "/v1/drift", drift.shown),
     Route("GET", "/v1/rollouts", rollouts.listed),
-    Route("POST", "/v1/rollouts", rollouts.started),
+    Route("POST", "/v1/rollouts", rollouts.started, on=etags.ON_CHANNEL, named="channel"),
     Route("GET", "/v1/rollouts/<int:number>", rollouts.shown, tag=etags.ROLLOUT),
     Route("POST", "/v1/rollouts/<int:number>/pause", rollouts.pause, on=etags.ON_ROLLOUT),
     Route("POST", "/v1/rollouts/<int:number>/resume", rollouts.resume, on=etags.ON_ROLLOUT),
@@ -176,7 +176,7 @@ def create_app(dependencies: Dependencies) -> Flask:
 
 def _bound(route: Route) -> View:
     if route.method != "GET":
-        return bound(route.view, preconditions.acted_on(route.on, route.needs))
+        return bound(route.view, preconditions.acted_on(route.on, route.needs, route.named))
     return bound(route.view) if route.tag is None else bound(route.view, preconditions.looked_at(route.tag))
 
 
