@@ -1,8 +1,10 @@
 """The site bundle on disk: is it there, signed by a trusted key, and what the configuration and revocations say?"""
 
 import contextlib
+from collections.abc import Mapping
 from pathlib import Path
 from time import time
+from typing import Any
 
 import click
 
@@ -14,6 +16,8 @@ from images.store import revocations, site
 from images.store.check import check_bundle
 from images.store.store import Store
 from images.values.strict import FaultsError
+from netboot.cli.file_acts import record
+from netboot.clock import rfc3339
 from netboot.config import Config
 from netboot.lifecycle import publish
 
@@ -103,6 +107,48 @@ def revoked(config: Config) -> frozenset[str]:
     with contextlib.suppress(ImageError):
         known |= frozenset(read_bundle(Store(config.store).bundle()[0]).images_revoked)
     return known
+
+
+def written_down(config: Config, digest: str) -> dict[str, Any] | None:
+    """What is written down of an image's revocation, as the audit has it; None: nothing."""
+    said = revocations.read(config.store).get(digest)
+    return None if said is None else {"revoked": digest, "reason": said.reason, "at": rfc3339(said.at * 1000)}
+
+
+def sign_revoked(
+    config: Config,
+    act: str,
+    digest: str,
+    before: Mapping[str, Any] | None,
+    taken_back: frozenset[str] = _NONE,
+    *,
+    reason: str = "",
+) -> None:
+    """Install the bundle of what was written down just now of an image's revocation. The act is in the audit also where
+    that fails: written down it is.
+
+    Raises:
+        click.ClickException: no private key here, with what to do. Else as `install`.
+    """
+    signed = False
+    try:
+        install(config, taken_back)
+        signed = True
+    except NotFoundError as error:
+        raise not_signed(config, error, taken_back) from None
+    finally:
+        facts, after = {"image": digest, "signed": signed}, written_down(config, digest)
+        record(config.data, act, facts, before=before, after=after, reason=reason)
+
+
+def record_bundle(config: Config) -> None:
+    """That the bundle which is in the store now was installed, in the audit.
+
+    Raises as `trusted_bundle`.
+    """
+    bundle = trusted_bundle(config)
+    after = {"issued": rfc3339(bundle.issued * 1000), "images_revoked": len(bundle.images_revoked)}
+    record(config.data, "config-bundle", {"site": config.site}, after=after)
 
 
 def not_signed(config: Config, error: NotFoundError, taken_back: frozenset[str] = _NONE) -> click.ClickException:

@@ -37,6 +37,8 @@ class Findings:
     """What images lack of drivers for classes of machines that are to boot them."""
     overlooked: list[str] = field(default_factory=list)
     """Files that look like the inventory's, and are not read."""
+    tokens: list[str] = field(default_factory=list)
+    """What opens more than it has to."""
 
 
 def check_site(path: Path) -> Findings:
@@ -66,6 +68,7 @@ def check_site(path: Path) -> Findings:
             *_discovered(findings.config, findings.inventory),
             *joining.faults(findings.config, findings.inventory),
         ]
+        findings.tokens += check_access.warnings(findings.config.management)
     if findings.inventory is not None:
         findings.overlooked += _overlooked(folder)
     if findings.config is not None and findings.inventory is not None:

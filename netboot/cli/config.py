@@ -42,14 +42,15 @@ def check(config: Path | None, output: str) -> None:
     """Report every fault of the configuration, the inventory, the keys and the site bundle at once.
 
     So is an image of the store that a channel names, and that a class of its machines cannot boot (`netboot channel
-    set` says which); drivers that it lacks are warnings, on stderr. Exit status 1 when there is a fault.
+    set` says which). Warnings, on stderr, are drivers that it lacks, and tokens of nobody where people have their own.
+    Exit status 1 when there is a fault.
 
     \b
       netboot config check
     """
     path = config_file(config)
     findings = check_site(path)
-    for warning in (*findings.overlooked, *findings.warnings):
+    for warning in (*findings.overlooked, *findings.tokens, *findings.warnings):
         click.secho(f"warning: {warning}", fg="yellow", err=True)
     if output == "json":
         program(output, {"faults": [dataclasses.asdict(fault) for fault in findings.faults]}, sort_keys=False)
@@ -112,12 +113,15 @@ def bundle(config: Path | None, keys: Path | None, sign: Path | None, signature:
     settings = settings.model_copy(update={"keys": keys.absolute()}) if keys is not None else settings
     if signature is not None:
         _install_signed(settings, signature)
+        bundles.record_bundle(settings)
         click.echo(f"installed the site bundle of {settings.site}")
         return
     try:
         written = bundles.install(settings)
     except NotFoundError as error:
         raise bundles.not_signed(settings, error) from None
+    if written:
+        bundles.record_bundle(settings)
     click.echo(f"{'signed and installed' if written else 'nothing to do:'} the site bundle of {settings.site}")
 
 

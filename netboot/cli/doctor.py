@@ -94,6 +94,7 @@ def diagnose(path: Path, admin: Iterable[str] = ()) -> list[Diagnosis]:
         return diagnoses
     kubeconfigs = daemon_sets.kubeconfigs(site.config, admin)
     diagnoses += [Diagnosis("site", "inventory", "warn", words) for words in site.overlooked]
+    diagnoses += [Diagnosis("site", "tokens", "warn", words) for words in site.tokens]
     diagnoses += [Diagnosis("images", "fit", "warn", words) for words in site.warnings]
     ending = archives.ending(Store(site.config.store), time())
     diagnoses += [Diagnosis("images", "keys of archives", "warn", words) for words in ending]

@@ -20,8 +20,6 @@ from netboot.cli.paths import Paths, paths_options
 from netboot.cli.times import moment
 from netboot.clock import rfc3339
 
-_WAIT_SECONDS = 10.0
-"""How long a command waits for another writer of the store."""
 _VERDICTS: dict[Verdict, str] = {
     "good": "trusted here",
     "bad": "trusted here, and it does not fit: see `netboot image verify`",
@@ -29,6 +27,8 @@ _VERDICTS: dict[Verdict, str] = {
 }
 _ELSEWHERE = {
     "build": "netboot.cli.build:build",
+    "gc": "netboot.cli.removing:gc",
+    "rm": "netboot.cli.removing:rm",
     "lock": "netboot.cli.build:lock",
     "rebuild": "netboot.cli.rebuild:rebuild",
     "sources": "netboot.cli.sources:group",
@@ -42,8 +42,6 @@ _ELSEWHERE = {
     "promote": "netboot.cli.publish:promote",
     "export": "netboot.cli.publish:export_",
     "import": "netboot.cli.publish:import_",
-    "gc": "netboot.cli.removal:gc",
-    "rm": "netboot.cli.removal:rm",
     "revoke": "netboot.cli.revoke:revoke",
     "unrevoke": "netboot.cli.revoke:unrevoke",
     "revocations": "netboot.cli.revoke:list_",
@@ -89,14 +87,14 @@ def list_(paths: Paths, output: str) -> None:
     \b
     Example:  netboot image list --output json
     """
-    opened = _store(paths)
+    opened = Store(paths.store)
     images, why, revoked = opened.images(), needed(opened), _revoked(opened)
     rows = [
         (
             image_digest(output, image.digest),
             image.manifest.name,
             image.manifest.kernel_version,
-            _mib(image.size),
+            mib(image.size),
             moment(int(image.added * 1000)),
             "; ".join((*(("revoked",) if image.digest in revoked else ()), *why.get(image.digest, ()))),
         )
@@ -149,14 +147,14 @@ def show_(image: str, paths: Paths, output: str) -> None:
         *([("signed by", f"NOT verified: {problem}")] if problem else []),
         *(("signed by", f"key {key}, {_VERDICTS[verdict]}") for key, verdict in signatures),
         *(
-            (name, f"{_mib(part.size):>11}  {part.sha256}  {missing.get(name, '')}".rstrip())
+            (name, f"{mib(part.size):>11}  {part.sha256}  {missing.get(name, '')}".rstrip())
             for name, part in manifest.artifacts
         ),
         *(
-            ("container", f"{_mib(container.size):>11}  {container.digest}  {container.name}, loaded at boot")
+            ("container", f"{mib(container.size):>11}  {container.digest}  {container.name}, loaded at boot")
             for container in manifest.container_images
         ),
-        ("size", f"{_mib(stored.size):>11}  in all, compressed"),
+        ("size", f"{mib(stored.size):>11}  in all, compressed"),
         ("memory", f"{manifest.ram_mib:>7} MiB  at least, in the machine"),
         *([("boots", boots(modules))] if modules is not None else []),
         ("in use", "; ".join(why) or "by nobody"),
@@ -173,10 +171,6 @@ def show_(image: str, paths: Paths, output: str) -> None:
         rows,
         names=[stored.digest],
     )
-
-
-def _store(paths: Paths) -> Store:
-    return Store(paths.store, wait=_WAIT_SECONDS)
 
 
 def _revoked(store: Store) -> frozenset[str]:
@@ -206,5 +200,6 @@ def _signer(store: Store, digest: str, keys: Path) -> tuple[str | None, str | No
         return None, str(error), ()
 
 
-def _mib(size: int) -> str:
+def mib(size: int) -> str:
+    """So many bytes, in words."""
     return f"{size / (1 << 20):,.1f} MiB"

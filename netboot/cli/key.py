@@ -8,7 +8,7 @@ import click
 from images.artifact.keyring import KeyInfo, KeyRing
 from images.errors import NotFoundError, StoreError
 from images.values.strict import FaultsError
-from netboot.cli import complete, proof_keys, sealing
+from netboot.cli import complete, file_acts, proof_keys, sealing
 from netboot.cli.dry_run import local_dry_run_option
 from netboot.cli.outcomes import NOT_ALLOWED, ApiError
 from netboot.cli.output import output_option, show
@@ -65,6 +65,7 @@ def create(paths: Paths, output: str) -> None:
     """
     ring = KeyRing(paths.keys)
     info = ring.create()
+    _record(paths, "key-create", info.id, after="signs")
     summary = f"created key {info.id} in {ring.folder}; back up its private half (.key) and show it to nobody"
     show(output, _facts(info), (), (), summary)
 
@@ -89,6 +90,7 @@ def rotate(dry_run: bool, paths: Paths, output: str) -> None:
         show(output, value, (), (), f"a new key in {ring.folder} would sign from then on{stays}")
         return
     new = ring.rotate()
+    _record(paths, "key-rotate", new.id, after="signs")
     summary = (
         f"key {new.id} signs from now on\n"
         "next, in this order: build images, which trust both keys (`netboot image build`); move the channels to them;\n"
@@ -125,11 +127,12 @@ def retire(key: str, force: bool, dry_run: bool, paths: Paths, output: str) -> N
             "sign these by the new key first (`netboot image sign IMAGE`, `netboot config bundle`), or say --force",
             NOT_ALLOWED,
         )
+    ended = {"ended": [each._asdict() for each in ends.images], "bundle": ends.bundle} if lines else {}
     if not dry_run:
         ring.retire(key)
+        _record(paths, "key-retire", key, before="trusted", after="retired", **ended)
     so = "would not be trusted any more" if dry_run else "is not trusted any more"
     back = f"; `netboot key restore {key}` takes that back. It alone signed:{lines}" if lines else ""
-    ended = {"ended": [each._asdict() for each in ends.images], "bundle": ends.bundle} if lines else {}
     value = {"retired": key} | ended | ({"dry_run": True} if dry_run else {})
     show(output, value, (), (), f"key {key} {so}{back}")
 
@@ -161,6 +164,7 @@ def restore(key: str, dry_run: bool, paths: Paths, output: str) -> None:
     if dry_run:
         show(output, {"restored": key, "dry_run": True}, (), (), f"key {key} would be trusted again")
         return
+    _record(paths, "key-restore", key, before="retired", after="trusted")
     show(output, {"restored": key}, (), (), f"key {key} is trusted again; the service takes it by itself")
 
 
@@ -188,6 +192,12 @@ group.add_command(proof_keys.proofs, "proofs")
 def _facts(info: KeyInfo) -> dict[str, Any]:
     facts = dataclasses.asdict(info)
     return facts | {"created_at": rfc3339(int(facts.pop("created") * 1000))}
+
+
+def _record(paths: Paths, act: str, key: str, *, before: str | None = None, after: str, **more: object) -> None:
+    """In the audit of the site whose keys they are. Of a retired key: what ended with it."""
+    stood = [None if state is None else {"key": key, "state": state} for state in (before, after)]
+    file_acts.record_of(paths, "keys", act, {"key": key, **more}, before=stood[0], after=stood[1])
 
 
 def _state(info: KeyInfo) -> str:

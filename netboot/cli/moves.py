@@ -1,6 +1,7 @@
 """Moving channels off an image: what they are then, and only where nobody else has moved them meanwhile."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from netboot.cli.client import NOT_ALLOWED, ApiError, Client, Connection
@@ -13,6 +14,30 @@ class Move(NamedTuple):
 
     channel: str
     image: str
+
+
+def tag_of(client: Client, channel: str) -> str | None:
+    """Of what a channel is now; None: nobody can read that, and whoever acts on it is told what is wrong."""
+    try:
+        return client.seen(f"/v1/channels/{segment(channel)}")[1]
+    except ClientError:
+        return None
+
+
+@contextmanager
+def not_meanwhile(channel: str) -> Iterator[None]:
+    """Around an act with a channel's tag. Raises ApiError: it was moved after that was looked at."""
+    try:
+        yield
+    except ClientError as error:
+        if error.problem is None or error.problem.code != "precondition-failed":
+            raise
+        raise moved_just_now(channel) from None
+
+
+def moved_just_now(channel: str) -> ApiError:
+    """By somebody else."""
+    return ApiError(f"channel {channel} was moved just now", "run it again; nothing was changed", NOT_ALLOWED)
 
 
 def current_tags(connection: Connection, uses: Mapping[str, Any]) -> dict[str, str]:
@@ -30,7 +55,7 @@ def current_tags(connection: Connection, uses: Mapping[str, Any]) -> dict[str, s
             tags[name] = ""  # moving it mends that, or says what is wrong
             continue
         if channel["image"] not in (state["image"], ""):
-            raise ApiError(f"channel {name} was moved just now", "run it again; nothing was changed", NOT_ALLOWED)
+            raise moved_just_now(name)
     return tags
 
 

@@ -83,11 +83,12 @@ class Paths:
     """
 
     def __init__(self, config: Path | None, store: Path | None = None, keys: Path | None = None) -> None:
-        self._config, self._store, self._keys = config, store, keys
+        self.config, self._store, self._keys = config, store, keys
 
     @cached_property
-    def _configured(self) -> "Config":
-        return find_config(self._config)
+    def configured(self) -> "Config":
+        """The configuration. Raises as `find_config`."""
+        return find_config(self.config)
 
     def check(self) -> None:
         """See that both are known, before a person is asked for anything."""
@@ -96,17 +97,17 @@ class Paths:
     @property
     def inventory(self) -> Path | None:
         """The inventory's folder; None: there is no configuration."""
-        return self._configured.inventory if files.look(config_path(self._config)) is not None else None
+        return self.configured.inventory if files.look(config_path(self.config)) is not None else None
 
     @property
     def store(self) -> Path:
         """The artifact store's folder."""
-        return self._store or self._configured.store
+        return self._store or self.configured.store
 
     @property
     def keys(self) -> Path:
         """The folder of signing keys."""
-        return self._keys or self._configured.keys
+        return self._keys or self.configured.keys
 
 
 def paths_options(*, store: bool = True, keys: bool = True) -> Callable[[Command], Command]:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from netboot.cli.file_acts import record
 from netboot.cli.outcomes import cannot
 from netboot.cli.output import output_option, show
 from netboot.cli.paths import config_option, find_config
@@ -62,4 +63,5 @@ def rotate(config: Path | None, output: str) -> None:
         key = proofkey.rotate(settings.proof_key, proofkey.folder_of(settings))
     except OSError as error:
         raise cannot(f"cannot write {error.filename}", error) from None
+    record(settings.data, "key-proofs-rotate", {"key": key.id}, after={"key": key.id, "state": "signs"})
     show(output, {"id": key.id}, (), (), f"key {key.id} signs proofs of boots from now on")

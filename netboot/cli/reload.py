@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from netboot.cli.client import CANNOT_TELL, NOT_ALLOWED, ApiError, with_exit_codes
+from netboot.cli.file_acts import record
 from netboot.cli.output import output_option, show
 from netboot.cli.paths import config_option, find_config
 
@@ -57,6 +58,7 @@ def reload(config: Path | None, output: str) -> None:
         if time.monotonic() >= deadline:
             raise ApiError("the service does not say whether it did", "see its log", CANNOT_TELL)
         time.sleep(_LOOK_SECONDS)
+    record(settings.data, "config-reload", {"taken": now.taken, "left": now.changed}, after={"taken": list(now.taken)})
     taken = ", ".join(now.taken)
     lines = [f"taken: {taken}; processes are started again, one after the other" if taken else "nothing was taken"]
     show(output, {"taken": now.taken, "left": now.changed}, (), (), "\n".join([*lines, *filter(None, [now.changed])]))

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from images.artifact.bundle import MOST_REVOKED
-from images.errors import ImageError, NotFoundError
+from images.errors import ImageError
 from images.store import revocations
 from images.store.lookup import resolve
 from images.store.revocations import LONGEST_REASON, Revocation
@@ -88,11 +88,9 @@ def revoke(
     if dry_run:
         return
     moved = [moved_to(connection.open(), move, tags[move.channel]) for move in moves]
+    before = bundles.written_down(settings, digest)
     revocations.write(store, {digest: Revocation(reason=reason.strip(), at=int(time.time()))})
-    try:
-        bundles.install(settings)
-    except NotFoundError as error:
-        raise bundles.not_signed(settings, error) from None
+    bundles.sign_revoked(settings, "image-revoke", digest, before, reason=reason.strip())
     lines = [f"image {digest[:12]} is revoked: the site bundle says so, signed now", *moved, *_running(uses)]
     show(output, {**uses, "revoked": digest, "moved": dict(moves)}, (), (), "\n".join(lines))
 
@@ -118,11 +116,9 @@ def unrevoke(image: str, dry_run: bool, config: Path | None, output: str) -> Non
         show(output, value, (), (), f"image {fitting[0][:12]} would be revoked no more; nothing was changed")
         return
     taken_back = frozenset(fitting)
+    before = bundles.written_down(settings, fitting[0])
     revocations.write(Store(settings.store, wait=WAIT_SECONDS), dict.fromkeys(taken_back))
-    try:
-        bundles.install(settings, taken_back)
-    except NotFoundError as error:
-        raise bundles.not_signed(settings, error, taken_back) from None
+    bundles.sign_revoked(settings, "image-unrevoke", fitting[0], before, taken_back)
     summary = f"image {fitting[0][:12]} is revoked no more: the site bundle says so, signed now"
     show(output, {"unrevoked": fitting[0]}, (), (), summary)
 

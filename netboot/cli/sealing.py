@@ -10,9 +10,10 @@ from typing import Any
 import click
 
 from images.values import files
+from netboot.cli.file_acts import record
 from netboot.cli.output import output_option, show
 from netboot.cli.paths import config_option, find_config
-from netboot.config import Join
+from netboot.config import Config, Join
 from netboot.stores.sealing import NONCES, SEALING, Kind, added, new_key, promoted, read_keys, retired, write_keys
 from tokens.sealed import Keyset
 
@@ -61,17 +62,16 @@ _ROTATE = """Add a new key that opens, or (--promote, --retire) take the next st
 def _fill(group: click.Group, kind: Kind, path_in: Callable[[Join], Path]) -> None:
     """Give `group` its commands, which work on the file that `path_in` finds."""
 
-    def path_of(config: Path | None) -> Path:
-        join = find_config(config).join
-        if join is None:
+    def path_of(settings: Config) -> Path:
+        if settings.join is None:
             raise click.ClickException("netboot.yaml has no `join` section: there is nothing to seal")
-        return path_in(join)
+        return path_in(settings.join)
 
     @group.command("list", help=_LIST.format(kind.group))
     @config_option
     @output_option
     def list_(config: Path | None, output: str) -> None:
-        _show(output, read_keys(path_of(config), kind))
+        _show(output, read_keys(path_of(find_config(config)), kind))
 
     @group.command("rotate", help=_ROTATE.format(kind.group))
     @click.option("--promote", is_flag=True, help="The newest key seals from now on.")
@@ -81,7 +81,12 @@ def _fill(group: click.Group, kind: Kind, path_in: Callable[[Join], Path]) -> No
     def rotate(promote: bool, retire: bool, config: Path | None, output: str) -> None:
         if promote and retire:
             raise click.UsageError("one step at a time: what --promote wrote must reach every replica before --retire")
-        _show(output, _rotated(path_of(config), kind, promote=promote, retire=retire))
+        settings = find_config(config)
+        keys = _rotated(path_of(settings), kind, promote=promote, retire=retire)
+        step = "promote" if promote else "retire" if retire else "rotate"
+        opening = [key.id.hex() for key in keys.keys]
+        record(settings.data, f"key-{kind.group}-{step}", {}, after={"seals": opening[0], "opens": opening})
+        _show(output, keys)
 
 
 _fill(sealing, SEALING, lambda join: join.sealing_keys)

@@ -772,11 +772,11 @@ class RolloutsApi(Api):
         return answer
 
     def start(
-        self, body: models.Start, *, idempotency_key: str | None = None
+        self, body: models.Start, *, if_match: str | None = None, idempotency_key: str | None = None
     ) -> models.RolloutStarted | models.RolloutPlanned:
         """Begin one, or say what it would be."""
         answer: models.RolloutStarted | models.RolloutPlanned = self._asker.ask(
-            "POST", "/v1/rollouts", headers={"Idempotency-Key": idempotency_key}, body=body
+            "POST", "/v1/rollouts", headers={"If-Match": if_match, "Idempotency-Key": idempotency_key}, body=body
         )
         return answer
 

@@ -37,6 +37,7 @@ from netboot.web import (
     refusals,
     remedies,
     renaming,
+    request_metrics,
     roles,
     rollouts,
     watch,
@@ -96,7 +97,7 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/v1/images/<digest>/uses", images.used),
     Route("GET", "/v1/drift", drift.shown),
     Route("GET", "/v1/rollouts", rollouts.listed),
-    Route("POST", "/v1/rollouts", rollouts.started),
+    Route("POST", "/v1/rollouts", rollouts.started, on=etags.ON_CHANNEL, named="channel"),
     Route("GET", "/v1/rollouts/<int:number>", rollouts.shown, tag=etags.ROLLOUT),
     Route("POST", "/v1/rollouts/<int:number>/pause", rollouts.pause, on=etags.ON_ROLLOUT),
     Route("POST", "/v1/rollouts/<int:number>/resume", rollouts.resume, on=etags.ON_ROLLOUT),
@@ -163,21 +164,33 @@ def create_app(dependencies: Dependencies) -> Flask:
     app.config["MAX_CONTENT_LENGTH"] = LARGEST_BODY
     app.extensions[EXTENSION] = dependencies
     errors.install(app)
-    refused = refusals.Refusals()
-    refusals.install(app, refused)
+    asked, refused = request_metrics.Requests(), refusals.Refusals()
+
+    def counted(of: Flask) -> None:
+        request_metrics.install(of, asked)
+        refusals.install(of, refused)
+
+    counted(app)
     for route in ROUTES:
         app.add_url_rule(route.path, f"{route.method} {route.path}", _bound(route), methods=[route.method])
     app.before_request(_let_in)
     idempotency.install(app)
     app.after_request(operators.refused)
-    page.install(app, dependencies.clock.now_ms, dependencies.logins, refused)
+    app.after_request(_as_it_is)
+    page.install(app, dependencies.clock.now_ms, dependencies.logins, counted)
     return app
 
 
 def _bound(route: Route) -> View:
     if route.method != "GET":
-        return bound(route.view, preconditions.acted_on(route.on, route.needs))
+        return bound(route.view, preconditions.acted_on(route.on, route.needs, route.named))
     return bound(route.view) if route.tag is None else bound(route.view, preconditions.looked_at(route.tag))
+
+
+def _as_it_is(response: Response) -> Response:
+    """A browser takes an answer for what it says to be, and for nothing that it could be run as."""
+    response.headers["X-Content-Type-Options"] = "nosniff"
+    return response
 
 
 def _let_in() -> None:

@@ -1,6 +1,6 @@
 """`GET /v1/audit?machine=&limit=&before=`: who did what, the newest first."""
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from images.values.strict import Strict
 from netboot.stores.audit import Record
@@ -27,6 +27,7 @@ class RecordShown(Record):
 class Audit(Shown):
     """The newest first. `next`: where the older ones begin, for `before`, or null."""
 
+    http_kept: ClassVar[bool] = False
     audit: tuple[RecordShown, ...]
     next: int | None
 

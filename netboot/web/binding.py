@@ -28,7 +28,7 @@ class Shown(Strict):
     model_config = ConfigDict(serialize_by_alias=True)
     http_status: ClassVar[int] = 200
     http_kept: ClassVar[bool] = True
-    """False: holds a secret, and nobody on the way may keep it."""
+    """False: it may hold a secret, or who did what, and nobody on the way may keep it."""
 
 
 class Signature(NamedTuple):

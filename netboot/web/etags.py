@@ -39,5 +39,6 @@ ON_FREEZE, ON_PAUSE, ON_INVENTORY, ON_DECLARED = (FREEZE,), (PAUSE,), (INVENTORY
 ON_INTENTS = (MACHINE, INTENTS)
 ON_DRAINS = (MACHINE, DRAINS)
 ON_ENROLMENT = (MACHINE, ENROLMENT)
-"""What acts take the tags of. The first says which acts are done one after the other. Acts that name a thing in their
-body take no tag, and wait for the others themselves (`preconditions.alone`)."""
+"""What acts take the tags of. The first says which acts are done one after the other, and whose tag an answer has where
+none was sent. Acts that name several things in their body take no tag, and wait for the others themselves
+(`preconditions.alone`)."""

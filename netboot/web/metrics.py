@@ -27,6 +27,7 @@ from netboot.status.supervisor import ProcessStatus, SupervisorStatus
 from netboot.status.traces import TracesStatus
 from netboot.stores.live import LiveView
 from netboot.stores.status import StatusFolder
+from netboot.web import refusals, request_metrics
 from netboot.web.dependencies import dependencies
 from netboot.web.metrics_attention import Attention
 from netboot.web.metrics_clusters import clusters
@@ -37,7 +38,6 @@ from netboot.web.metrics_pause import pause_signal
 from netboot.web.metrics_remedies import remedies
 from netboot.web.metrics_rollouts import rollouts
 from netboot.web.metrics_traces import traces
-from netboot.web.refusals import EXTENSION, Refused
 
 S = TypeVar("S", bound=Strict)
 _LABELLED = {
@@ -69,8 +69,9 @@ def metrics() -> Response:
     deps = dependencies()
 
     def made() -> bytes:
-        refused = Refused(current_app.extensions[EXTENSION])
-        return deps.metrics() + exposition(Attention(deps)) + exposition(refused)
+        known = current_app.extensions
+        asked, refused = known[request_metrics.EXTENSION], refusals.Refused(known[refusals.EXTENSION])
+        return deps.metrics() + exposition(Attention(deps)) + exposition(asked) + exposition(refused)
 
     return Response(deps.scrapes.of(made), content_type="text/plain; version=0.0.4; charset=utf-8")
 

@@ -57,7 +57,8 @@ class Raw(NamedTuple):
 class Route(NamedTuple):
     """One thing to ask for. `raw`: of a view that makes its `Response`; `takes`: of a body that is no JSON, its kind;
     `refuses`: statuses that the rules do not give it; `tag`: of what it shows; `on`: of what it acts on; `needs`: one
-    of these headers; `largest`: how many bytes its body may have, None: as many as others'."""
+    of these headers; `named`: the field of the body that names what it acts on, where the path does not;
+    `largest`: how many bytes its body may have, None: as many as others'."""
 
     method: str
     path: str
@@ -69,6 +70,7 @@ class Route(NamedTuple):
     tag: Tag | None = None
     on: tuple[Tag, ...] = ()
     needs: tuple[str, ...] = ()
+    named: str = ""
     largest: int | None = None
 
 
@@ -208,6 +210,10 @@ def _responses(route: Route, models: Models) -> Schema:
     for status, schemas in by_status.items():
         schema = schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
         answers[status] = {"description": "Done", **_content("application/json", schema)}
+    if route.on:
+        words = "Of what it acted on, as that is now; not where it is gone, or the answer is given again"
+        for answer in answers.values():
+            answer["headers"] = {"ETag": {"description": words, "schema": {"type": "string"}}}
     if route.tag is not None:
         header = {"ETag": {"description": "Of what counts as seen of it", "schema": {"type": "string"}}}
         answers[200]["headers"] = header

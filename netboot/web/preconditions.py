@@ -14,7 +14,16 @@ from typing import Any, NamedTuple
 
 from flask import Response, request
 
-from netboot.lifecycle.errors import BadClaimError, NoSuchMachineError, OverloadedError, PreconditionFailedError
+from images.errors import ImageError
+from images.values.strict import FaultsError
+from netboot.lifecycle.errors import (
+    BadClaimError,
+    LifecycleError,
+    NoSuchMachineError,
+    OverloadedError,
+    PreconditionFailedError,
+)
+from netboot.web import inputs
 from netboot.web.binding import Around, View, plain, shown
 
 Json = Mapping[str, Any]
@@ -76,9 +85,10 @@ def looked_at(tag: Tag) -> Around:
     return around
 
 
-def acted_on(tags: Collection[Tag], needs: Collection[str] = ()) -> Around:
-    """Around an act: it is not begun where `If-Match` has none of what these things' tags are now. `needs`: the headers
-    of which it wants one: `If-None-Match: *`, too, where it may make what is not there."""
+def acted_on(tags: Collection[Tag], needs: Collection[str] = (), named: str = "") -> Around:
+    """Around an act: it is not begun where `If-Match` has none of what these things' tags are now, and its answer has
+    what the tag is then. `needs`: the headers of which it wants one: `If-None-Match: *`, too, where it may make what is
+    not there; `named`: the field of the body that names the thing, where the path does not."""
 
     def around(call: Callable[[], Any], path: Mapping[str, Any]) -> Response:
         new, wanted = _new(needs), _tags("If-Match")
@@ -87,15 +97,29 @@ def acted_on(tags: Collection[Tag], needs: Collection[str] = ()) -> Around:
         if needs and (new + (wanted is not None)) != 1:
             raise BadClaimError(f"send {' or '.join(map(_NEEDED.__getitem__, needs))}", field="If-Match")
         first = next(iter(tags), None)
+        path = {"name": inputs.sent()[named]} if named else path
         things = [(first.kind, *path.values())] if first is not None else []
         with alone(things), first.alone() if first is not None else nullcontext():
+            of = first
             if new:
                 _absent(tags, path)
             elif wanted is not None:
-                _fit(wanted, tags, path)
-            return shown(call())
+                of = _fit(wanted, tags, path)
+            response = shown(call())
+            if of is not None and response.status_code < 300 and (now := _now(of, path)) is not None:
+                response.headers["ETag"] = now
+            return response
 
     return around
+
+
+def _now(tag: Tag, path: Mapping[str, Any]) -> str | None:
+    """The thing's tag once it was acted on, before anybody else does; None: it is gone, or cannot be told. The act is
+    done, whatever comes of this."""
+    try:
+        return tag.of(plain(tag.view(**path)))
+    except (LifecycleError, ImageError, FaultsError):
+        return None
 
 
 _NEEDED = {"If-Match": "If-Match with the ETag of what is there", "If-None-Match": "If-None-Match: * where nothing is"}
@@ -120,11 +144,12 @@ def _absent(tags: Collection[Tag], path: Mapping[str, Any]) -> None:
         raise PreconditionFailedError("it is there already")
 
 
-def _fit(wanted: Collection[str], tags: Collection[Tag], path: Mapping[str, Any]) -> None:
+def _fit(wanted: Collection[str], tags: Collection[Tag], path: Mapping[str, Any]) -> Tag:
+    """Which of them has a tag that is wanted."""
     for tag in tags:
         now = tag.of(plain(tag.view(**path)))  # 404, where there is nothing
         if "*" in wanted or now in wanted:
-            return
+            return tag
     raise PreconditionFailedError(f"it is not (any more) what {', '.join(sorted(wanted))[:100]} was given for")
 
 

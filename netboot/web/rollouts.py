@@ -35,7 +35,6 @@ from netboot.web.dependencies import dependencies
 from netboot.web.drains import how_far
 from netboot.web.kubelets import require_kubelet
 from netboot.web.operators import audit, operator
-from netboot.web.preconditions import OF_CHANNEL, alone
 from netboot.web.renewals import require_renewals
 from netboot.web.rollout_shapes import (
     MOST,
@@ -76,12 +75,7 @@ def shown(number: int) -> RolloutDetail:
 
 def started(body: Start) -> RolloutStarted | RolloutPlanned:
     """Begin one, or say what it would be."""
-    with alone([(OF_CHANNEL, body.channel)]):  # nobody sets it meanwhile
-        return _started(body)
-
-
-def _started(body: Start) -> RolloutStarted | RolloutPlanned:
-    deps = dependencies()
+    deps = dependencies()  # nobody sets the channel meanwhile: it is what this acts on (ROUTES)
     view = deps.live.view()
     channel = declared(view.snapshot, body.channel)
     if channel.image is not None:

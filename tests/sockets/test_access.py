@@ -264,3 +264,11 @@ def test_a_token_that_had_ended_stays_so_when_the_clock_is_set_back(api: Api, mo
         assert api.get("/v1/whoami", ended).json["code"] == "token-expired"
     assert api.get("/v1/whoami", ended).json["code"] == "token-expired"
     assert api.get("/v1/whoami", other).status_code == 200, "nobody came with it meanwhile"
+
+
+def test_the_audit_is_kept_by_nobody_on_the_way_and_no_answer_is_run_as_something_else(api: Api) -> None:
+    audit, channels = api.get("/v1/audit"), api.get("/v1/channels")
+    assert (audit.headers.get("Cache-Control"), channels.headers.get("Cache-Control")) == ("no-store", None)
+    refused = api.get("/v1/audit", "a-token-of-nobody-at-all")
+    said = [each.headers.get_all("X-Content-Type-Options") for each in (audit, channels, refused, api.get("/metrics"))]
+    assert said == [["nosniff"]] * 4

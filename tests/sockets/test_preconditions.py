@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from netboot.lifecycle.errors import StateUnavailableError
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.rollout import Member
 from netboot.lifecycle.rollout_store import Note
@@ -17,6 +18,7 @@ from netboot.web import preconditions
 from netboot.web.app import ROUTES
 from netboot.web.binding import signature
 from netboot.web.preconditions import Tag
+from tests.commands import Ran, Run
 from tests.records import event, script
 from tests.rollouts import rollout
 from tests.sites import add_image
@@ -112,6 +114,73 @@ def test_a_rollout_that_somebody_paused_meanwhile_is_undone_by_nobody(api: Api) 
     assert (api.get(path).json["state"], api.get(path).json["undoing"]) == ("paused", False)
 
 
+def test_a_rollout_of_a_channel_that_somebody_moved_meanwhile_is_not_begun(api: Api) -> None:
+    first, second = add_image(api.config), add_image(api.config, salt="2")
+    channel = "/v1/channels/stable"
+    start = {"channel": "stable", "image": second, "on_next_boot": True, "any_kubelet": True}
+    assert act(api, "PUT", channel, {"image": first}).status_code == 200
+    seen = tag(api, channel)
+    planned = act(api, "POST", "/v1/rollouts", start | {"dry_run": True}, If_Match=seen)
+    assert (planned.status_code, planned.headers["ETag"]) == (200, seen)
+    assert act(api, "PUT", channel, {"image": second}).status_code == 200
+    moved = tag(api, channel)
+    assert act(api, "POST", "/v1/rollouts", start | {"image": first}, If_Match=seen).json["code"] == (
+        "precondition-failed"
+    )
+    assert api.get("/v1/rollouts").json["rollouts"] == []
+    begun = act(api, "POST", "/v1/rollouts", start | {"image": first}, If_Match=moved)
+    assert (begun.status_code, begun.headers["ETag"]) == (200, moved), "its machines get the image, not the channel"
+    unknown = act(api, "POST", "/v1/rollouts", start | {"channel": "none"}, If_Match=moved)
+    assert unknown.json["code"] == "no-such-channel"
+
+
+def test_the_command_line_begins_none_where_the_channel_was_moved_after_its_look(
+    api: Api, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = add_image(api.config), add_image(api.config, salt="2")
+    assert act(api, "PUT", "/v1/channels/stable", {"image": first}).status_code == 200
+
+    def meanwhile(*_: Any, **__: Any) -> None:
+        assert act(api, "PUT", "/v1/channels/stable", {"image": second}).status_code == 200
+
+    monkeypatch.setattr("netboot.cli.rollout.preflight", meanwhile)
+    assert run("rollout", "start", "stable", first, "--on-next-boot", "--any-kubelet") == Ran(
+        4, "", "Error: channel stable was moved just now\nRemedy: run it again; nothing was changed\n"
+    )
+    assert run("rollout", "start", "stable", first, "--on-next-boot", "--any-kubelet").status == 0
+
+
+def test_an_act_answers_with_the_tag_of_what_it_left(api: Api) -> None:
+    held = act(api, "POST", f"{MACHINE}/hold", HOLD)
+    assert held.headers["ETag"] == tag(api, MACHINE)
+    freed = act(api, "POST", f"{MACHINE}/unhold", {}, If_Match=held.headers["ETag"])
+    assert (freed.status_code, freed.headers["ETag"]) == (200, tag(api, MACHINE))
+    by_part = act(api, "POST", f"{MACHINE}/hold", HOLD, If_Match=tag(api, f"{MACHINE}/intents"))
+    assert by_part.headers["ETag"] == tag(api, f"{MACHINE}/intents"), "of what its tag was given for"
+    image = add_image(api.config)
+    moved = act(api, "PUT", "/v1/channels/stable", {"image": image})
+    assert moved.headers["ETag"] == tag(api, "/v1/channels/stable")
+    assert "ETag" not in act(api, "POST", f"{MACHINE}/hold", HOLD, If_Match='"x"').headers
+    again = [act(api, "POST", f"{MACHINE}/retire", {}, Idempotency_Key='"k"') for _ in range(2)]
+    assert [("ETag" in each.headers, each.status_code) for each in again] == [(True, 200), (False, 200)]
+
+
+def test_an_act_whose_tag_cannot_be_told_is_done(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    order = api.intents.order
+
+    def last(*arguments: Any) -> Any:
+        done = order(*arguments)
+        monkeypatch.setattr(api.states, "machines", gone)
+        return done
+
+    def gone(*_: Any) -> Any:
+        raise StateUnavailableError("it is away")
+
+    monkeypatch.setattr(api.intents, "order", last)
+    held = act(api, "POST", f"{MACHINE}/hold", HOLD)
+    assert (held.status_code, held.json["did"], "ETag" in held.headers) == (200, "put-on", False)
+
+
 @pytest.mark.parametrize(
     ("look", "changing", "other"),
     [
@@ -135,8 +204,7 @@ def test_what_is_no_tag_is_refused_as_is_one_where_there_is_none(api: Api) -> No
             (400, "If-None-Match"),
             (400, "If-Match"),
         ], bad
-    rollout = {"channel": "stable", "image": "a" * 12}
-    assert act(api, "POST", "/v1/rollouts", rollout, If_Match="*").json["detail"] == (
+    assert act(api, "POST", "/v1/tokens", NEW_TOKEN, If_Match="*").json["detail"] == (
         "If-Match: nothing that this acts on has a tag: send it without"
     )
     assert act(api, "POST", f"{MACHINE}/hold", HOLD, If_None_Match="*").json["detail"] == (

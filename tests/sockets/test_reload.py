@@ -1,6 +1,7 @@
 """`netboot config reload`: what the service takes of a changed netboot.yaml while it runs, and what it says of the
 rest."""
 
+import json
 from pathlib import Path
 
 import requests
@@ -37,6 +38,9 @@ def test_what_can_be_taken_is_and_the_rest_is_named(tmp_path: Path) -> None:
             f"taken: log, origins; processes are started again, one after the other\n{said}needs a restart: watchdog\n",
             "",
         )
+        acted = json.loads(service.netboot("audit", "--limit", "1", "--output", "json").stdout)["audit"][0]
+        facts = {"taken": ["log", "origins"], "left": f"{said}needs a restart: watchdog"}
+        assert (acted["act"], acted["role"], acted["facts"]) == ("config-reload", "files", facts)
         wait_for(lambda: not set(pids(service).values()) & set(before.values()) and service.readyz()["ready"])
         wait_for(lambda: all(RACK in script(service) for _ in range(20)))  # whichever of two boot servers is asked
         assert {each["restarts"] for each in service.processes().values()} == {0}

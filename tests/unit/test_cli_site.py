@@ -16,6 +16,8 @@ from images.artifact.signing import signers_of, verify
 from images.store.check import check_bundle
 from images.store.store import Store
 from netboot.cli import paths
+from netboot.cli.diagnosis import Diagnosis
+from netboot.cli.doctor import diagnose
 from netboot.config import load_config
 from netboot.machines.inventory import load_inventory
 from tests.commands import Ran, Run
@@ -426,3 +428,20 @@ def test_a_host_has_one_site_that_is_found_from_everywhere(
 
 def changed(path: Path, more: str) -> None:
     path.write_text(path.read_text() + more)
+
+
+def test_a_token_of_nobody_beside_tokens_with_names_is_warned_of(site: Path, run: Run) -> None:
+    assert run("config", "check").err == "", "a new site has no other"
+    assert run("access", "token", "create", "alice", "--role", "admin").status == 0
+    said = run("config", "check")
+    warned = (
+        "warning: secrets/operator.token still opens everything: its tokens are admins', in plain text, of nobody and "
+        "without an end. Give whoever uses it a token of their own (`netboot access token create NAME --role ROLE "
+        "--ttl 90d > FILE`, then `netboot context add` or --token-file), and remove the file\n"
+    )
+    assert (said.status, said.err.replace(f"{site}/", "")) == (0, warned)
+    words = said.err.removeprefix("warning: ").rstrip()
+    told = [each for each in diagnose(site / "netboot.yaml") if each.name == "tokens"]
+    assert told == [Diagnosis("site", "tokens", "warn", words)]
+    (site / "secrets/operator.token").unlink()
+    assert run("config", "check").err == ""

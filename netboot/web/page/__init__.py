@@ -9,7 +9,6 @@ from flask import Flask
 from netboot.oidc.logins import Logins
 from netboot.web.page.app import create_page
 from netboot.web.page.client import Api
-from netboot.web.refusals import Refusals
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
@@ -17,10 +16,10 @@ if TYPE_CHECKING:
 ROOT = "/page"
 
 
-def install(api: Flask, now_ms: Callable[[], int], logins: Logins | None, refusals: Refusals) -> None:
-    """Answer `/` and what is under `/page` before `api` does."""
+def install(api: Flask, now_ms: Callable[[], int], logins: Logins | None, counted: Callable[[Flask], None]) -> None:
+    """Answer `/` and what is under `/page` before `api` does. `counted`: counts what an application answers."""
     behind = api.wsgi_app
-    page = create_page(Api(behind), now_ms, logins, refusals)
+    page = create_page(Api(behind), now_ms, logins, counted)
 
     def either(environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
         path = environ.get("PATH_INFO", "")

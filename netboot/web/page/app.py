@@ -35,9 +35,9 @@ OPEN = ("static", "login", "entered", "theme", "oidc", "oidc_back")
 """What nobody has to be logged in for."""
 
 
-def create_page(api: Api, now_ms: Callable[[], int], logins: Logins | None, refused: refusals.Refusals) -> Flask:
+def create_page(api: Api, now_ms: Callable[[], int], logins: Logins | None, counted: Callable[[Flask], None]) -> Flask:
     """The application under `/page`. `now_ms`: the time of day, to say how long ago something was; `logins`: at an
-    issuer, where there is one."""
+    issuer, where there is one; `counted`: counts what an application answers."""
     page = Flask("netboot.web.page", static_url_path="/page/static")
     page.config["MAX_CONTENT_LENGTH"] = LARGEST_BODY
     page.config["SEND_FILE_MAX_AGE_DEFAULT"] = 3600
@@ -47,7 +47,7 @@ def create_page(api: Api, now_ms: Callable[[], int], logins: Logins | None, refu
     sessions = Sessions(time.monotonic)
     entrance = Entrance(api, sessions, logins, now_ms, _form) if logins is not None else None
     page.extensions["netboot.page"] = api
-    refusals.install(page, refused)
+    counted(page)
     page.before_request(lambda: _let_in(sessions, entrance))
     page.after_request(_guarded)
     page.context_processor(lambda: _around(sessions) | {"issuer": logins.where if logins is not None else ""})

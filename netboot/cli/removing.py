@@ -1,15 +1,17 @@
-"""`netboot image gc` and `netboot image rm`: images of the store that go. Work on local files."""
+"""`netboot image gc`, `rm`: images that nobody needs go. Works on local files."""
 
 import dataclasses
 from time import time
 
 import click
 
+from images.errors import ImageError
 from images.store.gc import GRACE_SECONDS, collect, remove
 from images.store.lookup import resolve
 from images.store.store import Store
-from netboot.cli import complete
+from netboot.cli import complete, file_acts
 from netboot.cli.dry_run import local_dry_run_option
+from netboot.cli.image import mib
 from netboot.cli.output import output_option, show
 from netboot.cli.paths import Paths, paths_options
 
@@ -32,11 +34,14 @@ def gc(grace: int, dry_run: bool, paths: Paths, output: str) -> None:
     \b
     Example:  netboot image gc --dry-run
     """
-    done = collect(Store(paths.store, wait=_WAIT_SECONDS), int(time()), grace, dry_run=dry_run)
+    opened = Store(paths.store, wait=_WAIT_SECONDS)
+    done = collect(opened, int(time()), grace, dry_run=dry_run)
+    if done.removed and not dry_run:
+        file_acts.record_of(paths, "store", "image-gc", {}, before={"images": list(done.removed)})
     verb = "would be removed" if dry_run else "removed"
     rows = [(digest[:12], verb) for digest in done.removed]
     rows += [(digest[:12], f"unneeded; may go in {left} s") for digest, left in done.waiting.items()]
-    rows += [(f"{done.blobs} blobs", f"{verb}, {done.freed / (1 << 20):,.1f} MiB")] if done.blobs else []
+    rows += [(f"{done.blobs} blobs", f"{verb}, {mib(done.freed)}")] if done.blobs else []
     show(output, dataclasses.asdict(done), ("image", ""), rows, "nothing to remove")
 
 
@@ -55,9 +60,19 @@ def rm(image: str, dry_run: bool, paths: Paths, output: str) -> None:
     """
     opened = Store(paths.store, wait=_WAIT_SECONDS)
     digest = resolve(opened, image)
+    name = _name(opened, digest)
     remove(opened, digest, dry_run=dry_run)
     if dry_run:
         show(output, {"removed": digest, "dry_run": True}, (), (), f"image {digest[:12]} would be removed")
         return
+    file_acts.record_of(paths, "store", "image-rm", {"image": digest}, before={"image": digest, "name": name})
     summary = f"removed image {digest[:12]}; `netboot image gc` frees its blobs"
     show(output, {"removed": digest}, (), (), summary)
+
+
+def _name(store: Store, digest: str) -> str | None:
+    """Of its recipe; None: it is damaged, and may go all the same."""
+    try:
+        return store.manifest(digest).name
+    except ImageError:
+        return None

@@ -1,0 +1,102 @@
+"""Acts that no service is asked for, in the audit: who changed the site's files, what they were and what they are."""
+
+import os
+import pwd
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from images.artifact.keyring import KeyRing
+from tests.commands import Run
+from tests.sites import add_image
+from tests.sockets.api import Api
+
+CVE = ("--reason", "CVE-2026-1234", "--force-nothing-boots")
+
+
+@pytest.fixture
+def api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Api:
+    made = Api(tmp_path)
+    monkeypatch.chdir(tmp_path / "site")
+    monkeypatch.delenv("SUDO_USER", raising=False)
+    return made
+
+
+def newest(api: Api) -> dict[str, Any]:
+    found: dict[str, Any] = api.get("/v1/audit?limit=1").json["audit"][0]
+    return found
+
+
+def what(record: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(record[name] for name in ("act", "facts", "before", "after", "reason"))
+
+
+def test_who_revoked_an_image_and_who_took_it_back_is_written_down(api: Api, run: Run) -> None:
+    image = add_image(api.config)
+    assert run("image", "revoke", image, *CVE, "--dry-run").status == 0
+    assert api.get("/v1/audit").json["audit"] == [], "nothing was done"
+    assert run("image", "revoke", image, *CVE).err == ""
+    revoked = newest(api)
+    account = pwd.getpwuid(os.geteuid()).pw_name
+    assert (revoked["who"], revoked["role"], revoked["result"]) == (f"{account}@host", "files", "done")
+    after = {"revoked": image, "reason": "CVE-2026-1234", "at": revoked["after"]["at"]}
+    assert what(revoked) == ("image-revoke", {"image": image, "signed": True}, None, after, "CVE-2026-1234")
+    assert run("image", "unrevoke", image[:8]).status == 0
+    assert what(newest(api)) == ("image-unrevoke", {"image": image, "signed": True}, after, None, "")
+    told = run("audit", "--output", "json").json["audit"]
+    assert [each["act"] for each in told] == ["image-unrevoke", "image-revoke"]
+    assert f"reason CVE-2026-1234, revoked {image[:12]} " in run("audit").out
+
+
+def test_what_is_revoked_and_signed_elsewhere_says_so_and_so_does_the_bundle(api: Api, run: Run) -> None:
+    image, (key,) = add_image(api.config), api.config.keys.glob("*.key")
+    key.rename(api.config.keys.parent / "elsewhere.key")
+    assert run("image", "revoke", image, *CVE).status == 1
+    assert newest(api)["facts"] == {"image": image, "signed": False}
+    (api.config.keys.parent / "elsewhere.key").rename(key)
+    assert run("config", "bundle").status == 0
+    act, facts, before, after, _ = what(newest(api))
+    assert (act, facts, before, after["images_revoked"]) == ("config-bundle", {"site": api.config.site}, None, 1)
+    assert run("config", "bundle").out.startswith("nothing to do")
+    assert len(api.get("/v1/audit").json["audit"]) == 2
+
+
+def test_keys_that_are_trusted_no_more_and_again_are_written_down(api: Api, run: Run) -> None:
+    (old,) = [info.id for info in KeyRing(api.config.keys).infos()]
+    new = run("key", "rotate", "--output", "json").json["id"]
+    assert what(newest(api)) == ("key-rotate", {"key": new}, None, {"key": new, "state": "signs"}, "")
+    assert run("key", "retire", old, "--force", "--dry-run").status == 0
+    assert newest(api)["act"] == "key-rotate"
+    assert run("key", "retire", old, "--force").status == 0
+    trusted, retired = {"key": old, "state": "trusted"}, {"key": old, "state": "retired"}
+    assert what(newest(api)) == ("key-retire", {"key": old, "ended": [], "bundle": True}, trusted, retired, "")
+    assert run("key", "restore", old).status == 0
+    assert what(newest(api)) == ("key-restore", {"key": old}, retired, trusted, "")
+    assert run("key", "create", "--keys", "../others").status == 0
+    assert newest(api)["act"] == "key-restore", "of no key of this site"
+    assert run("key", "proofs", "rotate", "--output", "json").json["id"] == newest(api)["facts"]["key"]
+
+
+def test_images_that_are_removed_are_written_down(api: Api, run: Run) -> None:
+    one, two = add_image(api.config, name="one"), add_image(api.config, name="two", salt="2")
+    assert run("image", "rm", one).status == 0
+    assert what(newest(api)) == ("image-rm", {"image": one}, {"image": one, "name": "one"}, None, "")
+    assert run("image", "gc", "--grace", "0", "--dry-run").status == 0
+    assert newest(api)["act"] == "image-rm"
+    assert run("image", "gc", "--grace", "0").status == 0
+    assert what(newest(api)) == ("image-gc", {}, {"images": [two]}, None, "")
+
+
+def test_what_cannot_be_written_down_is_done_and_said(api: Api, run: Run) -> None:
+    images = [add_image(api.config, name=f"image-{number}", salt=str(number)) for number in range(3)]
+    audit = api.config.data / "audit.db"
+    audit.write_bytes(b"")
+    damaged = run("image", "rm", images[0])
+    assert (damaged.status, damaged.err.startswith("it is done, and in no audit: ")) == (0, True)
+    audit.unlink()
+    assert run("image", "rm", images[1]).err == "", "no service has been here yet"
+    assert not audit.exists()
+    (api.config.data.parent / "netboot.yaml").write_text("site: [\n")
+    faulty = run("image", "rm", images[2], "--store", "store")
+    assert (faulty.status, faulty.err.startswith("it is done, and in no audit: ")) == (0, True)
