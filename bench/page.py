@@ -24,18 +24,40 @@ PATHS: Mapping[str, Callable[[World], str]] = {
     "/page/boots/ID": lambda world: f"/page/boots/{world.boots[world.names[0]]}",
     "/page/rollouts": lambda _: "/page/rollouts",
     "/page/rollouts/1": lambda _: "/page/rollouts/1",
+    "/page/images": lambda _: "/page/images",
+    "/page/images/DIGEST": lambda world: f"/page/images/{world.new}",
     "/page/discovered": lambda _: "/page/discovered",
+    "/page/discovered/MAC": lambda _: "/page/discovered/b8:ce:f6:0a:11:01",
     "/page/audit": lambda _: "/page/audit",
 }
 """As they are called here, and what they are of a fleet."""
+EXCHANGED = tuple(path for path in PATHS if path != "/page/discovered/MAC")
+"""Whose part that is live is asked for again, every few seconds, while somebody looks."""
 _TIMES = """() => {
   const [visit] = performance.getEntriesByType("navigation");
   return [visit.responseEnd - visit.requestStart, visit.loadEventEnd];
 }"""
+_EXCHANGE = """() => new Promise((done) => {
+  const begun = performance.now(), mark = "bench" + begun;
+  let answered = 0;
+  document.getElementById("now").dataset.bench = mark;
+  const ours = (event) => event.target.dataset?.bench === mark;
+  const coming = (event) => { if (ours(event)) answered = performance.now() - begun; };
+  document.addEventListener("htmx:beforeSwap", coming);
+  const told = new MutationObserver(() => {
+    if (document.getElementById("now").dataset.bench === mark) return;
+    told.disconnect();
+    document.removeEventListener("htmx:beforeSwap", coming);
+    document.body.getBoundingClientRect();  // laid out anew
+    done([answered, performance.now() - begun]);
+  });
+  told.observe(document.getElementById("main"), {childList: true, subtree: true});
+  htmx.ajax("GET", location.href, {source: "#now", target: "#now", swap: "outerHTML"});
+})"""
 
 
 class Visit(NamedTuple):
-    """Milliseconds: until the whole answer had come; until the page was there."""
+    """Milliseconds: until the whole answer had come; until the page, or its live part, was there."""
 
     answered: float
     loaded: float
@@ -53,7 +75,8 @@ class Pages:
 def measure(folder: Path, rounds: int, *, quick: bool) -> Pages:
     """`rounds` with both fleets, one visit each in turn."""
     sizes = (SMALL, 500) if quick else (SMALL, LARGE)
-    found: dict[str, dict[int, list[Visit]]] = {path: {size: [] for size in sizes} for path in PATHS}
+    rows = (*PATHS, *map(exchanged, EXCHANGED))
+    found: dict[str, dict[int, list[Visit]]] = {row: {size: [] for size in sizes} for row in rows}
     changed: dict[int, list[Visit]] = {size: [] for size in sizes}
     with ExitStack() as stack:
         playwright = stack.enter_context(sync_playwright())
@@ -67,6 +90,8 @@ def measure(folder: Path, rounds: int, *, quick: bool) -> Pages:
                 for _ in range(VISITS):
                     for size, page in pages.items():
                         found[path][size].append(_visit(page, of(worlds[size])))
+                        if path in EXCHANGED:
+                            found[exchanged(path)][size].append(Visit(*page.evaluate(_EXCHANGE)))
             for number in range(VISITS):
                 for size, page in pages.items():
                     worlds[size].keep([worlds[size].found("gpu-0003", minutes=number)])
@@ -90,6 +115,11 @@ def _visit(page: Page, path: str) -> Visit:
     page.goto(path)
     answered, loaded = page.evaluate(_TIMES)
     return Visit(answered, loaded)
+
+
+def exchanged(path: str) -> str:
+    """What the live part of a page is called here."""
+    return f"{path}, live part"
 
 
 def p95(figures: list[float]) -> float:

@@ -150,10 +150,10 @@ def _each(name: str, operation: Schema, schemas: dict[str, Schema]) -> str:
     assert len(listed) == 1, (name, answer, list(listed))
     (items, of), others = next(iter(listed.items())), _of(operation, "query")
     asked = [each for each in others if each["name"] != "continue"]
-    variables = [_name(each["name"]) for each in _of(operation, "path")]
-    signature = ", ".join(["self", *(f"{each}: str" for each in variables), *_keywords(asked)]).replace(
-        "limit: int | None = None", f"limit: int = {PAGE}"
-    )
+    variables = {_name(each["name"]): _type(each["schema"]) for each in _of(operation, "path")}
+    signature = ", ".join(
+        ["self", *(f"{each}: {kind}" for each, kind in variables.items()), *_keywords(asked)]
+    ).replace("limit: int | None = None", f"limit: int = {PAGE}")
     given = [f"{_name(each['name'])}={_name(each['name'])}" for each in asked]
     arguments = ", ".join([*variables, *given, "continue_=after"])
     each_name = "each" if name == "list" else f"each_{name.removeprefix('list_')}"

@@ -11,7 +11,7 @@ from netboot.cli.client import UNKNOWN, ApiError, Client, Connection, api_comman
 from netboot.cli.dry_run import dry_run_option
 from netboot.cli.moves import not_meanwhile, tag_of
 from netboot.cli.output import show
-from netboot.cli.rollout_shown import COLUMNS, follow, ordered, print_one, row, started
+from netboot.cli.rollout_shown import COLUMNS, ON_THEIR_WAY, follow, ordered, print_one, row, started
 from netboot.cli.times import duration_option, moment
 
 if TYPE_CHECKING:
@@ -129,7 +129,12 @@ def status(channel: str | None, watched: bool, connection: Connection, output: s
     number = before["number"]
     if watched:
         follow(client, number)
-    rollout = client.rollouts.get(number)
+    if output == "json":
+        rollout = client.rollouts.get(number)
+    else:
+        rollout = client.rollouts.get(number, members=False)
+        there = {each["machine"]: each for each in client.rollouts.each_members(number, state=ON_THEIR_WAY)}
+        rollout["members"] = list(there.values())  # the state that was told last, of one that changed it meanwhile
     print_one(output, rollout)
     ordered_back = before["undoing"] and not before.get("verdict")  # who waits for the image has not got it else
     wanted = "undone" if ordered_back else "complete"
@@ -204,9 +209,9 @@ def history(channel: str | None, limit: int, connection: Connection, output: str
         show(output, {"rollouts": shown}, COLUMNS, map(row, shown), "there was no rollout yet", names=numbers(shown))
         return
     of_channel = [each for each in rollouts if each["channel"] == channel][:limit]
-    full = [dict[str, Any](client.rollouts.get(each["number"])) for each in of_channel]
+    full = [dict[str, Any](client.rollouts.get(each["number"], members=False)) for each in of_channel]
     for each in full:
-        del each["members"]
+        del each["members"], each["by_rack"]
     rows = [
         (each["number"], moment(entry["at"]), entry["who"], entry["act"], entry["said"])
         for each in full

@@ -10,9 +10,12 @@ from images.values.durations import in_words
 from netboot.cli.client import Client
 from netboot.cli.output import progress, say, show
 from netboot.cli.times import moment
+from netboot.lifecycle.rollout import MemberState
 
 NAMES_SHOWN = 10
 LOOK_SECONDS = 2.0
+ON_THEIR_WAY = ",".join(state for state in MemberState if state not in (MemberState.WAITING, MemberState.DONE))
+"""States of a rollout's machines that people are told of."""
 _WHICH, _HOW_FAR = ("rollout", "channel", "image", "state"), ("in service with it", "to reboot", "out", "failed")
 COLUMNS = (*_WHICH, *_HOW_FAR, "began", "ended", "why")
 _DOING: Mapping[str, str] = {
@@ -104,8 +107,8 @@ def ordered(answer: Mapping[str, Any]) -> str:
 
 
 def print_one(output: str, rollout: Mapping[str, Any]) -> None:
-    """All about one; of its machines those that are neither waiting nor done."""
-    members = [each for each in rollout["members"] if each["state"] not in ("waiting", "done")]
+    """All about one, as it was asked for: for people with its machines that are ON_THEIR_WAY."""
+    members = sorted(rollout["members"], key=lambda each: str(each["machine"]))
     rows = [
         (each["machine"], each["rack"], each["state"], "canary" if each["canary"] else "", _how(rollout, each))
         for each in members
@@ -132,7 +135,7 @@ def _how(rollout: Mapping[str, Any], member: Mapping[str, Any]) -> str:
 
 def follow(client: Client, number: int) -> None:
     """Until it has ended, or somebody has to look; a bar on a terminal."""
-    rollout = client.rollouts.get(number)
+    rollout = client.rollouts.get(number, members=False)
     whole = rollout["of"] - rollout["machines"]["left"]
     with progress(f"rollout {number} of channel {rollout['channel']}", whole, after=0.0, in_bytes=False) as advance:
         done = 0
@@ -143,7 +146,7 @@ def follow(client: Client, number: int) -> None:
             if rollout["state"] != "running":
                 return
             time.sleep(LOOK_SECONDS)
-            rollout = client.rollouts.get(number)
+            rollout = client.rollouts.get(number, members=False)
 
 
 def _facts(rollout: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

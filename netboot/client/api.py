@@ -780,10 +780,28 @@ class RolloutsApi(Api):
         )
         return answer
 
-    def get(self, number: int) -> models.RolloutDetail:
+    def get(self, number: int, *, members: bool | None = None) -> models.RolloutDetail:
         """One, with its machines and what was done to it."""
-        answer: models.RolloutDetail = self._asker.ask("GET", f"/v1/rollouts/{segment(number)}")
+        answer: models.RolloutDetail = self._asker.ask(
+            "GET", f"/v1/rollouts/{segment(number)}", query={"members": members}
+        )
         return answer
+
+    def members(
+        self, number: int, *, limit: int | None = None, continue_: str | None = None, state: str | None = None
+    ) -> models.RolloutMembers:
+        """Its machines, in pages; those in some states alone."""
+        answer: models.RolloutMembers = self._asker.ask(
+            "GET",
+            f"/v1/rollouts/{segment(number)}/members",
+            query={"limit": limit, "continue": continue_, "state": state},
+        )
+        return answer
+
+    def each_members(self, number: int, *, limit: int = 500, state: str | None = None) -> Iterator[models.MemberShown]:
+        """All that `members` lists, page by page, `limit` in one; FailedError where what a page ended with has
+        gone."""
+        return pages(lambda after: self.members(number, limit=limit, state=state, continue_=after), "members")
 
     def pause(
         self, number: int, body: models.Order, *, if_match: str | None = None, idempotency_key: str | None = None

@@ -1376,6 +1376,15 @@ class Rack(TypedDict):
     runs: list[Run]
 
 
+class RackRuns(TypedDict):
+    """`machines`: how many of this rack the rollout has, those that left and are kept too; `runs`: all of
+    them."""
+
+    rack: str
+    machines: int
+    runs: list[RolloutRun]
+
+
 class Reached(TypedDict):
     """A phase was reached: `at` by our clock, `uptime_ms` by the machine's; `sha256`: of what proves it."""
 
@@ -1551,7 +1560,8 @@ class RolloutActed(TypedDict):
 
 
 class RolloutDetail(TypedDict):
-    """With its machines and what was done to it, the latest last."""
+    """With its machines and what was done to it, the latest last. `by_rack`: all machines, as they stand;
+    `members`: empty where nobody asked for them."""
 
     number: int
     channel: str
@@ -1579,8 +1589,13 @@ class RolloutDetail(TypedDict):
     control_plane: ControlPlaneMachines
     most: int
     to_reboot: list[str]
+    by_rack: list[RackRuns]
     members: list[MemberShown]
     history: list[RolloutStoreEntry]
+
+
+RolloutMembers = TypedDict("RolloutMembers", {"continue": "str | None", "members": "list[MemberShown]"})
+"""Machines of a rollout, by name, or state by state and by name."""
 
 
 class RolloutPlanned(TypedDict):
@@ -1614,6 +1629,15 @@ class RolloutPlanned(TypedDict):
     to_reboot: list[str]
     dry_run: bool
     up: int
+
+
+class RolloutRun(TypedDict):
+    """Machines of a rack that are beside each other by their names and in one state. `first`: whose name is
+    first."""
+
+    state: MemberState
+    first: str
+    count: int
 
 
 class RolloutShown(TypedDict):

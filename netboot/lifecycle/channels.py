@@ -1,12 +1,11 @@
 """Channels, as operators see and move them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Literal
 
 from images.artifact.manifest import Manifest
 from images.errors import CorruptError, NotFoundError
 from images.values.strict import Strict
-from netboot.lifecycle.conditions import Judged
 from netboot.lifecycle.errors import ChannelPinnedError, NoSuchChannelError, NoSuchImageError, UnfitImageError
 from netboot.lifecycle.image_repository import ImageRepository, ImageRepositoryWriter, ListedImage
 from netboot.lifecycle.revocation import refuse
@@ -34,22 +33,27 @@ class ChannelState(Strict):
     source: Literal["inventory", "store"] = "store"
 
 
-def channel_states(snapshot: Snapshot, repository: ImageRepository, judged: Mapping[str, Judged]) -> list[ChannelState]:
-    """Every declared channel, in the order of the inventory. `judged`: what was found of its machines."""
-    names = {image.digest: image.name for image in repository.images()}
+def users_of(snapshot: Snapshot, retired: Container[str]) -> dict[str, int]:
+    """Channel → how many machines boot it; without those that none boots. `retired`: names of those that are."""
     of_profile = {profile.name: profile.channel for profile in snapshot.inventory.profiles}
     users: dict[str, int] = {}
     for machine in snapshot.inventory.machines:
         channel = of_profile[machine.profile]
-        if not why_gone(machine, channel, of_profile, judged.get(machine.name)):
+        if not why_gone(machine, channel, of_profile, retired=machine.name in retired):
             users[channel] = users.get(channel, 0) + 1
+    return users
+
+
+def channel_states(snapshot: Snapshot, repository: ImageRepository, users: Mapping[str, int]) -> list[ChannelState]:
+    """Every declared channel, in the order of the inventory. `users`: see `users_of`."""
+    names = {image.digest: image.name for image in repository.images()}
     return [
         _state(channel, snapshot, _where(channel, repository), names, users) for channel in snapshot.inventory.channels
     ]
 
 
 def _state(
-    channel: Channel, snapshot: Snapshot, image: str | None, names: dict[str, str], users: dict[str, int]
+    channel: Channel, snapshot: Snapshot, image: str | None, names: dict[str, str], users: Mapping[str, int]
 ) -> ChannelState:
     return ChannelState(
         name=channel.name,
@@ -109,14 +113,14 @@ def move(
     name: str,
     reference: str,
     pinned_at: str,
-    judged: Mapping[str, Judged],
+    users: Mapping[str, int],
     *,
     force: bool = False,
     first: Callable[[], None] = lambda: None,
 ) -> ChannelState:
     """Let a channel point to an image that machines may boot. `pinned_at`: where the inventory declares the channel.
     `force`: whatever the architecture of its machines is. `first()`: called once it is sure that it may, before it is.
-    `publisher`: None: nothing is written, and the channel is given as it would be.
+    `publisher`: None: nothing is written, and the channel is given as it would be. `users`: see `users_of`.
 
     Raises:
         NoSuchChannelError, NoSuchImageError, ChannelPinnedError: see there.
@@ -137,7 +141,7 @@ def move(
     first()
     if publisher is not None:
         publisher.point(name, image.digest)
-    states = {state.name: state for state in channel_states(snapshot, repository, judged)}
+    states = {state.name: state for state in channel_states(snapshot, repository, users)}
     return states[name].model_copy(update={"image": image.digest, "image_name": image.name})
 
 

@@ -4,14 +4,13 @@ What is in force is what the newest signed site bundle says that was ever seen h
 older than that takes no revocation back.
 """
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from images.artifact.bundle import SiteBundle
 from images.errors import ImageError
 from images.values.strict import Strict
 from images.values.types import Sha256
 from netboot.lifecycle.bootid import is_of
-from netboot.lifecycle.conditions import Judged
 from netboot.lifecycle.errors import RevokedImageError
 from netboot.lifecycle.image_repository import ImageRepository
 from netboot.lifecycle.rollout_facts import why_gone
@@ -73,9 +72,9 @@ def uses(
     snapshot: Snapshot,
     repository: ImageRepository,
     states: Mapping[str, MachineState],
-    judged: Mapping[str, Judged],
+    retired: Container[str],
 ) -> Uses:
-    """By what is set and assigned, whether it can be used or not. `judged`: what was found of machines."""
+    """By what is set and assigned, whether it can be used or not. `retired`: names of machines that are."""
     pointed = {each.name: _pointed(each, repository) for each in snapshot.inventory.channels}
     profiles = {profile.name: profile.channel for profile in snapshot.inventory.profiles}
     boots, assigned = list[str](), dict[str, int]()
@@ -83,7 +82,7 @@ def uses(
         channel, said = profiles[machine.profile], snapshot.assigned.get(machine.name)
         if (said.image if said is not None else pointed[channel]) != digest:
             continue
-        if not why_gone(machine, channel, profiles, judged.get(machine.name)):
+        if not why_gone(machine, channel, profiles, retired=machine.name in retired):
             boots.append(machine.name)
         if said is not None:
             assigned[channel] = assigned.get(channel, 0) + 1

@@ -1,6 +1,7 @@
 """What follows from a rollout's machines for whoever looks at the rollout as a whole. Pure."""
 
 from collections.abc import Iterable, Mapping
+from itertools import groupby
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator
@@ -44,6 +45,29 @@ class Counts(Strict):
         return sum(count for state, count in self.machines.items() if state not in APART)
 
 
+class RolloutRun(Strict):
+    """Machines of a rack that are beside each other by their names and in one state. `first`: whose name is first."""
+
+    state: MemberState
+    first: str
+    count: int
+
+
+class RackRuns(Strict):
+    """`machines`: how many of this rack the rollout has, those that left and are kept too; `runs`: all of them."""
+
+    rack: str
+    machines: int
+    runs: tuple[RolloutRun, ...]
+
+
+class ByRack(Strict):
+    """In the order of the first machine of each. Kept with the rollout: see `Counts`."""
+
+    rule: Literal[1] = 1
+    racks: tuple[RackRuns, ...]
+
+
 def counted(members: Mapping[str, Member]) -> Counts:
     """Of all machines of a rollout, by name."""
     there = {name: each for name, each in members.items() if each.state is not MemberState.KEPT}
@@ -56,6 +80,20 @@ def counted(members: Mapping[str, Member]) -> Counts:
         largest=largest(there.values()),
         assigned=turn_came(members),
     )
+
+
+def by_rack(members: Mapping[str, Member]) -> ByRack:
+    """Of all machines of a rollout, by name."""
+    racks: dict[str, list[Member]] = {}
+    for name in sorted(members):
+        racks.setdefault(members[name].rack, []).append(members[name])
+    found = (RackRuns.model_construct(rack=rack, machines=len(of), runs=_runs(of)) for rack, of in racks.items())
+    return ByRack(racks=tuple(found))
+
+
+def _runs(members: Iterable[Member]) -> tuple[RolloutRun, ...]:
+    alike = ((state, list(run)) for state, run in groupby(members, lambda each: each.state))
+    return tuple(RolloutRun.model_construct(state=state, first=run[0].machine, count=len(run)) for state, run in alike)
 
 
 def by_state(members: Iterable[Member]) -> dict[MemberState, int]:

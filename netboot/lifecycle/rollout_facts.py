@@ -29,7 +29,7 @@ def facts_of(
     found = {}
     for name in names:
         machine, judgement = machines.get(name), judged.get(name)
-        gone = why_gone(machine, channel, channels, judgement)
+        gone = why_gone(machine, channel, channels, retired=_reason(judgement) is Reason.RETIRED)
         if gone:
             found[name] = Fact(up=False, image="", boot="", gone=gone)
         elif judgement is not None and judgement.boot:
@@ -79,7 +79,7 @@ def places_of(snapshot: Snapshot, names: Iterable[str]) -> set[str]:
     return {"reports"} | {f"nodes/{machine.cluster}/{machine.class_name or ''}" for machine in machines}
 
 
-def why_gone(machine: Machine | None, channel: str, channels: Mapping[str, str], judged: Judged | None) -> str:
+def why_gone(machine: Machine | None, channel: str, channels: Mapping[str, str], *, retired: bool) -> str:
     """Why a machine boots no image of the channel, in words; "": it does. `channels`: by profile."""
     if machine is None:
         return "the inventory no longer has it"
@@ -87,7 +87,7 @@ def why_gone(machine: Machine | None, channel: str, channels: Mapping[str, str],
         return f"it uses channel {channels[machine.profile]} now"
     if not machine.enabled:
         return "it is disabled"
-    return "it is retired" if _reason(judged) is Reason.RETIRED else ""
+    return "it is retired" if retired else ""
 
 
 def _stage(order: Reserved | None, judged: Judged) -> Stage:

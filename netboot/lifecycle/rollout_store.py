@@ -1,11 +1,11 @@
 """Where rollouts are kept: the port. Management writes what operators ask, the controllers what became of it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from images.values.strict import Strict
-from netboot.lifecycle.rollout import MOVING, Assigned, Member, Rollout
-from netboot.lifecycle.rollout_counts import Counts
+from netboot.lifecycle.rollout import MOVING, Assigned, Member, MemberState, Rollout
+from netboot.lifecycle.rollout_counts import ByRack, Counts
 
 Members = dict[str, Member]
 Change = Callable[[Rollout, Members], tuple[Rollout, Members]]
@@ -25,6 +25,21 @@ class Listed(NamedTuple):
 
     rollout: Rollout
     counts: Counts
+
+
+class Summed(NamedTuple):
+    """The same of one, and its machines rack by rack (`by_rack`)."""
+
+    rollout: Rollout
+    counts: Counts
+    by_rack: ByRack
+
+
+class After(NamedTuple):
+    """A machine that a part of a list goes on after. `state`: in which it was, where the list is of states."""
+
+    state: MemberState | None
+    machine: str
 
 
 class Entry(Strict):
@@ -52,8 +67,17 @@ class RolloutStore(Protocol):
         """Raises NoSuchRolloutError."""
         ...
 
+    def summed(self, number: int) -> Summed:
+        """One, whatever the number of its machines. Raises NoSuchRolloutError."""
+        ...
+
     def members(self, number: int) -> Members:
         """A rollout's machines, by name."""
+        ...
+
+    def part(self, number: int, states: Sequence[MemberState], after: After | None, limit: int) -> list[Member]:
+        """At most `limit` machines of a rollout that are in one of these states, state by state as they are given, by
+        name; by name alone of all states, where none is given. Whatever the number of the others."""
         ...
 
     def history(self, number: int, limit: int) -> list[Entry]:

@@ -105,6 +105,11 @@ def _gated_since_ms(judged: Judged) -> int | None:
     return max(in_service.since_ms, joined.since_ms if joined is not None else 0)
 
 
+def is_retired(found: MachineSummary) -> bool:
+    """Whether it was taken out for good."""
+    return (_T.IN_SERVICE.value, _R.RETIRED.value) in found.reasons
+
+
 def as_of(found: MachineSummary, now_ms: int) -> MachineSummary:
     """The same at that moment."""
     if found.late_ms is None or now_ms < found.late_ms:

@@ -5,49 +5,23 @@ for an empty one would say that nothing is assigned. Opened anew for each questi
 """
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from typing import TypeVar
 
 from pydantic import ValidationError
 
 from images.values.faults import first_fault
 from netboot.lifecycle.errors import NoSuchRolloutError, RolloutRefusedError, StateUnavailableError
-from netboot.lifecycle.rollout import UNDER_WAY, Assigned, Member, Rollout, assignments, images
-from netboot.lifecycle.rollout_counts import Counts, counted
+from netboot.lifecycle.rollout import UNDER_WAY, Assigned, Member, MemberState, Rollout, assignments, images
+from netboot.lifecycle.rollout_counts import ByRack, Counts, by_rack, counted
 from netboot.lifecycle.rollout_orders import another
-from netboot.lifecycle.rollout_store import Change, Entry, Listed, Members, Note
+from netboot.lifecycle.rollout_store import After, Change, Entry, Listed, Members, Note, Summed
 from netboot.stores import shared_file
+from netboot.stores.rollout_schema import MIGRATIONS, STATE, VERSION
 
-MIGRATIONS = (
-    (
-        """CREATE TABLE rollouts (
-            number INTEGER PRIMARY KEY AUTOINCREMENT, channel TEXT NOT NULL, under_way INTEGER NOT NULL,
-            released INTEGER NOT NULL DEFAULT 0, body TEXT NOT NULL
-        )""",
-        "CREATE UNIQUE INDEX one_of_a_channel ON rollouts (channel) WHERE under_way",
-        """CREATE TABLE members (
-            rollout INTEGER NOT NULL, machine TEXT NOT NULL, body TEXT NOT NULL, PRIMARY KEY (rollout, machine)
-        ) WITHOUT ROWID""",
-        """CREATE TABLE history (
-            id INTEGER PRIMARY KEY AUTOINCREMENT, at_ms INTEGER NOT NULL, rollout INTEGER NOT NULL, who TEXT NOT NULL,
-            act TEXT NOT NULL, said TEXT NOT NULL
-        )""",
-        "CREATE INDEX history_of_rollout ON history (rollout, id)",
-    ),
-    (
-        # `Counts` of a rollout's members, as they are: whoever writes one of these takes them away, and whoever has all
-        # members at hand writes them
-        "CREATE TABLE counts (rollout INTEGER PRIMARY KEY, body TEXT NOT NULL)",
-        """CREATE TRIGGER counts_before_a_member_came AFTER INSERT ON members
-            BEGIN DELETE FROM counts WHERE rollout = new.rollout; END""",
-        """CREATE TRIGGER counts_before_a_member_changed AFTER UPDATE ON members
-            BEGIN DELETE FROM counts WHERE rollout IN (old.rollout, new.rollout); END""",
-        """CREATE TRIGGER counts_before_a_member_went AFTER DELETE ON members
-            BEGIN DELETE FROM counts WHERE rollout = old.rollout; END""",
-    ),
-)
-VERSION = len(MIGRATIONS)
+K = TypeVar("K", Counts, ByRack)
 KEPT = 200
 """Rollouts of which everything is kept."""
 _IN_FORCE = (
@@ -59,6 +33,9 @@ _LISTED = (
     "SELECT rollouts.body, counts.body FROM rollouts LEFT JOIN counts ON counts.rollout = number "
     "ORDER BY number DESC LIMIT ?"
 )
+_OF_ALL = "SELECT body FROM members WHERE rollout = ? AND machine > ? ORDER BY machine LIMIT ?"
+_OF_STATE = _OF_ALL.replace("members", "members INDEXED BY members_by_state").replace("?", f"? AND {STATE} = ?", 1)
+"""It would take the primary key otherwise, and read all of them."""
 
 
 def make(path: Path) -> sqlite3.Connection:
@@ -78,8 +55,9 @@ class SqliteRollouts:
 
     def listed(self, limit: int) -> list[Listed]:
         with self._open("ro") as db:
-            found = [(Rollout.model_validate_json(body), _known(said)) for body, said in db.execute(_LISTED, (limit,))]
-        return [Listed(each, counts or self._counted(each.number)) for each, counts in found]
+            rows = db.execute(_LISTED, (limit,)).fetchall()
+        found = [(Rollout.model_validate_json(body), _known(Counts, said)) for body, said in rows]
+        return [Listed(each, counts or self._counted(each.number)[0]) for each, counts in found]
 
     def under_way(self) -> list[Rollout]:
         with self._open("ro") as db:
@@ -89,9 +67,28 @@ class SqliteRollouts:
         with self._open("ro") as db:
             return _one(db, number)
 
+    def summed(self, number: int) -> Summed:
+        with self._open("ro") as db:
+            rollout = _one(db, number)
+            said = db.execute("SELECT body, racks FROM counts WHERE rollout = ?", (number,)).fetchone()
+        counts, racks = (_known(Counts, said[0]), _known(ByRack, said[1])) if said is not None else (None, None)
+        if counts is None or racks is None:
+            counts, racks = self._counted(number)
+        return Summed(rollout, counts, racks)
+
     def members(self, number: int) -> Members:
         with self._open("ro") as db:
             return _members(db, number)
+
+    def part(self, number: int, states: Sequence[MemberState], after: After | None, limit: int) -> list[Member]:
+        turns: Sequence[MemberState | None] = states or (None,)
+        first = turns.index(after.state) if after is not None else 0
+        found: list[Member] = []
+        with self._open("ro") as db:
+            for place in range(first, len(turns)):
+                behind = after.machine if after is not None and place == first else ""
+                found += _in_state(db, number, turns[place], behind, limit - len(found))
+        return found
 
     def history(self, number: int, limit: int) -> list[Entry]:
         names = tuple(Entry.model_fields)
@@ -125,7 +122,7 @@ class SqliteRollouts:
             ).lastrowid
             begun = rollout.model_copy(update={"number": row})
             _write(db, begun, members.values())
-            _keep(db, begun.number, counted(members))
+            _keep(db, begun.number, counted(members), by_rack(members))
             _note(db, begun.number, note)
             _forget(db)
             db.execute("COMMIT")
@@ -141,7 +138,7 @@ class SqliteRollouts:
             if rollout != was or changed:
                 _write(db, rollout, changed)
             if changed:
-                _keep(db, number, counted(before | members))
+                _keep(db, number, counted(before | members), by_rack(before | members))
             if said is not None:
                 _note(db, number, said)
             db.execute("COMMIT")  # an error before it closes the connection, which rolls back
@@ -151,17 +148,18 @@ class SqliteRollouts:
         with self._open("rw") as db:
             db.execute("UPDATE rollouts SET released = 1 WHERE channel = ? AND NOT under_way", (channel,))
 
-    def _counted(self, number: int) -> Counts:
+    def _counted(self, number: int) -> tuple[Counts, ByRack]:
         """Of one whose members were written by others than this class, or by a netboot that kept no counts: kept from
         now on, unless that cannot be written now, or a member was written since these were read, which SQLite refuses
         with SQLITE_BUSY_SNAPSHOT (https://sqlite.org/rescode.html#busy_snapshot)."""
         with self._open("rw") as db:
             db.execute("BEGIN")
-            counts = counted(_members(db, number))
+            members = _members(db, number)
+            counts, racks = counted(members), by_rack(members)
             with suppress(sqlite3.OperationalError):
-                _keep(db, number, counts)
+                _keep(db, number, counts, racks)
                 db.execute("COMMIT")
-        return counts
+        return counts, racks
 
     @contextmanager
     def _open(self, mode: str) -> Iterator[sqlite3.Connection]:
@@ -199,18 +197,24 @@ def _members(db: sqlite3.Connection, number: int) -> Members:
     return {name: Member.model_validate_json(body) for name, body in rows}
 
 
-def _known(said: str | None) -> Counts | None:
+def _in_state(db: sqlite3.Connection, number: int, state: MemberState | None, after: str, most: int) -> list[Member]:
+    """Of any state: None. `after`: a name."""
+    query, values = _OF_ALL if state is None else _OF_STATE, (state.value,) if state is not None else ()
+    return [Member.model_validate_json(body) for (body,) in db.execute(query, (number, *values, after, most))]
+
+
+def _known(kind: type[K], said: str | None) -> K | None:
     """None: not counted since a member was written; or by another rule."""
     try:
-        return Counts.model_validate_json(said) if said is not None else None
+        return kind.model_validate_json(said) if said is not None else None
     except ValidationError:
         return None
 
 
-def _keep(db: sqlite3.Connection, number: int, counts: Counts) -> None:
+def _keep(db: sqlite3.Connection, number: int, counts: Counts, racks: ByRack) -> None:
     """After the last write of a member, for that takes them away."""
-    query = "INSERT OR REPLACE INTO counts (rollout, body) VALUES (?, ?)"
-    db.execute(query, (number, counts.model_dump_json()))
+    query = "INSERT OR REPLACE INTO counts (rollout, body, racks) VALUES (?, ?, ?)"
+    db.execute(query, (number, counts.model_dump_json(), racks.model_dump_json()))
 
 
 def _write(db: sqlite3.Connection, rollout: Rollout, members: Iterable[Member]) -> None:

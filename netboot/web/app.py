@@ -99,6 +99,7 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/v1/rollouts", rollouts.listed),
     Route("POST", "/v1/rollouts", rollouts.started, on=etags.ON_CHANNEL, named="channel"),
     Route("GET", "/v1/rollouts/<int:number>", rollouts.shown, tag=etags.ROLLOUT),
+    Route("GET", "/v1/rollouts/<int:number>/members", rollouts.members),
     Route("POST", "/v1/rollouts/<int:number>/pause", rollouts.pause, on=etags.ON_ROLLOUT),
     Route("POST", "/v1/rollouts/<int:number>/resume", rollouts.resume, on=etags.ON_ROLLOUT),
     Route("POST", "/v1/rollouts/<int:number>/undo", rollouts.undo, on=etags.ON_ROLLOUT),

@@ -1,7 +1,7 @@
 """`/v1/channels[/<name>]`: where channels point, and moving them."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from contextlib import nullcontext
 from typing import Annotated, Any
 
@@ -9,8 +9,7 @@ from pydantic import StringConstraints
 
 from images.errors import ImageError
 from images.values.strict import Strict
-from netboot.lifecycle.channels import ChannelState, channel_states, declared, move
-from netboot.lifecycle.conditions import Judged
+from netboot.lifecycle.channels import ChannelState, channel_states, declared, move, users_of
 from netboot.lifecycle.errors import CannotTellError, RolloutRefusedError
 from netboot.lifecycle.rollout_orders import cancelled
 from netboot.lifecycle.rollout_store import Note
@@ -18,6 +17,7 @@ from netboot.machines.inventory import declared_at
 from netboot.web import render
 from netboot.web.binding import Shown
 from netboot.web.dependencies import dependencies
+from netboot.web.fleet import Look, look
 from netboot.web.intents import MayBeWhy
 from netboot.web.operators import audit, operator, partly, written
 
@@ -51,7 +51,7 @@ class Moved(ChannelState):
 
 def listed() -> Channels:
     """Every channel of the inventory."""
-    states = channel_states(dependencies().live.view().snapshot, dependencies().repository, judged())
+    states = channel_states(dependencies().live.view().snapshot, dependencies().repository, _users())
     return Channels(channels=tuple(states))
 
 
@@ -59,7 +59,7 @@ def shown(name: str) -> ChannelState:
     """One channel."""
     snapshot = dependencies().live.view().snapshot
     channel = declared(snapshot, name)
-    states = channel_states(snapshot, dependencies().repository, judged())
+    states = channel_states(snapshot, dependencies().repository, _users())
     return next(state for state in states if state.name == channel.name)
 
 
@@ -83,7 +83,7 @@ def moved(name: str, body: Move) -> Moved:
     about: dict[str, Any] = {"reason": asked.reason, "before": {"image": was}, "after": {"image": asked.image}}
     with partly("channel-set", facts, so_far=so_far, **about) if not asked.dry_run else nullcontext():
         state = move(
-            snapshot, deps.repository, writer, name, asked.image, place, judged(), force=asked.force, first=first
+            snapshot, deps.repository, writer, name, asked.image, place, _users(), force=asked.force, first=first
         )
     if not asked.dry_run:
         facts |= {"image": state.image}
@@ -104,13 +104,25 @@ def _set(channel: str) -> str | None:
         return None
 
 
-def judged() -> Mapping[str, Judged]:
-    """Of all machines; where it cannot be told what was found, channels are shown and set all the same."""
+def retired() -> Container[str]:
+    """Machines that are; none, where it cannot be told what was found of any."""
+    found = _look()
+    return found.retired if found is not None else ()
+
+
+def _users() -> Mapping[str, int]:
+    """Channel → how many machines boot it."""
+    found = _look()
+    return found.users if found is not None else users_of(dependencies().live.view().snapshot, ())
+
+
+def _look() -> Look | None:
+    """Where it cannot be told what was found of machines, channels are shown and set all the same."""
     try:
-        return dependencies().conditions.judged()
+        return look(dependencies())
     except CannotTellError as error:
         log.warning("conditions: %s", error)
-        return {}
+        return None
 
 
 def _released(channel: str, *, force: bool) -> bool:

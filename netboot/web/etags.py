@@ -20,7 +20,7 @@ CHANNEL = Tag(OF_CHANNEL, channels.shown, without=("in_force", "machines"))
 """It is in force within a second, and how many machines boot it is no matter of the channel."""
 ROLLOUT = Tag(
     "rollout",
-    rollouts.shown,
+    rollouts.told,
     only=("number", "channel", "image", "base", "strategy", "on_next_boot", "state", "undoing", "verdict"),
 )
 """Not how far it is: its machines go on by themselves."""

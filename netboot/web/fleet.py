@@ -11,9 +11,10 @@ from typing import NamedTuple
 from flask import current_app
 
 from images.values.faults import first_few
+from netboot.lifecycle.channels import users_of
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.published import View
-from netboot.lifecycle.summary import RANK, UNJUDGED, MachineStatus, MachineSummary, as_of
+from netboot.lifecycle.summary import RANK, UNJUDGED, MachineStatus, MachineSummary, as_of, is_retired
 from netboot.machines.values import Machine
 from netboot.status.controllers import LifecycleStatus, ProjectionStatus, RolloutsStatus, RolloutStatus
 from netboot.web.dependencies import Dependencies, dependencies
@@ -37,14 +38,16 @@ class Seen(NamedTuple):
 
 
 class Look(NamedTuple):
-    """What was seen of all machines at one moment. `sorted`: those that want to be seen first, first; `until_ms`: when
-    one of them is late though nothing is found of it."""
+    """What was seen of all machines at one moment. `sorted`: those that want to be seen first, first; `retired`: names;
+    `users`: channel → how many machines boot it; `until_ms`: when one of them is late though nothing is found of it."""
 
     view: View
     summaries: Mapping[str, MachineSummary]
     at_ms: int
     sorted: Sequence[Seen]
     fleet: Fleet
+    retired: frozenset[str]
+    users: Mapping[str, int]
     until_ms: float
 
 
@@ -75,28 +78,36 @@ class Looked:
                 seen = [Seen(each, as_of(summaries.get(each.name, UNJUDGED), now)) for each in machines]
                 until = min((each.summary.late_ms for each in seen if each.summary.late_ms is not None), default=inf)
                 first = sorted(seen, key=_urgency)
-                self._last = Look(view, summaries, now, first, _summary(view, now, seen, first), until)
+                retired = frozenset(each.machine.name for each in seen if is_retired(each.summary))
+                users = users_of(view.snapshot, retired)
+                fleet = _summary(view, now, seen, first)
+                self._last = Look(view, summaries, now, first, fleet, retired, users, until)
             return self._last
 
 
 def summary() -> Fleet:
     """Counts by status, reason, step, image and rack, who wants to be seen first, and rollouts under way."""
     deps = dependencies()
-    found = _look(deps)
+    found = look(deps)
     now = {"at_ms": found.at_ms, "rollouts": _rollouts(deps), "problem": _not_of_now(deps)}
     return found.fleet.model_copy(update=now)
 
 
 def machines(query: MachinesAsked) -> FleetMachines:
     """Machines that fit all filters: late and ill ones first, of these the longest so."""
-    look = _look(dependencies())
+    seen = look(dependencies())
     wanted = {name: text for name, text in query.model_dump(exclude={"limit", "offset"}).items() if text}
-    found = [each for each in look.sorted if _fits(each, wanted)] if wanted else look.sorted
+    found = [each for each in seen.sorted if _fits(each, wanted)] if wanted else seen.sorted
     page = tuple(_entry(each) for each in found[query.offset : query.offset + query.limit])
-    return FleetMachines(at_ms=look.at_ms, machines=page, of=len(found), offset=query.offset)
+    return FleetMachines(at_ms=seen.at_ms, machines=page, of=len(found), offset=query.offset)
 
 
-def _look(deps: Dependencies) -> Look:
+def look(deps: Dependencies) -> Look:
+    """How all machines are, not longer ago than FRESH_MS.
+
+    Raises:
+        netboot.lifecycle.errors.CannotTellError: it cannot be told.
+    """
     looked: Looked = current_app.extensions.setdefault("netboot.fleet", Looked())
     return looked.look(deps)
 

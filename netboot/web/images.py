@@ -15,7 +15,7 @@ from netboot.lifecycle.errors import BadClaimError
 from netboot.lifecycle.revocation import Uses, looked_up, uses
 from netboot.web import inputs
 from netboot.web.binding import Shown
-from netboot.web.channels import judged
+from netboot.web.channels import retired
 from netboot.web.dependencies import dependencies
 
 SBOM = "application/vnd.cyclonedx+json"
@@ -161,7 +161,7 @@ def used(digest: str) -> Uses:
         BadClaimError: not a digest.
     """
     deps = dependencies()
-    return uses(_whole(digest), deps.live.view().snapshot, deps.repository, deps.states.machines(), judged())
+    return uses(_whole(digest), deps.live.view().snapshot, deps.repository, deps.states.machines(), retired())
 
 
 def _whole(digest: str) -> str:

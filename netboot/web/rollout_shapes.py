@@ -2,14 +2,16 @@
 
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field, StringConstraints
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, WithJsonSchema
 
 from images.values.strict import Strict
 from images.values.types import Name
 from netboot.lifecycle.rollout import Member, MemberState, Rollout
+from netboot.lifecycle.rollout_counts import RackRuns
 from netboot.lifecycle.rollout_store import Entry
 from netboot.web.binding import Shown
 from netboot.web.inputs import Whole, one_line
+from netboot.web.pages import PageAsked, Paged
 from netboot.web.shapes import DrainShown
 
 SHOWN, MOST = 20, 200
@@ -44,6 +46,29 @@ class RolloutsAsked(Strict):
     """How many."""
 
     limit: Annotated[int, Whole(1, MOST)] = SHOWN
+
+
+def _states(text: object) -> tuple[MemberState, ...]:
+    """Each once, in the order in which they are named."""
+    try:
+        return tuple(dict.fromkeys(map(MemberState, str(text).split(","))))
+    except ValueError:
+        raise ValueError(f"must be some of {', '.join(MemberState)}, with commas between") from None
+
+
+class RolloutAsked(Strict):
+    """`members`: false: without its machines."""
+
+    members: bool = True
+
+
+class MembersAsked(PageAsked):
+    """Which of a rollout's machines. `state`: those that are in one of these states, state by state in this order, else
+    all of them by name."""
+
+    state: Annotated[
+        tuple[MemberState, ...], BeforeValidator(_states), WithJsonSchema({"type": "string", "maxLength": 100})
+    ] = ()
 
 
 class ControlPlaneMachines(Shown):
@@ -84,10 +109,18 @@ class MemberShown(Member):
 
 
 class RolloutDetail(RolloutShown):
-    """With its machines and what was done to it, the latest last."""
+    """With its machines and what was done to it, the latest last. `by_rack`: all machines, as they stand; `members`:
+    empty where nobody asked for them."""
 
+    by_rack: tuple[RackRuns, ...]
     members: tuple[MemberShown, ...]
     history: tuple[Entry, ...]
+
+
+class RolloutMembers(Paged):
+    """Machines of a rollout, by name, or state by state and by name."""
+
+    members: tuple[MemberShown, ...]
 
 
 class RolloutStarted(RolloutShown):

@@ -32,17 +32,19 @@ from netboot.machines.values import Channel
 from netboot.web import render
 from netboot.web.control_planes import of_control_planes, require_control_plane
 from netboot.web.dependencies import dependencies
-from netboot.web.drains import how_far
 from netboot.web.kubelets import require_kubelet
 from netboot.web.operators import audit, operator
 from netboot.web.renewals import require_renewals
+from netboot.web.rollout_members import page_of, with_orders
 from netboot.web.rollout_shapes import (
     MOST,
     ControlPlaneMachines,
-    MemberShown,
+    MembersAsked,
     Order,
     RolloutActed,
+    RolloutAsked,
     RolloutDetail,
+    RolloutMembers,
     RolloutPlanned,
     Rollouts,
     RolloutsAsked,
@@ -50,7 +52,6 @@ from netboot.web.rollout_shapes import (
     RolloutStarted,
     Start,
 )
-from netboot.web.shapes import DrainShown
 
 
 def listed(query: RolloutsAsked) -> Rollouts:
@@ -59,18 +60,32 @@ def listed(query: RolloutsAsked) -> Rollouts:
     return Rollouts(rollouts=tuple(_view(each.rollout, each.counts) for each in found))
 
 
-def shown(number: int) -> RolloutDetail:
+def shown(number: int, query: RolloutAsked) -> RolloutDetail:
     """One, with its machines and what was done to it."""
     store = dependencies().rollouts
-    rollout = store.rollout(number)
-    members = store.members(number)
-    orders = _orders() if rollout.under_way else {}
+    found = store.summed(number)
+    everybody = page_of(store, number, MembersAsked())[0] if query.members else ()
     return render.grown(
         RolloutDetail,
-        _view(rollout, counted(members)),
-        members=tuple(render.grown(MemberShown, members[name], order=orders.get(name)) for name in sorted(members)),
+        _view(found.rollout, found.counts),
+        by_rack=found.by_rack.racks,
+        members=with_orders(found.rollout, everybody),
         history=tuple(store.history(number, MOST)),
     )
+
+
+def members(number: int, query: MembersAsked) -> RolloutMembers:
+    """Its machines, in pages; those in some states alone."""
+    store = dependencies().rollouts
+    rollout = store.rollout(number)
+    found, more = page_of(store, number, query)
+    return RolloutMembers.model_construct(members=with_orders(rollout, found), next_page=more)
+
+
+def told(number: int) -> RolloutShown:
+    """One, without its machines: what an act on it may have been decided by."""
+    found = dependencies().rollouts.summed(number)
+    return _view(found.rollout, found.counts)
 
 
 def started(body: Start) -> RolloutStarted | RolloutPlanned:
@@ -111,14 +126,6 @@ def started(body: Start) -> RolloutStarted | RolloutPlanned:
     about = {"rollout": rollout.number, "channel": rollout.channel, "over": over, "control_plane": sorted(named)}
     audit("rollout-start", about, reason=body.reason, before={"image": base}, after={"image": rollout.image})
     return render.grown(RolloutStarted, _view(rollout, counted(members)), dry_run=False)
-
-
-def _orders() -> Mapping[str, DrainShown]:
-    """What stands of machines; nothing where that cannot be told."""
-    try:
-        return how_far()
-    except CannotTellError:
-        return {}
 
 
 def pause(number: int, body: Order) -> RolloutActed:

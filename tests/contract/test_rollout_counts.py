@@ -7,15 +7,17 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
+from netboot.lifecycle.errors import StateUnavailableError
 from netboot.lifecycle.rollout import Member, MemberState, Rollout, RolloutState
-from netboot.lifecycle.rollout_counts import Counts, counted
-from netboot.lifecycle.rollout_store import Members, Note
+from netboot.lifecycle.rollout_counts import ByRack, Counts, RackRuns, RolloutRun, by_rack, counted
+from netboot.lifecycle.rollout_store import After, Members, Note
 from netboot.stores import rollouts, shared_file
 from netboot.stores.renamed import carry
+from netboot.stores.rollout_schema import MIGRATIONS
 from netboot.stores.rollouts import SqliteRollouts, make
 from tests.rollouts import OLD, OTHER, rollout
 
@@ -85,6 +87,58 @@ def test_what_follows_from_machines() -> None:
     assert (found.of, found.going) == (5, 4)
 
 
+def test_machines_rack_by_rack() -> None:
+    of = {"b": ("r2", S.DONE), "a": ("r2", S.DONE), "d": ("r1", S.OUT), "c": ("r2", S.LEFT), "e": ("r2", S.DONE)}
+    found = by_rack({name: Member(machine=name, rack=rack, previous=OLD, state=to) for name, (rack, to) in of.items()})
+    runs = [
+        RolloutRun(state=S.DONE, first="a", count=2),
+        RolloutRun(state=S.LEFT, first="c", count=1),
+        RolloutRun(state=S.DONE, first="e", count=1),
+    ]
+    out = RackRuns(rack="r1", machines=1, runs=(RolloutRun(state=S.OUT, first="d", count=1),))
+    assert found == ByRack(racks=(RackRuns(rack="r2", machines=4, runs=tuple(runs)), out))
+
+
+def test_one_reads_no_machine_but_the_part_that_is_asked_for(store: SqliteRollouts, tmp_path: Path) -> None:
+    path = tmp_path / "rollouts.db"
+    store.start(rollout(), waiting("a", "b"), NOTE)
+    by_hand(path, "DELETE FROM counts")
+    said = store.summed(1)
+    assert said == (store.rollout(1), counted(waiting("a", "b")), by_rack(waiting("a", "b")))
+    by_hand(path, "DROP TRIGGER counts_before_a_member_changed", "UPDATE members SET body = '{}' WHERE machine = 'a'")
+    assert store.summed(1) == said
+    assert [each.machine for each in store.part(1, (S.WAITING, S.OUT), None, 9)] == ["b"]
+    assert [each.machine for each in store.part(1, (), After(None, "a"), 9)] == ["b"]
+    for spoiled in ("json_set(racks, '$.rule', 0)", "''", "NULL"):
+        by_hand(path, f"UPDATE counts SET racks = {spoiled}")
+        with pytest.raises(StateUnavailableError, match="machine: Field required"):
+            store.summed(1)
+
+
+@given(
+    states=st.dictionaries(st.sampled_from(NAMES), st.sampled_from(S), min_size=1),
+    asked=st.lists(st.sampled_from(S), unique=True),
+    limit=st.integers(1, 4),
+)
+@settings(max_examples=60, deadline=None)
+def test_parts_of_any_size_are_the_whole(states: dict[str, MemberState], asked: list[MemberState], limit: int) -> None:
+    with TemporaryDirectory() as folder, closing(make(Path(folder) / "rollouts.db")):
+        store = SqliteRollouts(Path(folder) / "rollouts.db")
+        those = {name: Member(machine=name, previous=OLD, state=state) for name, state in states.items()}
+        store.start(rollout(), those, NOTE)
+        other = rollout().model_copy(update={"channel": "other"})
+        store.start(other, {name: Member(machine=name, previous=OTHER) for name in NAMES}, NOTE)
+        found: list[Member] = []
+        while part := store.part(
+            1, asked, After(found[-1].state if asked else None, found[-1].machine) if found else None, limit
+        ):
+            assert len(part) <= limit
+            found += part
+        by_name = [those[name] for name in sorted(those)]
+        whole = [each for state in asked for each in by_name if each.state is state] if asked else by_name
+        assert found == whole
+
+
 def test_a_list_reads_no_machine_and_what_was_written_is_counted_by_then(store: SqliteRollouts, tmp_path: Path) -> None:
     path = tmp_path / "rollouts.db"
     store.start(rollout(), waiting("a", "b"), NOTE)
@@ -101,7 +155,7 @@ def test_one_that_was_not_counted_is_once(tmp_path: Path) -> None:
     """As those of a netboot before this one, after an update or from its backup; or by another rule."""
     path = tmp_path / "rollouts.db"
     begun, those = rollout().model_copy(update={"number": 1}), waiting("a", "b")
-    with closing(shared_file.connect(path, rollouts.MIGRATIONS[:1])) as db:
+    with closing(shared_file.connect(path, MIGRATIONS[:1])) as db:
         db.execute(
             "INSERT INTO rollouts (number, channel, under_way, body) VALUES (1, 's', 1, ?)", (begun.model_dump_json(),)
         )
@@ -227,8 +281,10 @@ class Writers(RuleBasedStateMachine):
     @invariant()
     def what_is_kept_is_so(self) -> None:
         with closing(sqlite3.connect(self.path)) as db:
-            for number, body in db.execute("SELECT rollout, body FROM counts").fetchall():
-                assert Counts.model_validate_json(body) == counted(self.store.members(number))
+            for number, body, racks in db.execute("SELECT rollout, body, racks FROM counts").fetchall():
+                members = self.store.members(number)
+                assert Counts.model_validate_json(body) == counted(members)
+                assert ByRack.model_validate_json(racks) == by_rack(members)
 
 
 def test_whoever_writes_in_whatever_order() -> None:

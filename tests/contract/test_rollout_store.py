@@ -13,6 +13,7 @@ from netboot.lifecycle.rollout_counts import counted
 from netboot.lifecycle.rollout_orders import cancelled
 from netboot.lifecycle.rollout_store import Change, Listed, Members, Note
 from netboot.stores import rollouts
+from netboot.stores.rollout_schema import VERSION
 from netboot.stores.rollouts import SqliteRollouts, make
 from tests.rollouts import NEW, OLD, rollout
 
@@ -138,7 +139,9 @@ def test_what_cannot_be_read_is_said(store: SqliteRollouts, tmp_path: Path) -> N
         store.assigned()
     with closing(sqlite3.connect(path)) as db:
         db.execute("PRAGMA user_version = 9")
-    with pytest.raises(StateUnavailableError, match="has schema 9, and this netboot knows 2: restart the service"):
+    with pytest.raises(
+        StateUnavailableError, match=f"has schema 9, and this netboot knows {VERSION}: restart the service"
+    ):
         store.under_way()
 
 

@@ -10,9 +10,7 @@ from images.artifact.bundle import MOST_REVOKED, SiteBundle, read_bundle
 from images.artifact.manifest import Signed, read_signed
 from images.errors import CorruptError
 from images.values.digests import canonical
-from netboot.lifecycle.conditions import Judged, MachineCondition
 from netboot.lifecycle.phases import Phase
-from netboot.lifecycle.reasons import ConditionType, Reason
 from netboot.lifecycle.revocation import UsedChannel, Uses, in_force, uses
 from netboot.lifecycle.snapshot import Assignment, Revocations, Snapshot
 from netboot.lifecycle.state import MachineState
@@ -130,10 +128,8 @@ def test_who_boots_an_image_goes_by_rollouts_and_who_runs_it_also_by_a_boot_unde
         "stable": MachineState(machine="stable", pending=boots["stable"]),
         "forgotten": MachineState(machine="forgotten", current=apply(None, event("forgotten", 1, Phase.BOOTED))),
     }
-    retired = MachineCondition.of(ConditionType.IN_SERVICE, Reason.RETIRED, "it is retired", 1)
-    judged = {"retired": Judged(machine="retired", conditions=(retired,), timers={})}
     repository: Any = Pointed()
-    assert uses(A, snapshot, repository, states, judged) == Uses(
+    assert uses(A, snapshot, repository, states, {"retired"}) == Uses(
         image=A,
         channels=(
             UsedChannel(name="stable", image=B, pinned=False, assigned=1),

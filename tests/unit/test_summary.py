@@ -1,10 +1,12 @@
 """A machine's status: of every reason of every condition, and which goes first."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from netboot.lifecycle.conditions import Judged, MachineCondition
-from netboot.lifecycle.reasons import ConditionType, Reason
-from netboot.lifecycle.summary import LONG_GATED_MS, UNJUDGED, MachineStatus, as_of, summary_of
+from netboot.lifecycle.reasons import STATUSES, ConditionType, Reason
+from netboot.lifecycle.summary import LONG_GATED_MS, UNJUDGED, MachineStatus, as_of, is_retired, summary_of
 from netboot.lifecycle.transitions import Trouble
 from netboot.web.fleet import natural
 
@@ -64,8 +66,15 @@ def test_who_is_long_behind_the_gate_is_late() -> None:
         assert as_of(summary_of(judged(other)), 9 * LONG_GATED_MS).status in ("in-service", "ill")
 
 
+@given(st.fixed_dictionaries({}, optional={kind: st.sampled_from(tuple(STATUSES[kind])) for kind in T}))
+def test_a_summary_says_who_is_retired(reasons: dict[ConditionType, Reason]) -> None:
+    """By one condition, whatever the others say of it."""
+    assert is_retired(summary_of(judged(reasons))) == (reasons.get(T.IN_SERVICE) is R.RETIRED)
+
+
 def test_who_was_not_judged_is_unknown() -> None:
     assert summary_of(judged({})) is UNJUDGED
+    assert not is_retired(UNJUDGED)
     assert UNJUDGED.status is MachineStatus.UNKNOWN
 
 

@@ -1,6 +1,6 @@
 """What there is to see: each asks the API and hands its answer to a template."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 from urllib.parse import quote
 
@@ -74,19 +74,25 @@ def rollouts() -> str:
     return render_template("rollouts.html", rollouts=of_page().get("/v1/rollouts")["rollouts"])
 
 
-def rollout(number: int) -> str:
+def rollout(number: int) -> str | Response:
     """One, with its machines: drawn all of them, told those that are under way or did not come back."""
-    found = of_page().get(f"/v1/rollouts/{number}")
-    by_rack: dict[str, list[dict[str, Any]]] = {}
-    for member in found["members"]:
-        run = {"status": MEMBERS.get(member["state"], "unknown"), "first": member["machine"], "count": 1}
-        by_rack.setdefault(member["rack"], []).append(run)
-    told = [{"rack": rack, "machines": len(runs), "runs": shapes.merged(runs)} for rack, runs in by_rack.items()]
-    drawn = shapes.racks(told[:RACKS])
-    moving = [each for each in found["members"] if each["state"] in TOLD]
-    moving.sort(key=lambda each: TOLD.index(each["state"]))
-    shown = {"told": moving[:MOST_TOLD], "untold": len(moving) - MOST_TOLD}
-    return render_template("rollout.html", rollout=found, racks=drawn, **shown)
+    api, path, after = of_page(), f"/v1/rollouts/{number}", request.args.get("continue", "")[:LONGEST]
+    found = api.get(path, members="false")
+    try:
+        asked = {"state": ",".join(TOLD), "limit": MOST_TOLD, "continue": after}
+        members = api.get(f"{path}/members", **asked)
+    except ApiError as error:
+        if error.status != 400 or not after:
+            raise
+        return redirect(url_for("rollout", number=number), 303)
+    drawn = shapes.racks([by_status(rack) for rack in found["by_rack"][:RACKS]])
+    return render_template("rollout.html", rollout=found, racks=drawn, told=members, first=not after)
+
+
+def by_status(rack: Mapping[str, Any]) -> dict[str, Any]:
+    """A rack of a rollout as the fleet has racks."""
+    runs = [{**run, "status": MEMBERS.get(run["state"], "unknown")} for run in rack["runs"]]
+    return {**rack, "runs": shapes.merged(runs)}
 
 
 def discovered() -> str | Response:
