@@ -44,6 +44,22 @@ def test_a_stranger_sees_first_what_is_late_its_rack_and_its_cause(page: Page) -
     expect(first).to_contain_text("Stuck after Initrd started")
     expect(first).to_contain_text("the root image does not come")
     expect(page).to_have_title("2 late, 2 ill · netboot")
+    for width, height in ((1920, 1080), (1440, 900), (1280, 720), (360, 780)):
+        page.set_viewport_size({"width": width, "height": height})
+        page.goto("/page/")
+        cause = first.locator("q")
+        expect(cause).to_have_text("no link on enp65s0f0 after 60 s")
+        if width > 360:
+            expect(cause).to_be_in_viewport(ratio=1)
+        cause.scroll_into_view_if_needed()
+        expect(cause).to_be_in_viewport(ratio=1)
+        assert (width, page.evaluate(CUT)) == (width, [])
+
+
+CUT = """[...document.querySelectorAll(".case p")].filter(
+  (each) => each.scrollHeight > each.clientHeight + 1 || each.scrollWidth > each.clientWidth + 1,
+).map((each) => each.textContent)"""
+"""What of the cases is cut off; a pixel comes from rounding, a line has fifteen."""
 
 
 def test_a_rack_says_how_its_machines_are_and_which_are_not_in_order(page: Page, world: World) -> None:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from netboot.clock import moment_ms, rfc3339
 from netboot.lifecycle.reasons import ConditionType
+from netboot.lifecycle.sentences import parts
 from netboot.lifecycle.summary import MachineStatus
 from netboot.stores.audit import told
 
@@ -110,6 +111,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "short": short,
     "spaced": spaced,
     "told": told,
+    "parts": parts,
     "without_boot": without_boot,
 }
 GLOBALS: Mapping[str, Any] = {
