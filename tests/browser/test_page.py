@@ -86,6 +86,40 @@ def test_what_changes_is_shown_without_anybody_s_doing_and_where_one_is_stays(pa
         world.keep([world.found(HUNG, "Switched", BOOTED=Reason.BOOT_LOOP, JOINED=Reason.BOOT_LOOP)])
 
 
+NEXT = "new Promise((done) => document.addEventListener('htmx:{}', (event) => done({}), {{once: true}}))"
+EXCHANGED = """window.moved = [];
+new MutationObserver((found) => moved.push(...found.filter((each) => each.type === "childList").map(String)))
+  .observe(document.getElementById("main"), {childList: true, subtree: true});"""
+
+
+def test_what_is_as_before_is_not_exchanged(page: Page, world: World) -> None:
+    """A screen reader stays where it is."""
+    for path in ("/page/", "/page/machines", f"/page/machines/{LATE}", "/page/rollouts/1", f"/page/images/{world.new}"):
+        page.goto(path)
+        page.evaluate(EXCHANGED)
+        page.evaluate("htmx.trigger('#now', 'sse:changed')")
+        assert page.evaluate(NEXT.format("afterSwap", "document.getElementById('now') !== null"))
+        assert (path, page.evaluate("moved")) == (path, [])
+
+
+def test_nothing_changes_while_somebody_paused_it(page: Page, world: World) -> None:
+    expect(page.locator("#liveness")).to_have_text(re.compile("^(Live|Asked)"))
+    press_until(page, "pause")
+    page.keyboard.press("Enter")
+    expect(page.locator("#old")).to_have_text(re.compile(r"^Updates are paused: this is how it was at 20\S+Z\.$"))
+    expect(page.locator("#pause")).to_have_text("Resume updates")
+    world.keep([world.found(HUNG, "InService")])
+    try:
+        assert page.evaluate(NEXT.format("beforeRequest", "event.defaultPrevented")) is True
+        expect(page.locator("#count-late .number")).to_have_text("2")
+        page.keyboard.press("Enter")
+        expect(page.locator("#count-late .number")).to_have_text("1")
+        expect(page.locator("#old")).to_have_text("")
+        expect(page.locator("#pause")).to_be_focused()
+    finally:
+        world.keep([world.found(HUNG, "Switched", BOOTED=Reason.BOOT_LOOP, JOINED=Reason.BOOT_LOOP)])
+
+
 def test_a_page_whose_service_does_not_answer_says_so_until_it_does(browser: Browser, address: str) -> None:
     """Whether it refuses or hangs with its stream open: an hour passes in a moment."""
     with browser.new_context(base_url=address) as context:
