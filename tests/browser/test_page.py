@@ -38,6 +38,14 @@ def test_nothing_is_wider_than_a_phone_or_said_on_the_console(page: Page, world:
         assert (path, page.evaluate("document.documentElement.scrollWidth")) == (path, 360)
 
 
+def test_a_boot_is_drawn_on_a_phone_as_wide_as_that(page: Page, world: World) -> None:
+    page.set_viewport_size({"width": 360, "height": 780})
+    page.goto(f"/page/boots/{world.boots[LATE]}")
+    drawn = [each.bounding_box() for each in page.locator(".waterfall svg").all()]
+    assert len(drawn) > 2
+    assert all(box is not None and box["width"] > 280 for box in drawn)
+
+
 def test_a_stranger_sees_first_what_is_late_its_rack_and_its_cause(page: Page) -> None:
     first = page.locator(".case").first
     expect(first).to_contain_text(re.compile(rf"late\s+{LATE}\s+rack r01"))
@@ -97,8 +105,7 @@ def test_what_is_as_before_is_not_exchanged(page: Page, world: World) -> None:
     for path in ("/page/", "/page/machines", f"/page/machines/{LATE}", "/page/rollouts/1", f"/page/images/{world.new}"):
         page.goto(path)
         page.evaluate(EXCHANGED)
-        page.evaluate("htmx.trigger('#now', 'sse:changed')")
-        assert page.evaluate(NEXT.format("afterSwap", "document.getElementById('now') !== null"))
+        page.evaluate(f"answer = {NEXT.format('afterSwap', 'true')}; htmx.trigger('#now', 'sse:changed'); answer")
         assert (path, page.evaluate("moved")) == (path, [])
 
 

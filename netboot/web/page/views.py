@@ -17,8 +17,8 @@ PAGE = 50
 """Machines on one page of a list."""
 DISCOVERED = 200
 RACKS = 400
-TOLD = ("failed", "skipped", "out", "assigned")
-"""Of a rollout's machines, in this order."""
+NOT_BACK, UNDER_WAY = ("failed", "skipped"), ("out", "assigned")
+"""Of a rollout's machines: those that somebody has to look at, those that are under way; in this order."""
 MOST_TOLD = 100
 EVENTS = 30
 FILTERS = ("status", "reason", "step", "rack", "image", "class", "text")
@@ -75,7 +75,7 @@ def rollouts() -> str:
 
 
 def rollout(number: int) -> str:
-    """One, with its machines: drawn all of them, told those that are under way or did not come back."""
+    """One, with its machines: drawn all of them, told those that did not come back, and those that are under way."""
     found = of_page().get(f"/v1/rollouts/{number}")
     by_rack: dict[str, list[dict[str, Any]]] = {}
     for member in found["members"]:
@@ -83,10 +83,14 @@ def rollout(number: int) -> str:
         by_rack.setdefault(member["rack"], []).append(run)
     told = [{"rack": rack, "machines": len(runs), "runs": shapes.merged(runs)} for rack, runs in by_rack.items()]
     drawn = shapes.racks(told[:RACKS])
-    moving = [each for each in found["members"] if each["state"] in TOLD]
-    moving.sort(key=lambda each: TOLD.index(each["state"]))
-    shown = {"told": moving[:MOST_TOLD], "untold": len(moving) - MOST_TOLD}
-    return render_template("rollout.html", rollout=found, racks=drawn, **shown)
+    apart, moving = _in_state(found["members"], NOT_BACK), _in_state(found["members"], UNDER_WAY)
+    return render_template("rollout.html", rollout=found, racks=drawn, apart=apart, moving=moving, most=MOST_TOLD)
+
+
+def _in_state(members: list[dict[str, Any]], states: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Members in one of these states, in the order of the states."""
+    there = [each for each in members if each["state"] in states]
+    return sorted(there, key=lambda each: states.index(each["state"]))
 
 
 def discovered() -> str | Response:
