@@ -8,7 +8,7 @@ from flask import current_app, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
 from netboot.machines.found import reported, summary
-from netboot.web.page import shapes
+from netboot.web.page import causes, shapes
 from netboot.web.page.client import Api, ApiError
 from netboot.web.page.words import MEMBERS
 from netboot.web.pages import LONGEST
@@ -39,7 +39,17 @@ def fleet() -> str:
             raise
         stopped["untold"] = error.message
     shown = {"racks": drawn, "left": len(told["racks"]) - len(drawn), "ready": ready["ready"], "wrong": wrong}
-    return render_template("fleet.html", fleet=told, **shown, **stopped)
+    return render_template("fleet.html", fleet=told, cases=_cases(api, told["first"]), **shown, **stopped)
+
+
+def _cases(api: Api, first: list[dict[str, Any]]) -> list[causes.Case]:
+    """Those of the first; where several are alike, with all of the fleet that are."""
+    return [
+        each._replace(machines=api.get("/v1/fleet/machines", **each.asked, limit=1)["of"])
+        if each.machines > 1
+        else each
+        for each in causes.cases(first)
+    ]
 
 
 def machines() -> str:
