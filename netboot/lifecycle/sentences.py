@@ -1,7 +1,9 @@
 """What conditions say, for people: the same sentence in the command line, the API and the log. No sentence holds what
 changes by itself (an age), so that it is written once for each change."""
 
+import re
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from images.values.durations import in_words
 from netboot.lifecycle.conditions import moment
@@ -31,6 +33,13 @@ STUCK: Mapping[Step, str] = {
     Gate.HEALTH_GATED: "its Node is Ready and may not take work: netboot.dev/unchecked is still on it",
 }
 """Of a boot that got no further than this, by the deadline: what is known, and what is likely."""
+HEARD = "; last heard: "
+"""Between what was found of a boot and the last fact of it."""
+_LAST_WORDS = (
+    re.compile(r"(?P<rest>boot \S+ says that it failed after \w+, at \S+): (?P<said>(?!not why$).+)", re.DOTALL),
+    re.compile(rf"(?P<rest>.*?{HEARD}\w[\w ]* at [^\s,]+), (?P<quote>['\"])(?P<said>.+)(?P=quote)", re.DOTALL),
+)
+"""Sentences that end in a machine's own words: `failed`, and those with HEARD."""
 
 
 def lasting(deadline: Deadline) -> str:
@@ -91,14 +100,13 @@ def looping(tries: Sequence[Trace], limit: BootLimit, *, joins: bool) -> str:
     return (
         f"{many}{len(tries)} {WORD[min(standing(each) for each in tries)]}, in {in_words(60 * minutes)}, and none was "
         f"{'Ready' if joins else 'up'}: {limits}; the furthest phase of all is {furthest}, the newest is boot "
-        f"{trace.boot}; last heard: {last_heard(trace)}"
+        f"{trace.boot}{HEARD}{last_heard(trace)}"
     )
 
 
 def stuck(trace: Trace, step: Step, deadline: Deadline) -> str:
     """Its deadline is past."""
-    heard = f"last heard: {last_heard(trace)}"
-    return f"{reached(trace, step)} and nothing beyond in {lasting(deadline)}: {STUCK[step]}; {heard}"
+    return f"{reached(trace, step)} and nothing beyond in {lasting(deadline)}: {STUCK[step]}{HEARD}{last_heard(trace)}"
 
 
 def overdue(trace: Trace, step: Step, deadline: Deadline) -> str:
@@ -127,4 +135,18 @@ def failed(trace: Trace, step: Step) -> str:
 def lost(trace: Trace, deadline: Deadline, *, joins: bool) -> str:
     """It was up, and is not heard of any more."""
     what = "its Node has not been Ready" if joins else "it has sent no health report"
-    return f"boot {trace.boot}: {what} for {lasting(deadline)}; last heard: {last_heard(trace)}"
+    return f"boot {trace.boot}: {what} for {lasting(deadline)}{HEARD}{last_heard(trace)}"
+
+
+class Divided(NamedTuple):
+    """A sentence in parts. `said`: the machine's own words, which are what is nearest to a cause, empty: there are
+    none; `rest`: what was found."""
+
+    said: str
+    rest: str
+
+
+def parts(message: str) -> Divided:
+    """Those of a sentence of this file; any other is `rest`."""
+    found = next(filter(None, (pattern.fullmatch(message) for pattern in _LAST_WORDS)), None)
+    return Divided(found["said"], found["rest"]) if found else Divided("", message)

@@ -38,12 +38,36 @@ def test_nothing_is_wider_than_a_phone_or_said_on_the_console(page: Page, world:
         assert (path, page.evaluate("document.documentElement.scrollWidth")) == (path, 360)
 
 
+def test_a_boot_is_drawn_on_a_phone_as_wide_as_that(page: Page, world: World) -> None:
+    page.set_viewport_size({"width": 360, "height": 780})
+    page.goto(f"/page/boots/{world.boots[LATE]}")
+    drawn = [each.bounding_box() for each in page.locator(".waterfall svg").all()]
+    assert len(drawn) > 2
+    assert all(box is not None and box["width"] > 280 for box in drawn)
+
+
 def test_a_stranger_sees_first_what_is_late_its_rack_and_its_cause(page: Page) -> None:
     first = page.locator(".case").first
     expect(first).to_contain_text(re.compile(rf"late\s+{LATE}\s+rack r01"))
     expect(first).to_contain_text("Stuck after Initrd started")
     expect(first).to_contain_text("the root image does not come")
     expect(page).to_have_title("2 late, 2 ill · netboot")
+    for width, height in ((1920, 1080), (1440, 900), (1280, 720), (360, 780)):
+        page.set_viewport_size({"width": width, "height": height})
+        page.goto("/page/")
+        cause = first.locator("q")
+        expect(cause).to_have_text("no link on enp65s0f0 after 60 s")
+        if width > 360:
+            expect(cause).to_be_in_viewport(ratio=1)
+        cause.scroll_into_view_if_needed()
+        expect(cause).to_be_in_viewport(ratio=1)
+        assert (width, page.evaluate(CUT)) == (width, [])
+
+
+CUT = """[...document.querySelectorAll(".case p")].filter(
+  (each) => each.scrollHeight > each.clientHeight + 1 || each.scrollWidth > each.clientWidth + 1,
+).map((each) => each.textContent)"""
+"""What of the cases is cut off; a pixel comes from rounding, a line has fifteen."""
 
 
 def test_a_rack_says_how_its_machines_are_and_which_are_not_in_order(page: Page, world: World) -> None:
@@ -66,6 +90,39 @@ def test_what_changes_is_shown_without_anybody_s_doing_and_where_one_is_stays(pa
     try:
         expect(page.locator("#count-late .number")).to_have_text("1")
         expect(page.locator(f"#first-m-{LATE}")).to_be_focused()
+    finally:
+        world.keep([world.found(HUNG, "Switched", BOOTED=Reason.BOOT_LOOP, JOINED=Reason.BOOT_LOOP)])
+
+
+NEXT = "new Promise((done) => document.addEventListener('htmx:{}', (event) => done({}), {{once: true}}))"
+EXCHANGED = """window.moved = [];
+new MutationObserver((found) => moved.push(...found.filter((each) => each.type === "childList").map(String)))
+  .observe(document.getElementById("main"), {childList: true, subtree: true});"""
+
+
+def test_what_is_as_before_is_not_exchanged(page: Page, world: World) -> None:
+    """A screen reader stays where it is."""
+    for path in ("/page/", "/page/machines", f"/page/machines/{LATE}", "/page/rollouts/1", f"/page/images/{world.new}"):
+        page.goto(path)
+        page.evaluate(EXCHANGED)
+        page.evaluate(f"answer = {NEXT.format('afterSwap', 'true')}; htmx.trigger('#now', 'sse:changed'); answer")
+        assert (path, page.evaluate("moved")) == (path, [])
+
+
+def test_nothing_changes_while_somebody_paused_it(page: Page, world: World) -> None:
+    expect(page.locator("#liveness")).to_have_text(re.compile("^(Live|Asked)"))
+    press_until(page, "pause")
+    page.keyboard.press("Enter")
+    expect(page.locator("#old")).to_have_text(re.compile(r"^Updates are paused: this is how it was at 20\S+Z\.$"))
+    expect(page.locator("#pause")).to_have_text("Resume updates")
+    world.keep([world.found(HUNG, "InService")])
+    try:
+        assert page.evaluate(NEXT.format("beforeRequest", "event.defaultPrevented")) is True
+        expect(page.locator("#count-late .number")).to_have_text("2")
+        page.keyboard.press("Enter")
+        expect(page.locator("#count-late .number")).to_have_text("1")
+        expect(page.locator("#old")).to_have_text("")
+        expect(page.locator("#pause")).to_be_focused()
     finally:
         world.keep([world.found(HUNG, "Switched", BOOTED=Reason.BOOT_LOOP, JOINED=Reason.BOOT_LOOP)])
 

@@ -104,7 +104,8 @@ class World:
             loop = (
                 "6 boots by their own word, in 20m, and none was Ready: more than 5 (default) are a loop; the furthest "
             )
-            loop += f"phase of all is Switched; last heard: Switched at 2023-11-14T22:10:41Z, {self.words!r}"
+            loop += "phase of all is Switched; last heard: Switched at 2023-11-14T22:10:41Z"
+            loop += f", {self.words!r}" if self.words else ""
             return self.found(name, "Switched", 21, loop, **_down(R.BOOT_LOOP))
         if name == SICK:
             failed = "gpu: GPU 3 fell off the bus (Xid 79); ecc: 41 uncorrectable errors" + self.words

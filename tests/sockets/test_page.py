@@ -14,14 +14,16 @@ from flask.testing import FlaskClient
 from images.store.store import Store
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.reasons import Reason
+from netboot.lifecycle.rollout import MemberState
 from netboot.lifecycle.state import Batch
 from netboot.lifecycle.transitions import Trouble
 from netboot.status import FRESH_MS, Condition
-from netboot.web.page import live
+from netboot.web.page import live, views
 from netboot.web.page.sessions import IDLE_SECONDS, LONGEST_SECONDS, MOST, MOST_OF_ONE, Sessions
+from netboot.web.page.words import gravest
 from tests.browser.world import HOSTILE, HUNG, LATE, World
 from tests.processes import wait_for
-from tests.records import console, event
+from tests.records import boot_id, console, event
 from tests.sites import TOKEN, add_image, make_site
 from tests.sockets.api import LIFECYCLE, NOW, PROJECTION, UP_MS
 from tests.sockets.service import serving
@@ -221,6 +223,59 @@ def test_a_list_is_filtered_and_paged_by_the_service(client: FlaskClient) -> Non
     assert "the inventory has no machine of that name" in answer.text
 
 
+def test_a_form_shows_every_filter_and_sends_it_again(client: FlaskClient) -> None:
+    """Also those that links of the fleet alone set."""
+    log_in(client)
+    asked = {"step": "InitrdStarted", "class": "hgx-h200", "rack": "r01"}
+    shown = client.get("/page/machines", query_string=asked).text
+    form = re.search(r'<form class="filters".*?</form>', shown, re.DOTALL)
+    assert form is not None
+    assert set(re.findall(r' name="([^"]+)"', form[0])) == set(views.FILTERS)
+    assert '<option value="InitrdStarted" selected>Initrd started</option>' in form[0]
+    assert '<input name="class" value="hgx-h200"' in form[0]
+    assert '<option value="&lt;b&gt;" selected>&lt;b&gt;</option>' in client.get("/page/machines?step=<b>").text
+
+
+def test_a_rollout_tells_first_who_did_not_come_back_and_what_its_words_mean(client: FlaskClient) -> None:
+    log_in(client)
+    shown = client.get("/page/rollouts/1").text
+    apart, racks, moving = (shown.index(f'<h2 id="{name}">') for name in ("apart", "progress", "moving"))
+    assert apart < racks < moving
+    failed, out = shown.index('title="did not come back with the image'), shown.rindex('<td data-label="Tries"')
+    assert apart < shown.index('href="/page/machines/gpu-0006"') < racks
+    assert (failed < racks, moving < out) == (True, True)
+    legend = re.findall(r'<dt class="word [^"]+"><span[^>]*>.</span> (\w+)</dt><dd>[^<]+</dd>', shown)
+    assert sorted(legend) == sorted(MemberState)
+
+
+def test_the_gravest_check_and_all_grave_words_of_a_rack_are_said(client: FlaskClient) -> None:
+    log_in(client)
+    shown = client.get("/page/machines/gpu-0001").text
+    assert shown.index('<th scope="row">links</th>') < shown.index('<th scope="row">gpu</th>'), "a warning"
+    found = [{"name": name, "status": name} for name in ("absent", "fail", "pass", "unknown", "warn")]
+    assert [each["name"] for each in gravest(found)] == ["fail", "unknown", "warn", "pass", "absent"]
+    rack = re.search(r'<span class="name">r01</span> <span class="many">(.*?) of 32</span>', client.get("/page/").text)
+    assert rack is not None
+    assert re.sub(r"<[^>]+>", "", rack[1]) == "▲1 late ✖2 ill"
+
+
+def test_machines_that_are_late_for_the_same_cause_are_one_case(tmp_path: Path) -> None:
+    """However many, and a list has them all."""
+    world = World(tmp_path)
+    client = world.api.client
+    log_in(client)
+    for minute, name in enumerate(world.names[:30]):
+        at, words = f"2023-11-14T21:{minute:02}", f"no <b>link</b> & 100% ü on eth{minute // 28}"
+        sentence = f"boot {boot_id(name, 1)} reached InitrdStarted at {at}:20Z and nothing beyond in 15m (default): "
+        sentence += f"the network; last heard: Failed at {at}:50Z, {words!r}"
+        world.keep([world.found(name, "InitrdStarted", 90 - minute, sentence, BOOTED=Reason.STUCK)])
+    shown = client.get("/page/").text
+    assert shown.count('<li class="case') == 1
+    (link,) = re.findall(r'<a id="alike-gpu-0001" href="([^"]+)">28 machines are like that</a>', shown)
+    assert "28 machines</p>" in client.get(unescape(link)).text
+    assert '<a id="first-more" href="/page/machines">3 more</a>' in shown
+
+
 def test_events_come_while_places_are_free_and_later_where_none_is(client: FlaskClient, world: World) -> None:
     log_in(client)
     streams = [client.get("/page/live") for _ in range(3)]  # of the four places here one person has two
@@ -372,7 +427,7 @@ def test_a_boot_that_is_late_is_drawn_until_now(tmp_path: Path) -> None:
         return next((line for line in shown.split("<tr ") if '<rect class="open"' in line), "")
 
     world.keep([stuck.model_copy(update={"trouble": Trouble.STUCK})])
-    assert '<th scope="row">Image fetched</th><td>now <b class="tag w-late">goes on, late</b>' in row()
+    assert '<th scope="row">Image fetched</th><td data-label="to">now <b class="tag w-late">goes on, late</b>' in row()
     assert '<span class="quiet">for 32m 2s</span></td><td class="n">37m 2s' in row()
     assert row().count('<rect class="due"') == 1
     world.keep([world.found(LATE, "ImageFetched", 24, BOOTED=Reason.BOOTING)])

@@ -20,9 +20,10 @@ from netboot.lifecycle.events import (
     TraceRecord,
 )
 from netboot.lifecycle.phases import REPORTED_PHASES, SERVED_PHASES, Phase, Source
-from netboot.lifecycle.sentences import last_heard
+from netboot.lifecycle.sentences import Divided, failed, last_heard, lost, parts, stuck
 from netboot.lifecycle.state import is_claim
 from netboot.lifecycle.trace import MOST_FAILURES, ORDER, Reached, Trace, apply
+from netboot.machines.deadlines import Deadline
 
 BOOT = "018bcfe5-6800-8fff-bfff-c8dd6b13e782"
 MINTED = minted_ms(BOOT)
@@ -162,6 +163,26 @@ def test_a_failure_that_is_said_again_is_one_failure_the_earliest() -> None:
         assert [(one.at_ms, one.uptime_ms) for one in fold(SCRIPT, *failures).failures] == [(9500, 4000), (9950, 4400)]
     silent = fold(SCRIPT, failed(9500, "no link", None), failed(9900, "no link", None))
     assert len(silent.failures) == 2, "without an uptime nothing tells a new failure from one said again"
+
+
+@pytest.mark.parametrize("words", ["no link on enp65s0f0", "it's; last heard: Ready at 2023-11-14T22:13:21Z, 'well'"])
+def test_a_sentence_is_parted_before_a_machine_s_own_words(words: str) -> None:
+    """Which may look like sentences of ours."""
+    trace, deadline = fold(*WHOLE[:4], event(10_000, Phase.FAILED, words)), Deadline(900, "")
+    for sentence in (stuck(trace, Phase.INITRD_STARTED, deadline), lost(trace, deadline, joins=True)):
+        said, rest = parts(sentence)
+        assert (said, rest) == (words, sentence.removesuffix(f", {words!r}"))
+        assert rest.endswith("; last heard: Failed at 1970-01-01T00:00:10Z")
+    assert parts(failed(trace, Phase.INITRD_STARTED)) == Divided(
+        words, f"boot {BOOT} says that it failed after InitrdStarted, at 1970-01-01T00:00:10Z"
+    )
+
+
+def test_where_a_machine_said_nothing_a_sentence_has_one_part() -> None:
+    silent, mute = fold(*WHOLE[:4]), fold(*WHOLE[:4], event(10_000, Phase.FAILED))
+    sentences = [stuck(each, Phase.INITRD_STARTED, Deadline(900, "")) for each in (silent, mute)]
+    for sentence in (*sentences, failed(mute, Phase.INITRD_STARTED), "alice: a fan is to be replaced"):
+        assert parts(sentence) == Divided("", sentence)
 
 
 def test_a_trace_that_begins_with_a_failure() -> None:

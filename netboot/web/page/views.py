@@ -8,7 +8,7 @@ from flask import current_app, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
 from netboot.machines.found import reported, summary
-from netboot.web.page import shapes
+from netboot.web.page import causes, shapes
 from netboot.web.page.client import Api, ApiError
 from netboot.web.page.words import MEMBERS
 from netboot.web.pages import LONGEST
@@ -17,8 +17,8 @@ PAGE = 50
 """Machines on one page of a list."""
 DISCOVERED = 200
 RACKS = 400
-TOLD = ("failed", "skipped", "out", "assigned")
-"""Of a rollout's machines, in this order."""
+NOT_BACK, UNDER_WAY = ("failed", "skipped"), ("out", "assigned")
+"""Of a rollout's machines: those that somebody has to look at, those that are under way; in this order."""
 MOST_TOLD = 100
 EVENTS = 30
 FILTERS = ("status", "reason", "step", "rack", "image", "class", "text")
@@ -39,7 +39,17 @@ def fleet() -> str:
             raise
         stopped["untold"] = error.message
     shown = {"racks": drawn, "left": len(told["racks"]) - len(drawn), "ready": ready["ready"], "wrong": wrong}
-    return render_template("fleet.html", fleet=told, **shown, **stopped)
+    return render_template("fleet.html", fleet=told, cases=_cases(api, told["first"]), **shown, **stopped)
+
+
+def _cases(api: Api, first: list[dict[str, Any]]) -> list[causes.Case]:
+    """Those of the first; where several are alike, with all of the fleet that are."""
+    return [
+        each._replace(machines=api.get("/v1/fleet/machines", **each.asked, limit=1)["of"])
+        if each.machines > 1
+        else each
+        for each in causes.cases(first)
+    ]
 
 
 def machines() -> str:
@@ -75,18 +85,20 @@ def rollouts() -> str:
 
 
 def rollout(number: int) -> str | Response:
-    """One, with its machines: drawn all of them, told those that are under way or did not come back."""
+    """One, with its machines: drawn all of them, told those that did not come back, and those that are under way."""
     api, path, after = of_page(), f"/v1/rollouts/{number}", request.args.get("continue", "")[:LONGEST]
     found = api.get(path, members="false")
     try:
-        asked = {"state": ",".join(TOLD), "limit": MOST_TOLD, "continue": after}
-        members = api.get(f"{path}/members", **asked)
+        asked = {"state": ",".join((*NOT_BACK, *UNDER_WAY)), "limit": MOST_TOLD, "continue": after}
+        told = api.get(f"{path}/members", **asked)
     except ApiError as error:
         if error.status != 400 or not after:
             raise
         return redirect(url_for("rollout", number=number), 303)
     drawn = shapes.racks([by_status(rack) for rack in found["by_rack"][:RACKS]])
-    return render_template("rollout.html", rollout=found, racks=drawn, told=members, first=not after)
+    apart, moving = ([each for each in told["members"] if each["state"] in some] for some in (NOT_BACK, UNDER_WAY))
+    shown = {"apart": apart, "moving": moving, "more": told["continue"], "first": not after}
+    return render_template("rollout.html", rollout=found, racks=drawn, **shown)
 
 
 def by_status(rack: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,12 +1,15 @@
 """How things are said on the page: words, shapes, spans of time. Pure."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from netboot.clock import moment_ms, rfc3339
+from netboot.lifecycle.health import WORST
 from netboot.lifecycle.reasons import ConditionType
+from netboot.lifecycle.sentences import parts
 from netboot.lifecycle.summary import MachineStatus
+from netboot.lifecycle.transitions import STEPS
 from netboot.stores.audit import told
 
 
@@ -57,6 +60,17 @@ MEMBERS: Mapping[str, str] = {
     "left": MachineStatus.OFF,
 }
 """A rollout's states of machines, by the status whose colour and sign they have."""
+OF_MEMBER: Mapping[str, str] = {
+    "done": "in service with the image",
+    "out": "left service, and is expected back",
+    "assigned": "boots the image from its next boot on; not told to reboot yet",
+    "waiting": "not its turn yet; boots what it had",
+    "failed": "did not come back with the image; boots what it had",
+    "skipped": "was not drained or not rebooted, or is held: it says nothing of the image",
+    "kept": "of a control plane, and named by nobody; keeps what it had",
+    "left": "of another channel now, retired, disabled, or no longer in the inventory",
+}
+"""What a rollout's state of a machine means, as `MEANING` of statuses."""
 UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"))
 
 
@@ -101,6 +115,12 @@ def without_boot(message: str) -> str:
     return re.sub(r"^boot [0-9a-f-]{36}[:,]? ", "", message)
 
 
+def gravest(checks: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Checks of a report by what they found, the worst first; what is absent comes last."""
+    rank = {status: place for place, status in enumerate(WORST)}
+    return sorted(checks, key=lambda check: (rank.get(check["status"], len(rank)), check["name"]))
+
+
 FILTERS: Mapping[str, Callable[..., Any]] = {
     "span": span,
     "moment": moment,
@@ -110,6 +130,8 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "short": short,
     "spaced": spaced,
     "told": told,
+    "parts": parts,
+    "gravest": gravest,
     "without_boot": without_boot,
 }
 GLOBALS: Mapping[str, Any] = {
@@ -119,4 +141,6 @@ GLOBALS: Mapping[str, Any] = {
     "OF_STATUS": OF_STATUS,
     "OF_CHECK": OF_CHECK,
     "MEMBERS": MEMBERS,
+    "OF_MEMBER": OF_MEMBER,
+    "STEPS": STEPS,
 }
