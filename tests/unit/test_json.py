@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from netboot.cli.main import cli
+from netboot.cli.commands import cli
 from netboot.clock import moment_ms
 from netboot.config import load_config
 from tests.commands import Run
