@@ -51,8 +51,8 @@ _EXCHANGE = """() => new Promise((done) => {
     document.body.getBoundingClientRect();  // laid out anew
     done([answered, performance.now() - begun]);
   });
-  told.observe(document.getElementById("main"), {childList: true, subtree: true});
-  htmx.ajax("GET", location.href, {source: "#now", target: "#now", swap: "outerHTML"});
+  told.observe(document.getElementById("main"), {attributes: true, childList: true, subtree: true});
+  htmx.ajax("GET", location.href, {source: "#now", target: "#now", swap: "morph"});
 })"""
 
 

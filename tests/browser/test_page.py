@@ -109,6 +109,19 @@ def test_what_is_as_before_is_not_exchanged(page: Page, world: World) -> None:
         assert (path, page.evaluate("moved")) == (path, [])
 
 
+def test_a_row_that_goes_or_comes_leaves_its_neighbours_alone(page: Page, world: World) -> None:
+    page.goto("/page/machines?status=late")
+    rows, stays = page.locator("tbody tr"), page.locator(f"tr:has(#m-{LATE})").element_handle()
+    expect(rows).to_have_count(2)
+    world.keep([world.found(HUNG, "InService")])
+    try:
+        expect(rows).to_have_count(1)
+    finally:
+        world.keep([world.found(HUNG, "Switched", BOOTED=Reason.BOOT_LOOP, JOINED=Reason.BOOT_LOOP)])
+    expect(rows).to_have_count(2)
+    assert stays.evaluate("row => row.isConnected")
+
+
 def test_nothing_changes_while_somebody_paused_it(page: Page, world: World) -> None:
     expect(page.locator("#liveness")).to_have_text(re.compile("^(Live|Asked)"))
     press_until(page, "pause")

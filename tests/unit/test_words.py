@@ -34,7 +34,8 @@ GONE = {
 NAMES = {"Orders": "ProcessSpec", "Parts": "context", "Prompt": "prepared response", "Following": "reflector"}
 """Names of classes: in prose the same words are plain English."""
 SPARED = {Path(__file__).name, "LICENSE", "LICENSE.gitleaks", "gitleaks.toml"} | {
-    *("htmx.LICENSE", "htmx-sse.LICENSE", "htmx.min.js", "htmx-sse.min.js", "axe.min.js")
+    *("htmx.LICENSE", "htmx-sse.LICENSE", "htmx.min.js", "htmx-sse.min.js", "axe.min.js"),
+    *("idiomorph.LICENSE", "idiomorph.min.js"),
 }
 """Others' words."""
 WAS = re.compile(r"^\| \w+ \| gone: ", re.MULTILINE)

@@ -1,5 +1,4 @@
-// What is read is not pulled away: nothing is exchanged while somebody has text of it marked, paused it, or does not look,
-// and of an answer only what is another than before, so that a screen reader stays where it is.
+// What is read is not pulled away: nothing is exchanged while somebody has text of it marked, paused it, or does not look.
 "use strict";
 const OLD_MS = 45_000; // three questions without an answer
 const OLD = "What is shown is old: the service has not answered for a while, or text of this page is marked.";
@@ -12,27 +11,6 @@ const fails = (text) => () => { failed = text; tell(); };
 const marked = () => { const there = document.getSelection(); return there !== null && !there.isCollapsed; };
 document.addEventListener("htmx:beforeRequest", (event) => { if (document.hidden || paused || marked()) event.preventDefault(); });
 document.addEventListener("htmx:beforeSwap", (event) => { if (paused || marked()) event.detail.shouldSwap = false; });
-// The same elements in the same order are kept, with what differs in them; else all that are in the one around them go.
-const kin = (one, other) => one.nodeType === other.nodeType && one.nodeName === other.nodeName && one.id === other.id;
-const adopt = (kept, fresh) => {
-  const here = [...kept.childNodes], there = [...fresh.childNodes];
-  if (here.length !== there.length || !here.every((each, at) => kin(each, there[at]))) return kept.replaceChildren(...there);
-  here.forEach((each, at) => {
-    const next = there[at];
-    if (each.nodeType !== Node.ELEMENT_NODE) { if (each.data !== next.data) each.data = next.data; return; }
-    for (const { name } of [...each.attributes]) if (!next.hasAttribute(name)) each.removeAttribute(name);
-    for (const { name, value } of next.attributes) if (each.getAttribute(name) !== value) each.setAttribute(name, value);
-    adopt(each, next);
-  });
-};
-htmx.defineExtension("adopt", {
-  isInlineSwap: (style) => style === "adopt",
-  handleSwap: (style, kept, fragment) => {
-    const fresh = style === "adopt" && fragment.querySelector("#now");
-    if (fresh) adopt(kept, fresh);
-    return Boolean(fresh);
-  },
-});
 // A stream that ends is no failure: the browser opens it again, and meanwhile the page is asked for by itself.
 htmx.createEventSource = (url) => {
   const source = new EventSource(url);
