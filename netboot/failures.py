@@ -82,7 +82,7 @@ TABLE: dict[type[BaseException], Answer] = {
         "token-expired",
         _INFO,
         "the operator's token has expired",
-        "an admin of the service makes another: `netboot access token create`",
+        "an admin makes another: `netboot access token create`; for commands of its host: `netboot access token host`",
         says=True,
         script="refused",
     ),

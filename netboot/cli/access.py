@@ -8,7 +8,8 @@ import click
 from pydantic import TypeAdapter, ValidationError
 
 from images.values.durations import duration
-from netboot.cli.access_file import change, edit, there_is
+from netboot.cli import access_blocks, host_token
+from netboot.cli.access_file import change
 from netboot.cli.client import UNKNOWN, ApiError
 from netboot.cli.output import output_option, show
 from netboot.cli.paths import config_option, find_config
@@ -16,7 +17,7 @@ from netboot.cli.times import moment
 from netboot.clock import rfc3339
 from netboot.lifecycle.roles import Role
 from netboot.stores import access_tokens
-from netboot.stores.access_tokens import AccessToken, AccessTokens, Blocked, TokenName
+from netboot.stores.access_tokens import AccessToken, TokenName
 
 _NAME: TypeAdapter[str] = TypeAdapter(TokenName)
 DAY = 86_400
@@ -35,6 +36,10 @@ def group() -> None:
       netboot access token revoke alice
       netboot access block oidc:bob@example.com
     """
+
+
+for _command in (access_blocks.block, access_blocks.unblock, access_blocks.blocked):
+    group.add_command(_command)
 
 
 @group.group()
@@ -155,70 +160,31 @@ def revoke(name: str, config: Path | None) -> None:
     click.echo(f"the token of {name} is revoked")
 
 
-def _person(_context: click.Context, _option: click.Parameter, value: str) -> str:
-    try:
-        return Blocked(name=value, at_ms=0).name
-    except ValidationError:
-        raise click.BadParameter("a name as `netboot whoami` shows it, like oidc:bob@example.com") from None
-
-
-@group.command()
-@click.argument("name", callback=_person)
+@token.command()
+@click.option(
+    "--ttl",
+    metavar="DURATION",
+    default=f"{LONGEST_DAYS}d",
+    show_default=True,
+    callback=_ttl,
+    help="It ends after so long.",
+)
 @config_option
-def block(name: str, config: Path | None) -> None:
-    """Let NAME, who comes from an issuer or a cluster, do nothing here from now on, whatever token they have.
+def host(ttl: int, config: Path | None) -> None:
+    """Make a new token for the commands of this host, in the place of the one that is in `management.token_file`.
 
-    It is for the time until the issuer or the cluster has taken it back; `unblock` ends it. Tokens of this site are
-    revoked: `netboot access token revoke`.
+    It is an admin's, of the name host-admin; whatever that file had before opens nothing from now on. Nothing is
+    shown: commands on this host read the file. Who else used what was in it needs a token of their own: `create`.
 
     \b
-    Example:  netboot access block oidc:bob@example.com
+    Example:
+      netboot access token host
+      netboot access token host --ttl 30d
     """
-    made = Blocked(name=name, at_ms=round(time() * 1000))
-
-    def add(there: AccessTokens) -> AccessTokens:
-        others = tuple(each for each in there.blocked if each.name != name)
-        if len(others) >= access_tokens.MOST:
-            raise ApiError(f"{access_tokens.MOST} are blocked, and no more can be", "unblock some", 1)
-        return there.model_copy(update={"blocked": (*others, made)})
-
-    edit(find_config(config), "access-block", name, add)
-    click.echo(f"{name} is blocked")
-
-
-@group.command()
-@click.argument("name", callback=_person)
-@config_option
-def unblock(name: str, config: Path | None) -> None:
-    """End what `block` began: NAME may do what their role says.
-
-    \b
-    Example:  netboot access unblock oidc:bob@example.com
-    """
-
-    def remove(there: AccessTokens) -> AccessTokens:
-        kept = tuple(each for each in there.blocked if each.name != name)
-        if len(kept) == len(there.blocked):
-            raise ApiError(f"{name} is not blocked", "see `netboot access blocked`", UNKNOWN)
-        return there.model_copy(update={"blocked": kept})
-
-    edit(find_config(config), "access-unblock", name, remove)
-    click.echo(f"{name} is not blocked any more")
-
-
-@group.command()
-@config_option
-@output_option
-def blocked(config: Path | None, output: str) -> None:
-    """List who is blocked.
-
-    \b
-    Example:  netboot access blocked
-    """
-    there = there_is(find_config(config).management).blocked
-    said = [{"name": each.name, "at": rfc3339(each.at_ms)} for each in there]
-    rows = [(each.name, moment(each.at_ms)) for each in there]
-    show(output, {"blocked": said}, ("name", "since"), rows, "nobody")
+    config_ = find_config(config)
+    made = host_token.renew(config_, ttl * 1000)
+    said = f"commands of this host are {made.name}, {made.role}, until {moment(made.expires_ms)}"
+    click.echo(f"{said}: {config_.management.token_file}")
 
 
 def _shown(token: AccessToken, now_ms: int) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from images.values import files, strict
 from images.values.faults import first_few
 from images.values.strict import Fault, FaultsError
 from netboot.authorities import read_authorities
-from netboot.cli import check_access, command_lines, fit, joining
+from netboot.cli import check_access, command_lines, fit, host_token, joining
 from netboot.cli.bundles import faults_of_bundle
 from netboot.cli.bundles import revoked as revoked_of
 from netboot.config import Config, load_config
@@ -38,7 +38,7 @@ class Findings:
     overlooked: list[str] = field(default_factory=list)
     """Files that look like the inventory's, and are not read."""
     tokens: list[str] = field(default_factory=list)
-    """What opens more than it has to."""
+    """What opens more than it has to, and the end of what commands of this host send."""
 
 
 def check_site(path: Path) -> Findings:
@@ -68,7 +68,7 @@ def check_site(path: Path) -> Findings:
             *_discovered(findings.config, findings.inventory),
             *joining.faults(findings.config, findings.inventory),
         ]
-        findings.tokens += check_access.warnings(findings.config.management)
+        findings.tokens += host_token.warnings(findings.config.management)
     if findings.inventory is not None:
         findings.overlooked += _overlooked(folder)
     if findings.config is not None and findings.inventory is not None:

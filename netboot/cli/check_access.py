@@ -37,20 +37,6 @@ def faults(management: Management, file: Path) -> Iterator[Fault]:
         yield Fault(str(file), 0, "management.listen", message)
 
 
-def warnings(management: Management) -> Iterator[str]:
-    """What opens more than it has to: tokens of nobody and without end, where people have their own already."""
-    try:
-        named, lines = access_tokens.read(management.tokens).tokens, management.token_file.read_text().split()
-    except (NoTokensError, OSError, UnicodeDecodeError):  # a fault, or there is none
-        return
-    if named and lines:
-        yield (
-            f"{management.token_file} still opens everything: its tokens are admins', in plain text, of nobody and "
-            "without an end. Give whoever uses it a token of their own (`netboot access token create NAME --role ROLE "
-            "--ttl 90d > FILE`, then `netboot context add` or --token-file), and remove the file"
-        )
-
-
 def _others(management: Management, file: Path) -> Iterator[Fault]:
     """Of who else vouches for people."""
     oidc, review = management.oidc, management.token_review
@@ -72,7 +58,7 @@ def _others(management: Management, file: Path) -> Iterator[Fault]:
 
 
 def _token_file(path: Path) -> Iterator[Fault]:
-    remedy = f"make one with `(umask 077; openssl rand -hex 32 > {path})`"
+    remedy = "make one with `netboot access token host`"
     try:
         lines = path.read_text().splitlines()
         yield from _mode(path, "the operator's token")

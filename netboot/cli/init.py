@@ -3,7 +3,6 @@
 import json
 import pwd
 import re
-import secrets
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,13 +13,13 @@ import click
 from images.artifact.keyring import KeyRing
 from images.values import files, strict
 from images.values.strict import FaultsError
-from netboot.cli import bundles, init_options, ownership
+from netboot.cli import bundles, host_token, init_options, ownership
 from netboot.cli.authority import new_authority
 from netboot.cli.joining import write_certificate
 from netboot.cli.outcomes import cannot
 from netboot.cli.paths import HOST
 from netboot.config import Config, Join, load_config
-from netboot.stores import proofkey
+from netboot.stores import access_tokens, proofkey
 from netboot.stores.sealing import NONCES, SEALING, new_key, write_keys
 from tokens.sealed import Keyset
 
@@ -64,7 +63,7 @@ def command(
     owner: pwd.struct_passwd | None,
     force: bool,
 ) -> None:
-    """Write a working site into DIR: configuration, sample inventory, keys, the operator's token, the site bundle.
+    """Write a working site into DIR: configuration, sample inventory, keys, this host's token, the site bundle.
 
     \b
       netboot init site
@@ -181,8 +180,10 @@ def _contents(folder: Path, values: dict[str, str]) -> Iterator[tuple[Path, int,
     yield folder / "netboot.yaml", 0o644, lambda: _template("netboot.yaml", values)
     yield folder / "inventory" / "site.yaml", 0o644, lambda: _template("inventory.yaml", {})
     yield folder / ".gitignore", 0o644, lambda: _template("gitignore", {})
-    yield folder / "secrets" / "operator.token", PRIVATE, lambda: secrets.token_urlsafe(32).encode() + b"\n"
-    yield folder / "secrets" / "access.json", PRIVATE, lambda: b"{}\n"  # nobody is blocked: that is known
+    text, hashes = folder / "secrets" / "operator.token", folder / "secrets" / "access.json"
+    if not hashes.exists():  # where people have tokens already it may have been removed
+        yield text, PRIVATE, lambda: f"{access_tokens.new_token()}\n".encode()
+    yield hashes, PRIVATE, lambda: host_token.first(text)
     if not (folder / "tls" / "ca.key").exists() and not (folder / "tls" / "ca.crt").exists():
         certificate, key = new_authority(values["@SITE@"])
         yield folder / "tls" / "ca.key", PRIVATE, lambda: key

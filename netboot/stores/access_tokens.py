@@ -85,6 +85,16 @@ def new_token() -> str:
     return PREFIX + secrets.token_urlsafe(32)
 
 
+def is_named(text: str) -> bool:
+    """Whether this is the text of one with a name: alone, without its hash in the file, it opens nothing."""
+    return text.startswith(PREFIX)
+
+
+def lines(text: str) -> list[str]:
+    """The tokens of a file of texts, one a line; `#` begins a comment."""
+    return [line for line in map(str.strip, text.splitlines()) if line and not line.startswith("#")]
+
+
 def hash_of(token: str) -> str:
     """SHA-256 of its text, in hexadecimal."""
     return hashlib.sha256(token.encode()).hexdigest()

@@ -1,7 +1,8 @@
 """The tokens of the management API, of two files, both read again when they change.
 
-Those of `management.tokens` have a name, a role and an end. `management.token_file` has one a line, each of an admin; a
-comment just above a token is the name under which its acts are recorded.
+Those of `management.tokens` have a name, a role and an end. `management.token_file` has what commands of the host send:
+the text of one of those; or, as sites of before have it, tokens of admins, one a line, and a comment just above one is
+the name under which its acts are recorded.
 """
 
 import hashlib
@@ -154,27 +155,29 @@ class Tokens:
 
 
 def _read(path: Path) -> tuple[_Hash, ...]:
-    """The tokens of a file.
+    """The tokens of a file that open things by themselves.
 
     Raises:
-        NoTokensError: it cannot be read, or there is none in it.
+        NoTokensError: it cannot be read, or there is none in it, nor the text of one with a name.
     """
     try:
         lines = credentials.read(path).decode().splitlines()
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "is not text"
         raise NoTokensError(
-            f"the token file {path} cannot be used: {why}; put a token of {access_tokens.SHORTEST} characters in it"
+            f"the token file {path} cannot be used: {why}; `netboot access token host` makes it"
         ) from None
     hashes: list[_Hash] = []
-    name = ""
+    name, named = "", False
     for line in map(str.strip, lines):
         if line.startswith("#"):
             name = "".join(c for c in line.lstrip("#").strip() if c.isprintable())[:64]
             continue
-        if len(line) >= access_tokens.SHORTEST:
+        if access_tokens.is_named(line):
+            named = True
+        elif len(line) >= access_tokens.SHORTEST:
             hashes.append((hashlib.sha256(line.encode()).digest(), name))
         name = ""
-    if not hashes:
+    if not hashes and not named:
         raise NoTokensError(f"the token file {path} holds no token of {access_tokens.SHORTEST} characters or more")
     return tuple(hashes)

@@ -114,6 +114,35 @@ def test_the_file_of_before_may_go_where_there_are_named_tokens(api: Api) -> Non
     assert api.get("/v1/channels", good).status_code == 503, "it cannot be told, and that is not no"
 
 
+def test_the_text_of_a_named_token_in_the_file_of_before_opens_nothing_by_itself(api: Api, run: Run) -> None:
+    config, file = ("--config", api.config.data.parent / "netboot.yaml"), api.config.management.token_file
+    assert run("access", "token", "host", "--ttl", "2d", *config).status == 0
+    text = file.read_text().strip()
+    assert api.get("/v1/channels").status_code == 401, "what was there before"
+    said = api.get("/v1/whoami", text).json
+    assert (said["name"], said["role"], said["expires_at"] is None) == ("host-admin", "admin", False)
+    assert api.get("/readyz").json["details"]["token"]["ok"] is True
+    client = {"Authorization": f"Bearer {text}"}
+    assert api.client.post("/v1/machines/gpu-001/hold", json={"reason": "DIMM 4"}, headers=client).status_code == 200
+    assert [(one["act"], one["who"]) for one in api.get("/v1/audit", text).json["audit"]] == [
+        ("hold", "host-admin"),
+        ("access-token-host", api.get("/v1/audit", text).json["audit"][1]["who"]),
+    ]
+    assert run("access", "token", "host", *config).status == 0
+    assert api.get("/v1/channels", text).status_code == 401
+    text = file.read_text().strip()
+    with pytest.MonkeyPatch.context() as patched:
+        tokens = api.client.application.extensions["netboot"].tokens
+        patched.setattr(tokens, "_now_ms", lambda: 4_000_000_000_000)
+        said = api.get("/v1/whoami", text).json
+    assert (said["code"], said["remedy"]) == (
+        "token-expired",
+        "an admin makes another: `netboot access token create`; for commands of its host: `netboot access token host`",
+    )
+    assert run("access", "token", "revoke", "host-admin", *config).status == 0
+    assert api.get("/v1/channels", text).status_code == 401, "its text is still there"
+
+
 def test_acts_and_refusals_are_kept_with_before_and_after(api: Api) -> None:
     first, second = add_image(api.config), add_image(api.config, name="other", salt="2")
     for image in (first, second):

@@ -20,6 +20,7 @@ from netboot.cli.diagnosis import Diagnosis
 from netboot.cli.doctor import diagnose
 from netboot.config import load_config
 from netboot.machines.inventory import load_inventory
+from netboot.stores import access_tokens
 from tests.commands import Ran, Run
 
 URL = "http://192.0.2.1:8080"
@@ -45,6 +46,7 @@ def test_what_is_secret_is_for_its_owner_alone(site: Path) -> None:
     assert private == {key, site / "secrets/operator.token", site / "secrets/access.json", site / "tls/ca.key"}
     assert stat.S_IMODE((site / "secrets").stat().st_mode) == 0o700
     assert len((site / "secrets/operator.token").read_text().strip()) >= 32
+    assert (site / "secrets/operator.token").read_text().strip() not in (site / "secrets/access.json").read_text()
     ignored = (site / ".gitignore").read_text().splitlines()
     assert {"keys/*.key", "secrets/", "tls/*.key", "data/", "store/"} <= set(ignored)
 
@@ -240,8 +242,8 @@ def test_plain_http_for_operators_has_to_be_said(site: Path, run: Run) -> None:
         ),
         (lambda site: (site / "keys/x.pub").write_text("junk"), "x.pub: not a file of signify's"),
         (
-            lambda site: (site / "secrets/operator.token").unlink(),
-            "the operator's token is not there: make one with `(",
+            lambda site: [path.unlink() for path in site.glob("secrets/*")],
+            "the operator's token is not there: make one with `netboot access token host`",
         ),
         (
             lambda site: replaced(site / "secrets/operator.token", b"\xff" * 32),
@@ -430,18 +432,62 @@ def changed(path: Path, more: str) -> None:
     path.write_text(path.read_text() + more)
 
 
-def test_a_token_of_nobody_beside_tokens_with_names_is_warned_of(site: Path, run: Run) -> None:
-    assert run("config", "check").err == "", "a new site has no other"
-    assert run("access", "token", "create", "alice", "--role", "admin").status == 0
+def test_a_token_of_nobody_is_warned_of_and_one_command_puts_one_with_an_end_in_its_place(site: Path, run: Run) -> None:
+    assert run("config", "check").err == "", "a new site has none"
+    file, hashes = site / "secrets/operator.token", site / "secrets/access.json"
+    file.write_text("as-sites-of-before-have-it\n")
     said = run("config", "check")
     warned = (
         "warning: secrets/operator.token still opens everything: its tokens are admins', in plain text, of nobody and "
-        "without an end. Give whoever uses it a token of their own (`netboot access token create NAME --role ROLE "
-        "--ttl 90d > FILE`, then `netboot context add` or --token-file), and remove the file\n"
+        "without an end. Give whoever uses it elsewhere a token of their own (`netboot access token create NAME --role "
+        "ROLE --ttl 90d > FILE`, then `netboot context add` or --token-file); for the commands of this host `netboot "
+        "access token host` puts one with a name and an end in its place\n"
     )
     assert (said.status, said.err.replace(f"{site}/", "")) == (0, warned)
     words = said.err.removeprefix("warning: ").rstrip()
     told = [each for each in diagnose(site / "netboot.yaml") if each.name == "tokens"]
     assert told == [Diagnosis("site", "tokens", "warn", words)]
-    (site / "secrets/operator.token").unlink()
-    assert run("config", "check").err == ""
+    assert run("access", "token", "host").out.startswith("commands of this host are host-admin, admin, until ")
+    assert (run("config", "check").err, stat.S_IMODE(file.stat().st_mode)) == ("", 0o600)
+    [kept] = json.loads(hashes.read_text())["tokens"]
+    assert (kept["name"], kept["role"], kept["expires_ms"] - kept["created_ms"]) == (
+        "host-admin",
+        "admin",
+        366 * 86_400_000,
+    )
+    file.unlink()
+    assert run("config", "check").err == "", "whoever has a token of their own needs none"
+
+
+def test_the_end_of_the_token_of_a_host_is_said_a_month_before(site: Path, run: Run) -> None:
+    file = f"{site}/secrets/operator.token"
+    for ttl, verb in (("31d", None), ("29d", "ends"), ("1m", "ends")):
+        assert run("access", "token", "host", "--ttl", ttl).status == 0
+        [token] = run("access", "token", "list", "-o", "json").json["tokens"]
+        end = f"{token['expires_at'][:19].replace('T', ' ')}Z"
+        by = f"warning: the token host-admin in {file}, by which commands of this host ask, {verb} at {end}: "
+        assert run("config", "check").err == (f"{by}`netboot access token host` makes a new one\n" if verb else "")
+    hashes = site / "secrets/access.json"
+    there = access_tokens.read(hashes)
+    ended = there.tokens[0].model_copy(update={"expires_ms": 1_700_000_000_000})
+    hashes.write_bytes(access_tokens.to_bytes(there.model_copy(update={"tokens": (ended,)})))
+    assert " ended at 2023-11-14 22:13:20Z: " in run("config", "check").err
+    assert run("access", "token", "revoke", "host-admin").status == 0
+    words = f"the token in {file} opens nothing, for it was revoked: `netboot access token host` makes a new one"
+    assert run("config", "check").err == f"warning: {words}\n"
+
+
+def test_init_that_was_cut_off_goes_on_and_brings_back_no_token_that_was_removed(
+    site: Path, tmp_path: Path, run: Run
+) -> None:
+    hashes, text = site / "secrets/access.json", site / "secrets/operator.token"
+    hashes.unlink()
+    assert run("init", "--force", site, "--url", URL).status == 0
+    assert run("config", "check").err == "", "the hash is of the text that was there"
+    text.unlink()
+    assert run("init", "--force", site, "--url", URL).status == 0
+    assert not text.exists()
+    hashes.unlink()
+    text.write_bytes(b"\xff" * 32)
+    assert run("init", "--force", site, "--url", URL).status == 0
+    assert json.loads(hashes.read_text()) == {"tokens": []}
