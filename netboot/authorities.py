@@ -23,7 +23,7 @@ def read_authorities(path: Path, key: str) -> tuple[str, ...]:
     try:
         certificates = x509.load_pem_x509_certificates(credentials.read(path))
     except OSError as error:
-        raise FaultsError([Fault(str(path), 0, "", f"{key} cannot be read: {error.strerror}")]) from None
+        raise FaultsError([Fault(str(path), 0, "", credentials.unread(key, error))]) from None
     except ValueError:
         raise FaultsError([Fault(str(path), 0, "", f"{key} must be certificates in PEM, one or several")]) from None
     return tuple(certificate.public_bytes(Encoding.PEM).decode() for certificate in certificates)
@@ -39,7 +39,7 @@ def read_ssh_authorities(path: Path, key: str) -> tuple[str, ...]:
     try:
         lines = credentials.read(path).decode("ascii", "replace").splitlines()
     except OSError as error:
-        raise FaultsError([Fault(str(path), 0, "", f"{key} cannot be read: {error.strerror}")]) from None
+        raise FaultsError([Fault(str(path), 0, "", credentials.unread(key, error))]) from None
     keys = [(number, " ".join(line.split()[:2])) for number, line in enumerate(lines, 1) if line.strip()]
     faults = [
         Fault(str(path), number, "", f"{key} must be public keys of ssh (ssh-ed25519 AAAA...), one a line")

@@ -92,6 +92,14 @@ def named(path: Path) -> Iterator[Path]:
         yield Path(f"/proc/self/fd/{descriptor}")
 
 
+PUT_IT_THERE = "put the file there, and let the service's account read it"
+
+
+def unread(what: str, error: OSError) -> str:
+    """What is said of a file of the configuration that cannot be read, with what to do. `what`: it, and its key."""
+    return f"{what} cannot be read: {error.strerror}: {PUT_IT_THERE}"
+
+
 class UnusableSecretError(Exception):
     """A file that is to hold a secret, and why it cannot be used, in words that do not repeat it."""
 
@@ -107,10 +115,10 @@ def secret(path: Path, key: str, what: str = "token") -> str:
             mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
             text = file.read(LONGEST).decode("ascii", "replace").strip()
     except OSError as error:
-        raise UnusableSecretError(f"{key}: {path} cannot be read: {error.strerror}") from None
+        raise UnusableSecretError(unread(f"{key}: {path}", error)) from None
     if mode & 0o077:
         raise UnusableSecretError(f"others can read {key} {path} (mode {mode:04o}): `chmod 600 {path}`")
-    least = "!" if what == "token" else " "
+    least, spaces = ("!", " without spaces") if what == "token" else (" ", "")
     if not text or not all(least <= character <= "~" for character in text):
-        raise UnusableSecretError(f"{key}: {path} holds no {what}: one line{' without spaces' * (what == 'token')}")
+        raise UnusableSecretError(f"{key}: {path} holds no {what}: write one line{spaces}")
     return text

@@ -102,7 +102,7 @@ TABLE: dict[type[BaseException], Answer] = {
         401, "login-refused", _INFO, "the issuer gives no token", "log in again", says=True, script="refused"
     ),
     lifecycle.NoRoleError: Answer(
-        403, "no-role", _INFO, "no role here", "an admin of the service gives one: `roles` in netboot.yaml", says=True
+        403, "no-role", _INFO, "no role here", "ask an admin of the service for one: `roles` in netboot.yaml", says=True
     ),
     lifecycle.NotAllowedError: Answer(
         403,

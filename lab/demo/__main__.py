@@ -1,7 +1,8 @@
 """`make demo`: build an image, start everything, boot a machine without a disk, show its trace.
 
 With the recipe of a node it goes on: a control plane, attestation by TPM, a Ready node, a Pod that runs on it; then a
-rollout to a second image, for which the machine is drained and reboots itself, and the same again.
+rollout to a second image, for which the machine is drained and reboots itself, and the same again. With `--discover`
+nobody declares the machine before it has introduced itself, and all ends with its Pod.
 Exit status 0: all of it happened.
 """
 
@@ -122,8 +123,8 @@ def _run(demo: Demo) -> None:
             follow(demo, running, image, join)
         rows = [*join.facts(), *join.run_a_pod(demo.boots[0].events)] if join else []
         facts = facts_of(demo, hardware, image, net, how, rows)
-        later = [rolled(demo, site, running, join, image)] if join else []
-        show_page(demo, site, hardware, facts, later, join.commands(site) if join else ())
+        later = [rolled(demo, site, running, join, image)] if join and not demo.options.discover else []
+        show_page(demo, site, hardware, facts, later, join.commands(site, rolled=bool(later)) if join else ())
         if demo.options.keep:
             _keep(demo)
 

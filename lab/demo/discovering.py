@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from lab.demo.progress import CHANNEL, NAME, Boot, Demo
+from lab.demo.progress import CHANNEL, NAME, Boot, Demo, short
 from lab.demo.steps import BOOT_SECONDS, inventory
 from lab.machines import Hardware
 from lab.service import Service
@@ -34,6 +34,9 @@ def introduced(demo: Demo, site: Site, running: Service, hardware: Hardware, add
         running.wait_until("its report", lambda: bool(_found(site, hardware)), REPORT_SECONDS)
         (found,) = _found(site, hardware)
         demo.say(f"    netboot machine discovered: [bold]{found['mac']}[/] {summary(found['hardware'])}")
+        report = demo.folder / "machine" / f"{NAME}.discovered.json"
+        report.write_text(json.dumps(found, indent=1))
+        demo.say(f"    all that it said: {short(report)}")
     argv = ("machine", "declare", hardware.mac, "--name", NAME, "--profile", "default", "--seen", found["seen"])
     with demo.doing(f"the operator runs: netboot {' '.join(argv)} --print"):
         text = site.netboot(*argv, "--print")

@@ -42,6 +42,8 @@ class Joining:
     site: Site | None = None
     ek: str = ""
     approved: bool = False
+    declared: bool = False
+    """Its TPM is declared with it, so that nobody has to approve it."""
     taints: str = ""
     """Those with which the node registered."""
     pod_log: str = ""
@@ -63,11 +65,11 @@ class Joining:
 
     def pinned(self, ek: str) -> None:
         """Its TPM is declared with it: nothing has to be approved."""
-        self.ek, self.approved = ek, True
+        self.ek, self.declared = ek, True
 
     def approve_if_pending(self, running: Service) -> None:
         """The operator compares what was shown with the delivery note, and lets the machine join."""
-        if self.approved or self.site is None:
+        if self.approved or self.declared or self.site is None:
             return
         if running.api(f"/v1/machines/{NAME}/enrolment")["enrolment"]["state"] == "pending":
             self.site.netboot("machine", "approve", NAME, "--ek", self.ek[:16])
@@ -107,9 +109,10 @@ class Joining:
 
     def facts(self) -> list[tuple[str, str]]:
         """Label and text of each row of the last page that hold for every boot: the cluster, the machine's identity."""
+        how = "declared with the machine" if self.declared else "approved by the operator"
         return [
             ("cluster", f"Kubernetes {VERSION} at {self.cluster.url}"),
-            ("identity", f"TPM 2.0, endorsement key {self.ek[:16]}…, approved by the operator"),
+            ("identity", f"TPM 2.0, endorsement key {self.ek[:16]}…, {how}"),
         ]
 
     def _rows(self, events: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
@@ -122,14 +125,19 @@ class Joining:
             ("Pod", f"says from inside: {self.pod_log}"),
         ]
 
-    def commands(self, site: Site) -> list[tuple[str, str]]:
-        """Where to look further, while it runs."""
+    def commands(self, site: Site, *, rolled: bool) -> list[tuple[str, str]]:
+        """Where to look further, while it runs; `rolled`: there was a rollout, and a boot by its order."""
         kubectl = f"{shlex.quote(short(self.kubectl.program))} --kubeconfig {shlex.quote(short(self.kubectl.account))}"
         netboot, config = short(ROOT / ".venv" / "bin" / "netboot"), f"--config {shlex.quote(short(site.config))}"
-        return [
+        node = [
             ("the node", f"{kubectl} describe node {NAME}"),
             ("the Pod's words", f"{kubectl} logs {DEPLOYMENT}"),
             ("a command inside of it", f"{kubectl} exec {DEPLOYMENT} -- ps"),
+        ]
+        if not rolled:
+            return [*node, ("whose TPM it is", f"{netboot} machine show {config} {NAME}")]
+        return [
+            *node,
             ("whose TPM it is, and why it was rebooted", f"{netboot} machine show {config} {NAME}"),
             ("the rollout, and what it waits for", f"{netboot} rollout status {config} {CHANNEL}"),
             ("both boots, and their images", f"{netboot} boot list {config} --machine {NAME}"),

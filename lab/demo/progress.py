@@ -127,7 +127,8 @@ def _commands(demo: Demo, site: Site, hardware: Hardware, image: str) -> list[tu
         ("read every byte and compare it with what was signed", f"{netboot} image verify {config} {image}"),
     ]
     if not demo.options.keep:
-        again = ("the same, left running until Ctrl-C, to ask the service", "make demo KEEP=1")
+        same = "make demo KEEP=1 DISCOVER=1" if demo.options.discover else "make demo KEEP=1"
+        again = ("the same, left running until Ctrl-C, to ask the service", same)
         return [*local, ("the machine's console", f"less {short(demo.folder / 'machine' / NAME)}.console.log"), again]
     traces = [
         (f"the trace of boot {number}", f"{netboot} boot show {config} {boot.id}")

@@ -11,10 +11,12 @@ from images.store.store import Store
 from images.values import files, strict
 from images.values.faults import first_few
 from images.values.strict import Fault, FaultsError
+from netboot import credentials
 from netboot.authorities import read_authorities
 from netboot.cli import check_access, command_lines, fit, host_token, joining
 from netboot.cli.bundles import faults_of_bundle
 from netboot.cli.bundles import revoked as revoked_of
+from netboot.cli.ends import SAYS_WHAT_TO_DO, in_words
 from netboot.config import Config, load_config
 from netboot.config_nodes import told
 from netboot.config_outside import PauseSignal, Traces, UpstreamPlace
@@ -98,7 +100,9 @@ def _folders(config: Config) -> Iterator[Fault]:
         try:
             yield from check(folder)
         except StoreError as error:
-            yield Fault(str(folder), 0, "", str(error))
+            why = str(error)
+            may = "" if SAYS_WHAT_TO_DO.search(why) else ": see that this account may read and write it"
+            yield Fault(str(folder), 0, "", f"{why}{may}")
 
 
 def _store(folder: Path) -> Iterator[Fault]:
@@ -109,14 +113,15 @@ def _store(folder: Path) -> Iterator[Fault]:
 def _data(folder: Path) -> Iterator[Fault]:
     nearest = next(path for path in (folder, *folder.parents) if files.look(path) is not None)
     if not files.is_folder(nearest) or not os.access(nearest, os.W_OK | os.X_OK):
-        yield Fault(str(folder), 1, "", f"{nearest} cannot be written by this user: the service keeps its data here")
+        why = f"{nearest} cannot be written by this user, and the service keeps its data here"
+        yield Fault(str(folder), 1, "", f"{why}: run this as the service's account, or give that the folder")
 
 
 def _keys(config: Config) -> Iterator[Fault]:
     try:
         trusted = KeyRing(config.keys).trusted()
     except ImageError as error:
-        yield Fault(str(config.keys), 0, "", str(error))
+        yield Fault(str(config.keys), 0, "", in_words(error))
         return
     if not trusted:
         message = "holds no public key (*.pub): run `netboot key create`, or copy it from where images are signed"
@@ -131,7 +136,7 @@ def _boot_id_key(config: Config) -> Iterator[Fault]:
         try:
             key_of(config)
         except StateUnavailableError as error:
-            yield Fault(str(config.boot_id_key), 0, "boot_id_key", str(error))
+            yield Fault(str(config.boot_id_key), 0, "boot_id_key", in_words(error))
 
 
 def _pinned(inventory: Inventory | None, store: Store, *, upstream: bool) -> Iterator[Fault]:
@@ -143,7 +148,8 @@ def _pinned(inventory: Inventory | None, store: Store, *, upstream: bool) -> Ite
         except ImageError as error:
             if upstream and isinstance(error, NotFoundError):  # it is fetched when the service runs
                 continue
-            yield Fault(str(store.root), 0, "", f"channel {channel.name} is pinned to it in the inventory: {error}")
+            why = f"channel {channel.name} is pinned to image {channel.image[:12]} in the inventory: {error}"
+            yield Fault(str(store.root), 0, "", f"{why}: pull or build that one, or change the pin")
 
 
 def _discovered(config: Config, inventory: Inventory | None) -> Iterator[Fault]:
@@ -151,7 +157,7 @@ def _discovered(config: Config, inventory: Inventory | None) -> Iterator[Fault]:
         return
     channel, names = config.discovery.channel, [each.name for each in inventory.channels]
     if channel not in names:
-        message = f"no channel is named {channel!r}; the inventory declares {', '.join(names) or 'none'}"
+        message = f"no channel is named {channel!r}: name one of the inventory ({', '.join(names) or 'it has none'})"
         yield Fault(str(config.inventory), 0, "discovery.channel", message)
 
 
@@ -192,7 +198,8 @@ def _told(config: Config) -> Iterator[Fault]:
 def _upstream(place: UpstreamPlace | None) -> Iterator[Fault]:
     for key, path in (("credentials", place.credentials), ("authority", place.authority)) if place else ():
         if path is not None and not os.access(path, os.R_OK):
-            yield Fault(str(path), 0, "", f"upstream.{key} cannot be read: images that are not here cannot be fetched")
+            why = f"upstream.{key} cannot be read, so images that are not here cannot be fetched"
+            yield Fault(str(path), 0, "", f"{why}: {credentials.PUT_IT_THERE}")
 
 
 def _pause(place: PauseSignal | None) -> Iterator[Fault]:

@@ -70,10 +70,17 @@ def cli() -> None:
 
     \b
     A first site, from nothing:
-      netboot init site                                    a working site in ./site
+      netboot init site --hardware server                  a working site in ./site
       cd site
-      netboot image build debian-12-minimal                build and sign an image into the store
+      netboot image build ubuntu-24.04-gpu                 build and sign an image into the store, for servers
       netboot serve                                        start the service
-      netboot channel set stable debian-12-minimal         machines of this channel boot this image
+      netboot channel set stable ubuntu-24.04-gpu          machines of this channel boot this image
       netboot boot watch                                   and follow them
+
+    \b
+    Which image: the one above is for servers with NVIDIA's GPUs; for other servers there is ubuntu-24.04-cpu, and of
+    Debian debian-12-gpu and debian-12-cpu. On a laptop, for virtual machines alone, the small one is quickest:
+      netboot init site --hardware vm
+      cd site
+      netboot image build debian-12-minimal
     """

@@ -44,7 +44,7 @@ HERE: dict[type[BaseException], End] = {
     EndedError: End("what the other step said is above; once that is put right, give the command again"),
     KubeconfigError: End("make it anew: `netboot cluster kubeconfigs`; a corrected file is picked up"),
     ClusterRefusedError: End("`netboot doctor` says what the account may, and what to apply", NOT_ALLOWED),
-    SealingKeysError: End("`netboot key sealing list` and `netboot key nonces list` say what is there"),
+    SealingKeysError: End("put the file of another replica or of a backup in its place: docs/operations.md"),
     BackupError: End("put right what is named, then give the command again; of a backup that is damaged take another"),
     AlreadyRunningError: End("stop the service that runs there, or give this one another `data`"),
     ListenError: End("choose another address for that key in netboot.yaml"),
@@ -53,7 +53,7 @@ HERE: dict[type[BaseException], End] = {
     images.RecipeError: End("put it right in the recipe, or in what it names, then build again: docs/recipes.md"),
     images.NoSuchRecipeError: End("name one of those, or the file: docs/shipped-recipes.md", UNKNOWN),
     images.CommandError: End(
-        "the tool's last words say what it lacks; the command can be pasted into a shell to see it fail again"
+        "read in the tool's last words what it lacks; paste the command into a shell to see it fail again"
     ),
     images.SourceUnavailableError: End(
         "try again; `netboot image sources check` says what each mirror answers", CANNOT_TELL
@@ -89,10 +89,12 @@ def end_of(kind: type[BaseException]) -> End | None:
 
 
 SAYS_WHAT_TO_DO = re.compile(
-    r"`|\bdocs/|[:;,(] (?:or )?(?:add|ask|build|call|change|choose|give|leave|lock|make|name|pipe|pull|push|put|remove"
-    r"|run|say|see|set|shorten|take|try|use|write)\b"
+    r"`(?:\(umask|(?:sudo|netboot|kubectl|chmod|chown|apt-get|adduser|podman|docker|ip|kill|journalctl|systemctl)\b)"
+    r"|\bdocs/|[:;,(] (?:or )?(?:add|ask|build|call|change|choose|correct|declare|edit|give|leave|let|lock|make|name"
+    r"|pipe|pull|push|put|raise|remove|run|say|see|set|shorten|start|take|try|use|write)\b"
 )
-"""By how our words end: a command, a page, or an imperative. It is not said twice then."""
+"""By how our words end: a command that can be typed, a page, or an imperative. It is not said twice then. A key or a
+value in backticks says nothing of the kind."""
 
 
 def ended(error: BaseException) -> tuple[str, int]:
@@ -100,6 +102,11 @@ def ended(error: BaseException) -> tuple[str, int]:
     end = end_of(type(error)) or End(UNEXPECTED.remedy)
     words = str(error)
     return words if SAYS_WHAT_TO_DO.search(words) else f"{words}\nRemedy: {end.remedy}", end.status
+
+
+def in_words(error: BaseException) -> str:
+    """The same as a part of other words, of a fault for one."""
+    return ended(error)[0].replace("\nRemedy: ", ": ")
 
 
 def failed(error: Exception) -> ApiError:

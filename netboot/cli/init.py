@@ -26,10 +26,13 @@ from tokens.sealed import Keyset
 _TEMPLATES = Path(__file__).parent / "templates"
 PRIVATE = 0o600
 _IMAGES = {
-    "vm": ("debian-12-minimal", "that image is for virtual machines alone: servers want ubuntu-24.04-gpu or -cpu"),
-    "server": ("ubuntu-24.04-gpu", "without NVIDIA's GPUs: ubuntu-24.04-cpu, or debian-12-cpu"),
+    "server": (
+        "ubuntu-24.04-gpu",
+        "for servers; without NVIDIA's GPUs ubuntu-24.04-cpu, of Debian debian-12-gpu, -cpu",
+    ),
+    "vm": ("debian-12-minimal", "for virtual machines alone, as on a laptop: small, without drivers of servers' cards"),
 }
-"""By what is to boot: the image that is named, and what else may be meant."""
+"""By what is to boot: the image that is named next, and what it is for."""
 
 
 @click.command()
@@ -43,9 +46,7 @@ _IMAGES = {
 @click.option(
     "--hardware",
     type=click.Choice(list(_IMAGES)),
-    default="vm",
-    show_default=True,
-    help="What is to boot: the image that is named next is for that.",
+    help="What is to boot: the image that is named next is for that. Without it one for each is named.",
 )
 @click.option("--site", callback=init_options.site, default="main", show_default=True, help="Name of the site.")
 @click.option("--state", type=click.Path(file_okay=False, path_type=Path), help="Folder of data and store, if not DIR.")
@@ -57,7 +58,7 @@ def command(
     folder: Path,
     url: str | None,
     join_url: str | None,
-    hardware: str,
+    hardware: str | None,
     site: str,
     state: Path | None,
     owner: pwd.struct_passwd | None,
@@ -66,13 +67,14 @@ def command(
     """Write a working site into DIR: configuration, sample inventory, keys, this host's token, the site bundle.
 
     \b
-      netboot init site
-      netboot init site --hardware server
-      netboot init site --join-url https://192.0.2.1:8443
+      netboot init site --hardware server                              for a rack: images with the drivers of servers
+      netboot init site --hardware vm                                  for virtual machines on a laptop: a small image
+      netboot init site --join-url https://192.0.2.1:8443              whose machines join a cluster
+      netboot init site --force                                        add to a site what it lacks, and change nothing
 
     \b
-    For the service of the Debian package, as root:
-      netboot init /etc/netboot --state /var/lib/netboot --owner netboot
+    For the service of the Debian package, as root; its folder is there already, hence --force:
+      netboot init /etc/netboot --force --state /var/lib/netboot --owner netboot
     """
     if files.is_folder(folder) and files.names(folder) and not force:
         raise click.ClickException(f"{folder} is not empty: choose another, or give --force to add what is missing")
@@ -226,8 +228,10 @@ def _own_address() -> str:
         return str(probe.getsockname()[0])
 
 
-def _next_steps(folder: Path, note: str, owner: pwd.struct_passwd | None, hardware: str) -> str:
-    image, also = _IMAGES[hardware]
+def _next_steps(folder: Path, note: str, owner: pwd.struct_passwd | None, hardware: str | None) -> str:
+    images = [_IMAGES[kind] for kind in _IMAGES if hardware in (kind, None)]
+    one = len(images) == 1
+    image = images[0][0] if one else "IMAGE"
     of_host = owner is not None and folder.absolute() / "netboot.yaml" == HOST
     start = "systemctl start netboot" if of_host else "netboot serve"
     return (
@@ -237,6 +241,7 @@ def _next_steps(folder: Path, note: str, owner: pwd.struct_passwd | None, hardwa
         f"  netboot image build {image:27} build and sign an image into the store\n"
         f"  {start:47} start the service\n"
         f"  netboot channel set stable {image:20} in another terminal: machines boot this image\n"
-        f"{also}; docs/shipped-recipes.md has them all\n"
+        + "".join(f"{'' if one else 'IMAGE: '}{name} is {what}\n" for name, what in images)
+        + "docs/shipped-recipes.md has all images\n"
         "back up keys/, secrets/ and tls/; .gitignore keeps their private parts out of git"
     )

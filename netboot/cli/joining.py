@@ -16,6 +16,7 @@ from images.values import files
 from images.values.strict import Fault, FaultsError
 from netboot.authorities import read_authorities
 from netboot.cli.authority import new_certificate
+from netboot.cli.ends import in_words
 from netboot.config import Cluster, Config, Join
 from netboot.config_management import Management, Tls
 from netboot.lifecycle.errors import LifecycleError
@@ -28,6 +29,7 @@ _KUBELETS_KEY = re.compile(
 )
 """https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set."""
 _RENEW = "`netboot config join-certificate` makes it anew"
+_NEW = "add a new one, with its key beside it, then `netboot config join-certificate` and `netboot config bundle`"
 
 
 def names_of(join: Join, extra: Iterable[str] = ()) -> list[str]:
@@ -69,27 +71,28 @@ def write_management_certificate(management: Management, tls: Tls, key: Path, ex
 
 
 def faults(config: Config, inventory: Inventory | None, now: datetime | None = None) -> Iterator[Fault]:
-    """Everything that is wrong with the files that join and its clusters need."""
+    """Everything that is wrong with the files that join and its clusters need, and with machines as nodes."""
     if config.join is not None:
         yield from _listener(config.join, now or datetime.now(UTC))
         for path, kind in ((config.join.sealing_keys, SEALING), (config.join.nonce_keys, NONCES)):
             try:
                 read_keys(path, kind)
             except LifecycleError as error:
-                yield Fault(str(path), 0, "", str(error))
+                yield Fault(str(path), 0, "", in_words(error))
     for name, cluster in config.clusters.items():
         yield from _cluster(name, cluster, joined=config.join is not None)
-    if config.join is not None and inventory is not None:
+    if inventory is not None:
         yield from _machines(config, inventory)
 
 
 def _machines(config: Config, inventory: Inventory) -> Iterator[Fault]:
-    """What no cluster would take. Not said where the inventory is read: a service that runs with it goes on."""
+    """What no cluster would take, also while none joins yet. Not said where the inventory is read: a service that runs
+    with it goes on."""
     known = config.clusters or ("default",)  # a new site has none yet, and its machines say nothing of one
     for machine in {machine.cluster: machine for machine in inventory.machines}.values():
         if machine.cluster not in known:
             fault = f"machine {machine.name} is of cluster {machine.cluster}, which netboot.yaml does not have"
-            yield Fault(str(config.inventory), 0, "", f"{fault} (`clusters.{machine.cluster}`)")
+            yield Fault(str(config.inventory), 0, "", f"{fault}: add `clusters.{machine.cluster}`, or correct the name")
     for machine in inventory.machines:
         for key in machine.node.labels:
             if not _KUBELETS_KEY.fullmatch(key):
@@ -106,7 +109,8 @@ def _listener(join: Join, now: datetime) -> Iterator[Fault]:
         pems = ()
     authorities = [x509.load_pem_x509_certificate(pem.encode()) for pem in pems]
     if authorities and all(authority.not_valid_after_utc <= now for authority in authorities):
-        yield Fault(str(join.authorities), 0, "", "every authority has expired: no machine will believe this service")
+        why = "every authority has expired, so no machine will believe this service"
+        yield Fault(str(join.authorities), 0, "", f"{why}: {_NEW}")
     try:
         certificate = x509.load_pem_x509_certificate(join.certificate.read_bytes())
     except OSError as error:
@@ -183,7 +187,7 @@ def _cluster(name: str, cluster: Cluster, *, joined: bool) -> Iterator[Fault]:
         try:
             read_kubeconfig(path)
         except KubeconfigError as error:
-            yield Fault(str(path), 0, "", f"{key}: {error}")
+            yield Fault(str(path), 0, "", f"{key}: {in_words(error)}")
             continue
         yield from _private(path, key)
 

@@ -64,7 +64,8 @@ def _fill(group: click.Group, kind: Kind, path_in: Callable[[Join], Path]) -> No
 
     def path_of(settings: Config) -> Path:
         if settings.join is None:
-            raise click.ClickException("netboot.yaml has no `join` section: there is nothing to seal")
+            why = "netboot.yaml has no `join` section, so there is nothing to seal"
+            raise click.ClickException(f"{why}: add it first (docs/kubernetes.md)")
         return path_in(settings.join)
 
     @group.command("list", help=_LIST.format(kind.group))

@@ -111,7 +111,7 @@ def read(path: Path) -> AccessTokens:
     except FileNotFoundError:
         return ABSENT
     except OSError as error:
-        raise NoTokensError(f"the file of tokens {path} cannot be read: {error.strerror}") from None
+        raise NoTokensError(credentials.unread(f"the file of tokens {path}", error)) from None
     try:
         return AccessTokens.model_validate_json(text)
     except ValidationError as error:

@@ -92,7 +92,7 @@ class OtlpCollector:
         try:
             return str(held.enter_context(credentials.named(path)))
         except OSError as error:
-            raise CannotTellError(f"traces.authority: {path} cannot be read: {error.strerror}") from None
+            raise CannotTellError(credentials.unread(f"traces.authority: {path}", error)) from None
 
 
 def _heed(status: int, body: bytes) -> None:
@@ -119,7 +119,7 @@ def read_headers(path: Path) -> dict[str, str]:
             mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
             text = file.read(_LARGEST_FILE).decode("ascii", "replace")
     except OSError as error:
-        raise CannotTellError(f"traces.headers_file: {path} cannot be read: {error.strerror}") from None
+        raise CannotTellError(credentials.unread(f"traces.headers_file: {path}", error)) from None
     if mode & 0o077:
         raise CannotTellError(f"others can read traces.headers_file {path} (mode {mode:04o}): `chmod 600 {path}`")
     headers: dict[str, str] = {}
@@ -130,7 +130,7 @@ def read_headers(path: Path) -> dict[str, str]:
         known = name.lower() in _OURS or name.lower() in map(str.lower, headers) or name.lower().startswith("content-")
         if not colon or not _NAME.fullmatch(name) or not _VALUE.fullmatch(value.strip(" ")) or known:
             raise CannotTellError(
-                f"traces.headers_file: line {number} of {path} is no header: `Name: value`, each once"
+                f"traces.headers_file: line {number} of {path} is no header: write `Name: value`, each once"
             )
         headers[name] = value.strip(" ")
     return headers

@@ -103,7 +103,7 @@ class Asker:
         try:
             return str(held.enter_context(credentials.named(path)))
         except OSError as error:
-            raise CannotTellError(f"pause.authority: {path} cannot be read: {error.strerror}") from None
+            raise CannotTellError(credentials.unread(f"pause.authority: {path}", error)) from None
 
     def _token(self) -> dict[str, str]:
         path = self._place.token_file

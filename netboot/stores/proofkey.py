@@ -48,7 +48,7 @@ def read_key(path: Path) -> SigningKey | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise StateUnavailableError(f"the key of proofs {path} cannot be read: {error.strerror}") from None
+        raise StateUnavailableError(credentials.unread(f"the key of proofs {path}", error)) from None
     if mode & 0o077:
         raise StateUnavailableError(f"others can read the key of proofs {path} (mode {mode:04o}): `chmod 600 {path}`")
     try:

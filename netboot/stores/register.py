@@ -7,6 +7,7 @@ from cryptography import x509
 
 from images.errors import StoreError
 from images.values.files import names
+from netboot import credentials
 from netboot.config import Config
 from netboot.join.register import Register
 from netboot.lifecycle.errors import StateUnavailableError
@@ -39,7 +40,7 @@ def load_roots(folder: Path) -> list[x509.Certificate]:
     except StoreError as error:
         raise StateUnavailableError(f"join.tpm_roots: {error}") from None
     except OSError as error:
-        raise StateUnavailableError(f"join.tpm_roots: {error.filename} cannot be read: {error.strerror}") from None
+        raise StateUnavailableError(credentials.unread(f"join.tpm_roots: {error.filename}", error)) from None
     except MalformedError as error:
         raise StateUnavailableError(f"join.tpm_roots: {folder / name}: {error}") from None
     if not certificates:

@@ -35,6 +35,9 @@ NONCES = Kind("nonce keys", "nonces")
 """Of the nonces of boot windows: a keyset of its own, for boot servers have it too."""
 
 
+_DAMAGED = "remove that line, or put the file of another replica or of a backup in its place"
+
+
 class SealingKeysError(StateUnavailableError):
     """The file cannot be used; the words say why and what to do, and nothing of what is in it."""
 
@@ -62,11 +65,11 @@ def read_keys(path: Path, kind: Kind = SEALING) -> Keyset:
         try:
             keys.append(SealingKey(base64.b64decode(text, validate=True)))
         except (binascii.Error, ValueError):
-            raise SealingKeysError(f"{path}:{number}: not a sealing key (32 bytes in base64)") from None
+            raise SealingKeysError(f"{path}:{number}: not a sealing key (32 bytes in base64): {_DAMAGED}") from None
     if not keys:
         raise SealingKeysError(f"the {kind.name} {path} hold no key: {remedy}")
     if len({key.id for key in keys}) != len(keys):
-        raise SealingKeysError(f"the {kind.name} {path} hold a key twice")
+        raise SealingKeysError(f"the {kind.name} {path} hold a key twice: remove one of the lines")
     return Keyset(tuple(keys))
 
 

@@ -81,5 +81,5 @@ def _named(authority: Path | None) -> Iterator[Path | None]:
         try:
             name = held.enter_context(credentials.named(authority))
         except OSError as error:
-            raise RegistryError(f"upstream.authority: {authority} cannot be read: {error.strerror}") from None
+            raise RegistryError(credentials.unread(f"upstream.authority: {authority}", error)) from None
         yield name

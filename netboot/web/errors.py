@@ -20,10 +20,22 @@ TYPE = "tag:netboot.dev,2026:problem/"
 """What a problem's `type` begins with; its `code` is the rest. A tag (RFC 4151): there is nothing to be fetched."""
 _MANAGEMENT = "docs/http-management.md"
 
+_AGAIN = "try again, later each time"
 _REMEDIES = {
+    404: "see {page} for what there is",
+    405: "see {page} for what there is",
+    408: _AGAIN,
     413: "send less",
     415: "send it with that Content-Type",
+    429: _AGAIN,
+    500: UNEXPECTED.remedy,
+    501: "see {page} for what there is",
+    502: _AGAIN,
+    503: _AGAIN,
+    504: _AGAIN,
+    505: "ask in HTTP/1.1",
 }
+"""By status, of what is refused before a view of ours is asked; of any other the request is to blame."""
 
 
 class Problem(Strict):
@@ -97,7 +109,7 @@ def _of_http(exception: HTTPException, page: str, form: Form) -> Response:
         return _of_anything(exception.original_exception, form)  # a defect beside the views
     status = exception.code or 500
     name = exception.name or "error"
-    remedy = f"see {page} for what there is" if status in (404, 405) else _REMEDIES.get(status, "correct the request")
+    remedy = _REMEDIES.get(status, "correct the request").format(page=page)
     detail = exception.description or name
     response = form(Failure(status, name.lower().replace(" ", "-"), name, detail, remedy))
     for header, content in exception.get_headers():

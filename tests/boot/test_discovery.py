@@ -1,54 +1,75 @@
-"""A machine that nobody has declared: it says what it is made of, is declared by that, and boots its image."""
+"""`make demo DISCOVER=1`: a machine that nobody has declared says what it is made of, is declared by that, reboots by
+itself, and is a Ready node of its own image."""
 
 import json
-from dataclasses import replace
+import re
 from pathlib import Path
 
 import pytest
 
-from lab.demo.steps import NODE_CPUS, NODE_MEMORY
-from lab.machines import chip_of
-from lab.tpm import ek_sha256
-from tests.boot.data_centre import BOOT_SECONDS, PROFILES, BuiltImage, data_centre, hardware
+from lab.demo.steps import NODE_CPUS
+from lab.processes import finish, start
+from lab.work import ROOT
+from tests.boot.data_centre import BuiltImage
+from tests.boot.node_data_centre import READY_SECONDS
 
 pytestmark = pytest.mark.boot
 
 
-def test_an_unknown_machine_introduces_itself_is_declared_and_boots_its_image(
+def test_an_unknown_machine_introduces_itself_is_declared_and_becomes_a_node(
     built_node: BuiltImage, folder: Path
 ) -> None:
-    """SeaBIOS, the NIC's iPXE, a TPM; one image, which the script of discovery starts another unit of."""
-    mine = replace(hardware(1), memory=NODE_MEMORY, cpus=NODE_CPUS, tpm=True)
-    ek = ek_sha256(chip_of(mine, folder))
-    with (
-        data_centre(folder, built_node, more="discovery: {channel: stable}\n") as here,
-        here.switched_on(mine) as machine,
-    ):
-        netboot = here.site.netboot
+    """The command of the pages, as it stands there. After the shared image, so that the build comes from its cache."""
+    assert built_node.digest
+    running = start("demo", ["make", "--no-print-directory", "demo", "DISCOVER=1"], folder / "demo.log", cwd=ROOT)
+    try:
+        status = running.process.wait(2 * READY_SECONDS)
+        running.output.join()
+        assert status == 0, running.output.tail()
+        page = running.output.text
+    finally:
+        finish(running)
+    left = re.search(r"(?m)^    all that it said: (\S+)/node-1\.discovered\.json$", page)
+    assert left is not None
+    machine = ROOT / left[1]
+    before, _, after = (
+        (machine / "node-1.console.log").read_text().partition("netboot-discovery: this machine is declared")
+    )
+    assert "netboot-discovery: it waits until it is declared" in before
+    for started in ("Starting netboot-join", "Starting containerd", "netboot-join: attested", " login: "):
+        assert (started in before, started in after) == (False, True), started
+    _declared(page, json.loads((machine / "node-1.discovered.json").read_text()))
+    assert re.search(r"Ready +observed +\d+\.\d s +\d+\.\d s .*the cluster may use it", page)
+    assert re.search(r"Pod +says from inside: hello from inside Pod hello-\S+ on node-1: Linux 6\.1\.", page)
+    assert "machine approve" not in page
+    assert "rollout" not in page
+    assert "\n  make demo KEEP=1 DISCOVER=1\n" in page
 
-        def found() -> list[dict[str, object]]:
-            listed = json.loads(netboot("machine", "discovered", "--output", "json"))["discovered"]
-            return [each for each in listed if each["mac"] == mine.mac and each["hardware"]]
 
-        machine.wait_for_console("netboot-discovery: it waits until it is declared", 2 * BOOT_SECONDS)
-        here.service.wait_until("its report", lambda: bool(found()), 60)
-        console = machine.console.text
-        for started in ("Join the cluster", "containerd.service", "kubelet.service", "login:"):
-            assert started not in console
-        (seen,) = found()
-        said = seen["hardware"]
-        assert isinstance(said, dict)
-        assert said["cpu"]["count"] == NODE_CPUS
-        assert said["firmware"]["uuid"] == mine.uuid
-        assert said["firmware"]["serial"] == mine.serial
-        assert said["tpm"]["ek_sha256"] == ek
-        assert [(card["mac"], card["driver"], card["link"]) for card in said["cards"]] == [
-            (mine.mac, "virtio_net", True)
-        ]
-        wanted = ("--name", "node-1", "--profile", "default", "--seen", str(seen["seen"]))
-        here.site.declare(netboot("machine", "declare", mine.mac, *wanted, "--print") + PROFILES)
-        machine.wait_for_console("netboot-discovery: this machine is declared", 60)
-        here.service.wait_for("node-1", "Switched", BOOT_SECONDS)
-        shown = json.loads(netboot("machine", "show", "node-1", "--output", "json"))
-        assert shown["match"]["macs"] == [mine.mac]
-        assert (shown["match"]["uuid"], shown["match"]["serial"]) == (mine.uuid, mine.serial)
+def _declared(page: str, seen: dict[str, object]) -> None:
+    """It said what QEMU was told to give it, and by that alone it is declared."""
+    said, mac = seen["hardware"], seen["mac"]
+    assert isinstance(said, dict)
+    assert said["cpu"]["count"] == NODE_CPUS
+    assert said["firmware"]["serial"] == "LAB-1"
+    assert [(card["mac"], card["driver"], card["link"]) for card in said["cards"]] == [(mac, "virtio_net", True)]
+    uuid, ek = said["firmware"]["uuid"], said["tpm"]["ek_sha256"]
+    assert re.search(
+        rf"==> the operator runs: netboot machine declare {mac} --name node-1 --profile default "
+        rf"--seen {seen['seen']} --print\n"
+        r"(?:    .*\n)*"
+        rf"    machines:\n"
+        rf"    - name: node-1\n"
+        rf"      match:\n"
+        rf"        macs:\n"
+        rf"        - '?{mac}'?\n"
+        rf"        uuid: {uuid}\n"
+        rf"        serial: LAB-1\n"
+        rf"        ek_sha256: {ek}\n"
+        r"      profile: default\n"
+        r"    and puts that into the inventory, with the node's address \S+\n"
+        r"    node-1 reboots by itself\n"
+        r"    done in .*\n",
+        page,
+    )
+    assert f"endorsement key {ek[:16]}…, declared with the machine" in page

@@ -192,7 +192,7 @@ def test_who_has_no_role_is_told_and_keeps_nothing(
     said = as_("stranger", at_home, capsys, monkeypatch)[1]
     assert said == (
         f"4 Error: oidc:stranger of {site.issuer} has no role here: management.oidc.roles names nobody of theirs\n"
-        "Remedy: an admin of the service gives one: `roles` in netboot.yaml\n"
+        "Remedy: ask an admin of the service for one: `roles` in netboot.yaml\n"
     )
     assert contexts.read().contexts[0].login is None
 

@@ -15,6 +15,7 @@ import pytest
 from lab.kube.authority import Authority
 from netboot.config import load_config
 from netboot.config_outside import PauseSignal
+from netboot.credentials import PUT_IT_THERE
 from netboot.lifecycle.errors import CannotTellError
 from netboot.machines.maintenance import Signal
 from netboot.stores.pause_asker import Asker
@@ -168,7 +169,10 @@ def test_whom_we_cannot_reach_or_believe(outside: Outside, tmp_path: Path) -> No
             "its certificate is not believed: unable to get local issuer certificate; see pause.authority"
         )
     none = tmp_path / "none.pem"
-    assert words(outside.asker(authority=none)) == f"pause.authority: {none} cannot be read: No such file or directory"
+    assert (
+        words(outside.asker(authority=none))
+        == f"pause.authority: {none} cannot be read: No such file or directory: {PUT_IT_THERE}"
+    )
     with failing() as address:
         assert words(outside.asker(hook=f"https://{address}")).startswith("TLS failed, not for its certificate: ")
     assert outside.asked == []
@@ -181,9 +185,9 @@ def test_a_token_that_others_can_read_is_not_sent(outside: Outside) -> None:
     token.chmod(0o600)
     for text in ("", "\n", "two words", "two\nlines", "\x1b[2J"):
         token.write_text(text)
-        assert words(asker) == f"pause.token_file: {token} holds no token: one line without spaces"
+        assert words(asker) == f"pause.token_file: {token} holds no token: write one line without spaces"
     token.unlink()
-    assert words(asker) == f"pause.token_file: {token} cannot be read: No such file or directory"
+    assert words(asker) == f"pause.token_file: {token} cannot be read: No such file or directory: {PUT_IT_THERE}"
     assert outside.asked == []
 
 

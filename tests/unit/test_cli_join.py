@@ -17,6 +17,7 @@ from netboot.authorities import read_authorities
 from netboot.cli.authority import new_authority, new_certificate
 from netboot.cli.joining import faults
 from netboot.config import load_config
+from netboot.credentials import PUT_IT_THERE
 from netboot.stores.sealing import SealingKeysError, new_key, read_keys, sealing_keys, write_keys
 from tests.commands import Ran, Run
 from tokens.sealed import Keyset
@@ -28,6 +29,10 @@ clusters:
     endpoints: ["https://192.0.2.1:6443"]
     authority: tls/cluster.crt
 """
+
+ADD = "add `clusters.{}`, or correct the name"
+DAMAGED = "remove that line, or put the file of another replica or of a backup in its place"
+KUBECONFIG = "make it anew: `netboot cluster kubeconfigs`; a corrected file is picked up"
 
 
 @pytest.fixture
@@ -100,8 +105,8 @@ def test_every_fault_of_joins_files_at_once(site: Path, run: Run) -> None:
         ("join.crt", f"none of join.authorities has signed it, so no machine will believe it; {renew}"),
         ("join.key", f"join.key is not the key of join.certificate; {renew}"),
         ("join.key", f"others can read join.key (mode 0640): `chmod 600 {site / 'tls/join.key'}`"),
-        ("sealing.keys", f"{site / 'secrets/sealing.keys'}:1: not a sealing key (32 bytes in base64)"),
-        ("cluster.crt", "clusters.default.authority cannot be read: No such file or directory"),
+        ("sealing.keys", f"{site / 'secrets/sealing.keys'}:1: not a sealing key (32 bytes in base64): {DAMAGED}"),
+        ("cluster.crt", f"clusters.default.authority cannot be read: No such file or directory: {PUT_IT_THERE}"),
         (
             "issuer.kubeconfig",
             missing.format("issuer", site / "secrets/issuer.kubeconfig"),
@@ -112,13 +117,21 @@ def test_every_fault_of_joins_files_at_once(site: Path, run: Run) -> None:
         ),
         (
             "approver.kubeconfig",
-            f"clusters.default.approver: {site / 'secrets/approver.kubeconfig'} is not YAML",
+            f"clusters.default.approver: {site / 'secrets/approver.kubeconfig'} is not YAML: {KUBECONFIG}",
         ),
-        ("inventory", "machine b is of cluster other, which netboot.yaml does not have (`clusters.other`)"),
+        ("inventory", f"machine b is of cluster other, which netboot.yaml does not have: {ADD.format('other')}"),
     }
 
 
-def test_what_no_cluster_takes_is_said_before_there_is_one(site: Path, run: Run) -> None:
+@pytest.mark.parametrize("joins", [True, False])
+def test_what_no_cluster_takes_is_said_before_there_is_one(
+    site: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, joins: bool
+) -> None:
+    """Also while nothing joins here: `cluster: prod` means something, or is a slip."""
+    if not joins:
+        site = tmp_path / "no-join"
+        assert run("init", site, "--url", "http://192.0.2.1:8080").status == 0
+        monkeypatch.chdir(site)
     (site / "inventory/more.yaml").write_text(
         "machines:\n"
         '  - {name: a, cluster: prod, match: {macs: ["52:54:00:00:00:01"]}, profile: default}\n'
@@ -128,7 +141,7 @@ def test_what_no_cluster_takes_is_said_before_there_is_one(site: Path, run: Run)
     remedy = "a key is a name of at most 63 characters, or a domain, one / and such a name"
     assert ran.status == 1
     assert ran.err.replace(f"{site}/", "") == (
-        "inventory: machine a is of cluster prod, which netboot.yaml does not have (`clusters.prod`)\n"
+        f"inventory: machine a is of cluster prod, which netboot.yaml does not have: {ADD.format('prod')}\n"
         f"inventory: machine b: no kubelet takes the label a/b/c: {remedy}\n"
     )
 
@@ -161,7 +174,10 @@ def test_a_file_that_cannot_be_used(site: Path, run: Run, name: str, content: st
 def test_an_authority_that_has_expired(site: Path) -> None:
     config = load_config(site / "netboot.yaml")
     messages = [one.message for one in faults(config, None, datetime.now(UTC) + timedelta(days=3651))]
-    assert "every authority has expired: no machine will believe this service" in messages
+    assert (
+        "every authority has expired, so no machine will believe this service: add a new one, with its key beside it, "
+        "then `netboot config join-certificate` and `netboot config bundle`"
+    ) in messages
     assert any(message.startswith("it expired at ") for message in messages)
 
 
@@ -264,7 +280,7 @@ def test_keys_are_read_again_when_the_file_changed_and_kept_when_it_is_broken(si
     in_force = ids(path)
     path.write_text("broken\n")
     assert [key.id.hex() for key in keys.current().keys] == in_force
-    assert keys.problem == f"{path}:1: not a sealing key (32 bytes in base64); the one before stays in force"
+    assert keys.problem == f"{path}:1: not a sealing key (32 bytes in base64): {DAMAGED}; the one before stays in force"
     path.unlink()
     keys.current()
     assert "cannot be read" in str(keys.problem)

@@ -9,6 +9,7 @@ from images.values.strict import FaultsError
 from netboot.cli.check import check_site
 from netboot.config import load_config
 from netboot.confine.access import access_of
+from netboot.credentials import PUT_IT_THERE
 from tests.sites import make_site
 
 OIDC = 'issuer: "https://login.example:8443/realms/x/", client_id: netboot, roles: {"group:sre": admin}'
@@ -72,8 +73,8 @@ def test_files_that_are_named_are_looked_at(tmp_path: Path) -> None:
     secret = tmp_path / "oidc.secret"
     missing = {fault.message for fault in check_site(file).faults}
     assert {
-        f"management.oidc.client_secret_file: {secret} cannot be read: No such file or directory",
-        "management.oidc.certificate_authority cannot be read: No such file or directory",
+        f"management.oidc.client_secret_file: {secret} cannot be read: No such file or directory: {PUT_IT_THERE}",
+        f"management.oidc.certificate_authority cannot be read: No such file or directory: {PUT_IT_THERE}",
     } < missing
     assert any("review.kubeconfig cannot be read (No such file or directory)" in each for each in missing)
     secret.write_text("s3cret\n")

@@ -11,6 +11,7 @@ from netboot.cli.check import check_site
 from netboot.config import Config, load_config
 from netboot.confine.access import access_of
 from netboot.controllers.pause import PauseController
+from netboot.credentials import PUT_IT_THERE
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.intents import permission
 from netboot.machines.maintenance import Freeze, Permission, Signal, Window
@@ -207,8 +208,8 @@ def test_what_the_section_names_is_checked(tmp_path: Path) -> None:
 
     where, end = "secrets/pause.token", "; until then nothing that acts by itself begins"
     assert faults() == [
-        f"{where}: pause.token_file: {where} cannot be read: No such file or directory{end}",
-        "tls/pause.crt: pause.authority cannot be read: No such file or directory",
+        f"{where}: pause.token_file: {where} cannot be read: No such file or directory: {PUT_IT_THERE}{end}",
+        f"tls/pause.crt: pause.authority cannot be read: No such file or directory: {PUT_IT_THERE}",
     ]
     token.write_text("a-token")
     token.chmod(0o604)

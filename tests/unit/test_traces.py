@@ -367,13 +367,16 @@ def test_an_answer_that_comes_a_byte_at_a_time_is_late() -> None:
             thread.join(60)
 
 
+NO_HEADER = "of {path} is no header: write `Name: value`, each once"
+
+
 @pytest.mark.parametrize(
     ("text", "mode", "words"),
     [
         ("A: b\n", 0o644, "others can read traces.headers_file {path} (mode 0644): `chmod 600 {path}`"),
-        ("A: b\nno header\n", 0o600, "traces.headers_file: line 2 of {path} is no header: `Name: value`, each once"),
-        ("Content-Length: 3\n", 0o600, "traces.headers_file: line 1 of {path} is no header: `Name: value`, each once"),
-        ("A: b\na: c\n", 0o600, "traces.headers_file: line 2 of {path} is no header: `Name: value`, each once"),
+        ("A: b\nno header\n", 0o600, f"traces.headers_file: line 2 {NO_HEADER}"),
+        ("Content-Length: 3\n", 0o600, f"traces.headers_file: line 1 {NO_HEADER}"),
+        ("A: b\na: c\n", 0o600, f"traces.headers_file: line 2 {NO_HEADER}"),
     ],
 )
 def test_a_file_of_headers_that_is_not_as_it_should_be(tmp_path: Path, text: str, mode: int, words: str) -> None:

@@ -1,5 +1,6 @@
 """Man pages say what `--help` says, and both formatters of Debian read them without a word."""
 
+import inspect
 import os
 import re
 import subprocess
@@ -95,6 +96,12 @@ def commands(context: click.Context) -> Iterator[click.Context]:
             yield below
 
 
+def examples(command: click.Command) -> list[str]:
+    """The lines of its help that click does not wrap, without the exit status, which has a section of its own."""
+    blocks = re.findall(r"(?m)^\x08\n((?:.+\n?)+)", inspect.cleandoc(command.help or ""))
+    return [line for block in blocks if not block.startswith("Exit status") for line in block.splitlines()]
+
+
 def test_groff_and_mandoc_find_nothing_wrong(pages: list[Path]) -> None:
     assert said(["groff", "-man", "-ww", "-z", "-Tutf8", *pages]) == ""
     assert said(["mandoc", "-T", "lint", "-W", "warning", *pages]) == ""
@@ -110,11 +117,17 @@ def test_every_command_is_in_a_page_with_its_options_and_examples(pages: list[Pa
     for context in commands(click.Context(cli, info_name="netboot")):
         text = texts["-".join(context.command_path.split()[:2])]
         assert f"\n       {context.command_path} [OPTIONS]" in text
-        literal = re.findall(r"(?m)^\x08\n((?:.+\n?)+)", context.command.help or "")
-        examples = [line for block in literal for line in block.splitlines() if "Exit status" not in line]
-        assert [line for line in examples if line.strip() and f"\n       {line}\n" not in text] == []
+        assert [line for line in examples(context.command) if f"\n       {line}\n" not in text] == []
         typed = [option for each in context.command.params if isinstance(each, click.Option) for option in each.opts]
         assert [option for option in typed if not re.search(rf"(?m)^ {{7}}(-\w, )?{option}\b", text)] == []
+
+
+def test_the_first_page_leads_a_racks_owner_and_a_laptops_to_their_images(pages: list[Path]) -> None:
+    (page,) = (page for page in pages if page.name == "netboot.1")
+    text, lines = shown(page), examples(cli)
+    assert [line for line in lines if f"\n       {line}\n" not in text] == []
+    assert "  netboot init site --hardware vm" in lines
+    assert any(line.startswith("  netboot image build ubuntu-24.04-gpu ") for line in lines)
 
 
 def test_pages_have_their_sections_in_the_order_of_man_pages(pages: list[Path]) -> None:
