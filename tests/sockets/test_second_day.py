@@ -4,6 +4,7 @@ import os
 import sys
 from pathlib import Path
 
+from netboot.cli import host_token
 from tests.pages_run import run_page
 from tests.processes import environment
 from tests.sites import add_image, make_site
@@ -40,6 +41,7 @@ def test_what_the_page_says_is_so(tmp_path: Path) -> None:
     config = make_site(site, workers=1, inventory=INVENTORY)
     for name in ("debian-12-node", "ubuntu-24.04-node"):
         add_image(config, name=name, salt=name)
+    host_token.renew(config, host_token.TTL_MS)  # a site that `netboot init` made has one
     command = tmp_path / "bin" / "netboot"
     command.parent.mkdir()
     command.write_text(f'#!/bin/sh\nexec {sys.executable} -m netboot.cli.main "$@"\n')
