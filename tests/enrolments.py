@@ -76,7 +76,9 @@ class MemoryEnrolments(EnrolmentStore):
     def history(self, machine: str | None, limit: int) -> list[Entry]:
         return [entry for entry in reversed(self._entries) if machine in (None, entry.machine)][:limit]
 
-    def apply(self, orders: Sequence[tuple[str, Order]], act: Act, now_ms: int) -> list[Change]:
+    def apply(
+        self, orders: Sequence[tuple[str, Order]], act: Act, now_ms: int, *, dry_run: bool = False
+    ) -> list[Change]:
         with self._lock:
             records, owners, entries = dict(self._records), dict(self._owners), list(self._entries)
             done: list[Change] = []
@@ -98,5 +100,6 @@ class MemoryEnrolments(EnrolmentStore):
                 entries.append(Entry.model_validate(new | said))
             if refusals:
                 raise OrdersRefusedError(refusals)
-            self._records, self._owners, self._entries = records, owners, entries
+            if not dry_run:
+                self._records, self._owners, self._entries = records, owners, entries
             return done

@@ -100,9 +100,8 @@ def _folders(config: Config) -> Iterator[Fault]:
         try:
             yield from check(folder)
         except StoreError as error:
-            why = str(error)
-            may = "" if SAYS_WHAT_TO_DO.search(why) else ": see that this account may read and write it"
-            yield Fault(str(folder), 0, "", f"{why}{may}")
+            words, remedy = str(error), ": see that this account may read and write it"
+            yield Fault(str(folder), 0, "", words if SAYS_WHAT_TO_DO.search(words) else f"{words}{remedy}")
 
 
 def _store(folder: Path) -> Iterator[Fault]:
@@ -127,8 +126,8 @@ def _keys(config: Config) -> Iterator[Fault]:
         message = "holds no public key (*.pub): run `netboot key create`, or copy it from where images are signed"
         yield Fault(str(config.keys), 0, "", message)
     elif os.access(config.store, os.X_OK):
-        for fault in faults_of_bundle(config):
-            yield Fault(str(config.store / "site" / "bundle.json"), 1, "", fault)
+        for with_remedy in faults_of_bundle(config):
+            yield Fault(str(config.store / "site" / "bundle.json"), 1, "", with_remedy)
 
 
 def _boot_id_key(config: Config) -> Iterator[Fault]:
@@ -210,7 +209,7 @@ def _pause(place: PauseSignal | None) -> Iterator[Fault]:
         try:
             read_token(token)
         except CannotTellError as error:
-            yield Fault(str(token), 0, "", f"{error}; until then nothing that acts by itself begins")
+            yield Fault(str(token), 0, "", f"{in_words(error)}; until then nothing that acts by itself begins")
     if authority is not None:
         try:
             read_authorities(authority, "pause.authority")
@@ -226,7 +225,7 @@ def _traces(place: Traces | None) -> Iterator[Fault]:
         try:
             read_headers(headers)
         except CannotTellError as error:
-            yield Fault(str(headers), 0, "", f"{error}; until then no trace is exported")
+            yield Fault(str(headers), 0, "", f"{in_words(error)}; until then no trace is exported")
     if authority is not None:
         try:
             read_authorities(authority, "traces.authority")

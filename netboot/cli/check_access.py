@@ -5,7 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from images.values.strict import Fault, FaultsError
+from netboot import credentials
 from netboot.authorities import read_authorities
+from netboot.cli.ends import in_words
 from netboot.config_management import Management
 from netboot.kube.errors import KubeconfigError
 from netboot.kube.kubeconfig import read_kubeconfig
@@ -23,8 +25,10 @@ def faults(management: Management, file: Path) -> Iterator[Fault]:
         if there is access_tokens.ABSENT and management.others:
             raise access_tokens.absent(management.tokens)
         yield from _mode(management.tokens, "the file of tokens") if management.tokens.exists() else ()
-    except (NoTokensError, OSError) as error:
-        yield Fault(str(management.tokens), 0, "", str(error))
+    except NoTokensError as error:
+        yield Fault(str(management.tokens), 0, "", in_words(error))
+    except OSError as error:
+        yield Fault(str(management.tokens), 0, "", credentials.unread("the file of tokens", error))
     if not named or management.token_file.exists():
         yield from _token_file(management.token_file)
     yield from _others(management, file)
@@ -44,7 +48,7 @@ def _others(management: Management, file: Path) -> Iterator[Fault]:
         try:
             read_secret(oidc.client_secret_file)
         except IssuerUnavailableError as error:
-            yield Fault(str(file), 0, "", str(error))
+            yield Fault(str(file), 0, "", in_words(error))
     if oidc is not None and oidc.certificate_authority is not None:
         try:
             read_authorities(oidc.certificate_authority, "management.oidc.certificate_authority")
@@ -54,7 +58,7 @@ def _others(management: Management, file: Path) -> Iterator[Fault]:
         try:
             read_kubeconfig(review.kubeconfig)
         except KubeconfigError as error:
-            yield Fault(str(file), 0, "management.token_review.kubeconfig", str(error))
+            yield Fault(str(file), 0, "management.token_review.kubeconfig", in_words(error))
 
 
 def _token_file(path: Path) -> Iterator[Fault]:

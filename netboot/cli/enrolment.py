@@ -61,11 +61,9 @@ def enroll(
     """
     if (machine is None) == (csv_ is None):
         raise click.UsageError("name a machine, or give a list with --csv")
-    if dry_run and csv_ is not None:
-        raise click.UsageError("--dry-run is for one machine: a list is taken whole, or not at all with every fault")
     client = connection.open()
     if csv_ is not None:
-        _enroll_list(client, csv_, reason, output)
+        _enroll_list(client, csv_, reason, output, dry_run=dry_run)
         return
     body: Window = {"window_seconds": window_seconds, "reason": reason, "dry_run": dry_run}
     answer = client.enrolments.enroll(machine or "", body)
@@ -75,15 +73,15 @@ def enroll(
     show(output, answer, (), (), may + then)
 
 
-def _enroll_list(client: Client, csv_: Any, reason: str, output: str) -> None:
+def _enroll_list(client: Client, csv_: Any, reason: str, output: str, *, dry_run: bool) -> None:
     file = getattr(csv_, "name", "stdin")  # a pipe need not have one
     try:
         text = csv_.read()
     except UnicodeDecodeError:
         raise click.ClickException(f"{file} is not UTF-8 text: write it as that") from None
-    answer = client.enrolments.import_(text, reason=reason or None, file=file)
-    changed = len(answer["enrolled"])
-    show(output, answer, (), (), f"enrolled {changed} machines; {answer['machines'] - changed} were already")
+    answer = client.enrolments.import_(text, reason=reason or None, file=file, dry_run="true" if dry_run else None)
+    changed, would = len(answer["enrolled"]), "would enrol" if answer["dry_run"] else "enrolled"
+    show(output, answer, (), (), f"{would} {changed} machines; {answer['machines'] - changed} were already")
 
 
 @click.command()

@@ -261,13 +261,19 @@ class EnrolmentsApi(Api):
         return pages(lambda after: self.list(limit=limit, continue_=after), "enrolments")
 
     def import_(
-        self, body: str, *, reason: str | None = None, file: str | None = None, idempotency_key: str | None = None
+        self,
+        body: str,
+        *,
+        reason: str | None = None,
+        dry_run: Literal["true", "false"] | None = None,
+        file: str | None = None,
+        idempotency_key: str | None = None,
     ) -> models.Imported:
         """A list of EKs as CSV: all, or none and every fault."""
         answer: models.Imported = self._asker.ask(
             "POST",
             "/v1/enrolments",
-            query={"reason": reason, "file": file},
+            query={"reason": reason, "dry_run": dry_run, "file": file},
             headers={"Idempotency-Key": idempotency_key},
             body=body,
         )

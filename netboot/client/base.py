@@ -52,7 +52,7 @@ def segment(name: object) -> str:
     """
     text = str(name)
     if "/" in text or text in ("", ".", ".."):
-        raise UnknownError(f"nothing has the name {text!r}", "names are of letters, digits, '-' and '.'")
+        raise UnknownError(f"nothing has the name {text!r}", "write it with letters, digits, '-' and '.' alone")
     return quote(text, safe="")
 
 

@@ -934,10 +934,11 @@ was to what it is; packages by `name:architecture`."""
 
 
 class Imported(TypedDict):
-    """`machines`: how many are in the list; `enrolled`: those that were not before."""
+    """`machines`: how many are in the list; `enrolled`: those that were not before; `dry_run`: as it would be."""
 
     machines: int
     enrolled: list[str]
+    dry_run: bool
 
 
 class Intent(TypedDict):

@@ -226,8 +226,10 @@ class EnrolmentStore(Enrolments, Protocol):
         """Of all machines: kind, and when the latest of it was, milliseconds since 1970."""
         ...
 
-    def apply(self, orders: Sequence[tuple[str, Order]], act: Act, now_ms: int) -> list[Change]:
-        """Carry out all orders, or none.
+    def apply(
+        self, orders: Sequence[tuple[str, Order]], act: Act, now_ms: int, *, dry_run: bool = False
+    ) -> list[Change]:
+        """Carry out all orders, or none; with `dry_run` none, and say what they would have come to.
 
         Raises:
             OrdersRefusedError: with every refusal.

@@ -120,8 +120,10 @@ class Register:
                 windows[record.machine] = BootWindow(id=seen.window_id, until_ms=seen.window_until_ms)
         return windows
 
-    def apply(self, orders: Sequence[tuple[str, Order]], act: Act, now_ms: int) -> list[Change]:
-        """Carry out operators' orders, or none.
+    def apply(
+        self, orders: Sequence[tuple[str, Order]], act: Act, now_ms: int, *, dry_run: bool = False
+    ) -> list[Change]:
+        """Carry out operators' orders, or none; `dry_run`: none, as it would be.
 
         Raises:
             OrdersRefusedError: with every refusal. StateUnavailableError.
@@ -137,7 +139,8 @@ class Register:
             if decided is not None:
                 allowed.append((number, name, decided))
         try:
-            done = self.store.apply([(name, order) for _, name, order in allowed], act, now_ms) if not refusals else []
+            wanted = [(name, order) for _, name, order in allowed]
+            done = self.store.apply(wanted, act, now_ms, dry_run=dry_run) if not refusals else []
         except OrdersRefusedError as error:
             refusals |= {allowed[at][0]: why for at, why in error.refusals}
             done = []

@@ -79,3 +79,16 @@ def machine_named(view: View, name: str) -> Machine:
         hint = f"did you mean {near[0]}?" if near else f"it has {len(view.index)} machines"
         raise NoSuchMachineError(f"the inventory has no machine of that name; {hint}")
     return machine
+
+
+def pcr_policy(machine: Machine) -> str:
+    """The policy in words; its absence is said, not left out."""
+    if not machine.pcrs:
+        return "no PCR policy"
+    return ", ".join(
+        f"PCR {index}: {len(values)} allowed" for index, values in sorted(machine.pcrs.items(), key=_number)
+    )
+
+
+def _number(item: tuple[str, object]) -> int:
+    return int(item[0])

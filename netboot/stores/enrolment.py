@@ -97,7 +97,9 @@ class SqliteEnrolments(EnrolmentStore):
                 for row in db.execute(query, (machine, machine, limit))
             ]
 
-    def apply(self, orders: Sequence[tuple[str, Order]], act: Act, now_ms: int) -> list[Change]:
+    def apply(
+        self, orders: Sequence[tuple[str, Order]], act: Act, now_ms: int, *, dry_run: bool = False
+    ) -> list[Change]:
         done: list[Change] = []
         refusals: list[tuple[int, RefusedError]] = []
         with self._open() as db:
@@ -112,7 +114,8 @@ class SqliteEnrolments(EnrolmentStore):
                 done.append(change)
             if refusals:
                 raise OrdersRefusedError(refusals)  # closing the connection rolls back
-            db.execute("COMMIT")
+            if not dry_run:
+                db.execute("COMMIT")
         return done
 
     @contextmanager

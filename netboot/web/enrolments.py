@@ -12,19 +12,19 @@ from netboot.join.ek_list import read_ek_list
 from netboot.join.enrolment import Act, Approve, Entry, OpenWindow, Order, OrdersRefusedError, Release, Replace, Retire
 from netboot.join.register import EnrolmentView
 from netboot.lifecycle.errors import ActRefusedError, BadClaimError, NoSuchMachineError
-from netboot.lifecycle.views import machine_named
-from netboot.machines.values import AssuranceLevel, Machine, Match
+from netboot.lifecycle.views import machine_named, pcr_policy
+from netboot.machines.values import AssuranceLevel, Match
 from netboot.web.binding import Shown
 from netboot.web.dependencies import dependencies
 from netboot.web.errors import FaultyError
-from netboot.web.inputs import of_kind, one_line
+from netboot.web.inputs import CSV, of_kind, one_line
 from netboot.web.operators import audit, audit_each, operator, written
 from netboot.web.pages import PageAsked, Paged, page
 from netboot.web.preconditions import OF_MACHINE, alone
 from netboot.web.windows import WindowSeconds, new_window, nowhere, until, useless
 
 HISTORY_SHOWN = 20
-LIST = "text/csv"
+LIST = CSV
 LARGEST_LIST = 64 * 1024 * 1024
 """Bytes of a CSV: 30,000 machines with certificates."""
 
@@ -63,17 +63,19 @@ class Approval(Strict):
 
 
 class Importing(Strict):
-    """Why, and what the list is called in faults."""
+    """Why, what the list is called in faults, and whether it is only looked at: `true` or `false`."""
 
     reason: Reason = ""
+    dry_run: Literal["true", "false"] = "false"
     file: Annotated[str, StringConstraints(max_length=500), AfterValidator(one_line)] = "list"
 
 
 class Imported(Shown):
-    """`machines`: how many are in the list; `enrolled`: those that were not before."""
+    """`machines`: how many are in the list; `enrolled`: those that were not before; `dry_run`: as it would be."""
 
     machines: int
     enrolled: tuple[str, ...]
+    dry_run: bool
 
 
 class Enrolments(Paged):
@@ -109,7 +111,7 @@ def listed(query: PageAsked) -> Enrolments:
 
 def imported(query: Importing) -> Imported:
     """A list of EKs as CSV: all, or none and every fault."""
-    deps, reason, file = dependencies(), query.reason, query.file
+    deps, reason, file, dry_run = dependencies(), query.reason, query.file, query.dry_run == "true"
     of_kind(LIST)
     try:
         text = request.get_data(cache=False).decode("utf-8")
@@ -120,7 +122,8 @@ def imported(query: Importing) -> Imported:
         orders: list[tuple[str, Order]] = [(row.machine, row.order) for row in rows]
         with alone((OF_MACHINE, name) for name, _ in orders):
             was = {view.machine: view for view in deps.register.views(deps.clock.now_ms())}
-            changes = deps.register.apply(orders, Act(operator().who, reason), deps.clock.now_ms())
+            act = Act(operator().who, reason)
+            changes = deps.register.apply(orders, act, deps.clock.now_ms(), dry_run=dry_run)
     except FaultsError as error:
         raise FaultyError(error.faults) from None
     except OrdersRefusedError as error:
@@ -128,14 +131,17 @@ def imported(query: Importing) -> Imported:
         raise FaultyError(faults) from None
     enrolled = tuple(change.record.machine for change in changes if change.act)
     counts = {"machines": len(rows), "enrolled": len(enrolled)}
+    answer = Imported(machines=len(rows), enrolled=enrolled, dry_run=dry_run)
+    if dry_run:
+        return answer
     if not enrolled:
         audit("import", counts, reason=reason, changed=False)
-        return Imported(machines=len(rows), enrolled=())
+        return answer
     with written("import", {**counts, "names": list(enrolled)}, reason=reason):
         now = {view.machine: view for view in deps.register.views(deps.clock.now_ms())}
     before, after = ({name: _to_keep(views.get(name)) for name in enrolled} for views in (was, now))
     audit_each("import", after, {}, reason, before=before, of_all=counts)
-    return Imported(machines=len(rows), enrolled=enrolled)
+    return answer
 
 
 def _nowhere() -> dict[str, str]:
@@ -182,19 +188,6 @@ def replace(name: str, body: Replacement) -> EnrolmentActed:
 def retire(name: str, body: Plain) -> EnrolmentActed:
     """Out of service: no tokens, no renewals."""
     return _do(name, Retire(), body.reason, dry_run=body.dry_run)
-
-
-def pcr_policy(machine: Machine) -> str:
-    """The policy in words; its absence is said, not left out."""
-    if not machine.pcrs:
-        return "no PCR policy"
-    return ", ".join(
-        f"PCR {index}: {len(values)} allowed" for index, values in sorted(machine.pcrs.items(), key=_number)
-    )
-
-
-def _number(item: tuple[str, object]) -> int:
-    return int(item[0])
 
 
 def _do(name: str, order: Order, reason: str, *, declared: bool = False, dry_run: bool = False) -> EnrolmentActed:

@@ -14,6 +14,8 @@ from images.values.faults import first_fault
 from netboot.lifecycle.errors import BadClaimError
 
 M = TypeVar("M", bound=BaseModel)
+CSV = "text/csv"
+"""The one kind of body that is a list."""
 
 
 class Whole:
@@ -72,8 +74,9 @@ def bare() -> None:
 
 
 def dry_run() -> bool:
-    """Whether it is asked only what would be, by the body or a DELETE's query; not, where that cannot be read."""
-    if request.method == "DELETE":
+    """Whether it is asked only what would be, by the body, or by the query where there is none, or a list; not, where
+    that cannot be read."""
+    if request.method == "DELETE" or request.mimetype == CSV:
         return request.args.get("dry_run") == "true"
     return sent().get("dry_run") is True
 

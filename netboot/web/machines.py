@@ -17,14 +17,13 @@ from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.intents import Intent
 from netboot.lifecycle.published import View
 from netboot.lifecycle.state import MachineState
-from netboot.lifecycle.views import machine_detail, machine_named, machine_views
+from netboot.lifecycle.views import machine_detail, machine_named, machine_views, pcr_policy
 from netboot.machines import selectors
 from netboot.machines.selectors import Requirement
 from netboot.machines.values import Machine, boot_limit_of
 from netboot.web import drains, node_health, past_boots, remedies, render
 from netboot.web.binding import Shown
 from netboot.web.dependencies import dependencies
-from netboot.web.enrolments import pcr_policy
 from netboot.web.machine_shapes import (
     Explained,
     ExplainedInPart,

@@ -167,6 +167,14 @@ def test_what_changed_meanwhile_is_not_approved(api: Api, run: Run, monkeypatch:
 def test_lists_from_files_and_pipes(api: Api, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "eks.csv"
     file.write_text(f"machine,ek_sha256\ngpu-001,{A}\noff-001,{B}\n")
+    would = run("machine", "enroll", "--csv", file, "--dry-run")
+    assert would == (0, "would enrol 2 machines; 0 were already\n", "")
+    assert api.register.of("gpu-001").state == "none"
+    request = run("machine", "enroll", "--csv", file, "--dry-run=client", "--output", "json")
+    sent = json.loads(request.out)
+    assert (sent["method"], sent["body"], sent["query"]) == ("POST", file.read_text(), {"file": str(file)})
+    assert sent["url"].endswith("/v1/enrolments")
+    assert api.register.of("gpu-001").state == "none"
     assert run("machine", "enroll", "--csv", file) == (0, "enrolled 2 machines; 0 were already\n", "")
     says(monkeypatch, f"machine,ek_sha256\ngpu-001,{A}\n")
     assert run("machine", "enroll", "--csv", "-").out == "enrolled 0 machines; 1 were already\n"

@@ -100,7 +100,7 @@ def test_nothing_is_for_a_machine_that_has_nothing_to_join(tmp_path: Path, there
 def test_a_list_has_machines_that_are_not_enabled_yet(api: Api) -> None:
     """Declared, and delivered later: it joins when it is enabled."""
     done = api.post("/v1/enrolments", f"machine,ek_sha256\noff-001,{A}\ngpu-001,{B}\n")
-    assert done.json == {"machines": 2, "enrolled": ["off-001", "gpu-001"]}
+    assert done.json == {"machines": 2, "enrolled": ["off-001", "gpu-001"], "dry_run": False}
 
 
 def test_from_window_to_approval(api: Api, caplog: pytest.LogCaptureFixture) -> None:
@@ -162,11 +162,24 @@ def test_release_replace_retire(api: Api) -> None:
     assert (back["state"], back["generation"]) == ("none", 3)
 
 
+def test_a_list_may_be_looked_at_alone(api: Api) -> None:
+    """Faults are named as they would be, of two lines with one TPM too; nothing is written, nor audited."""
+    enrolled(api, "gpu-001", A)
+    records = api.register.store.records()
+    looked = api.post("/v1/enrolments?dry_run=true", f"machine,ek_sha256\ngpu-001,{A}\noff-001,{EK}\n")
+    assert looked.json == {"machines": 2, "enrolled": ["off-001"], "dry_run": True}
+    bad = api.post("/v1/enrolments?dry_run=true", f"machine,ek_sha256\ngpu-002,{A}\n")
+    assert (bad.status_code, len(bad.json["faults"])) == (422, 1)
+    assert error(api.post("/v1/enrolments?dry_run=yes", f"machine,ek_sha256\noff-001,{EK}\n"))[0] == 400
+    assert api.register.store.records() == records
+    assert [one["act"] for one in api.get("/v1/audit").json["audit"] if one["act"] == "import"] == []
+
+
 def test_a_list_is_taken_whole_or_not_at_all(api: Api) -> None:
     done = api.post("/v1/enrolments", f"machine,ek_sha256\ngpu-001,{A}\ngpu-002,{B}\n")
-    assert done.json == {"machines": 2, "enrolled": ["gpu-001", "gpu-002"]}
+    assert done.json == {"machines": 2, "enrolled": ["gpu-001", "gpu-002"], "dry_run": False}
     again = api.post("/v1/enrolments", f"machine,ek_sha256\ngpu-001,{A}\noff-001,{EK}\n")
-    assert again.json == {"machines": 2, "enrolled": ["off-001"]}
+    assert again.json == {"machines": 2, "enrolled": ["off-001"], "dry_run": False}
     bad = api.post("/v1/enrolments", f"machine,ek_sha256\nnobody,{A}\ngpu-001,x\n")
     assert error(bad) == (422, "faults", "2 faults; nothing was changed")
     assert bad.json["faults"] == [

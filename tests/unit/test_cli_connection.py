@@ -104,5 +104,6 @@ def test_durations_are_seconds_and_bounds_are_inside(text: str, seconds: int) ->
 def test_what_is_no_segment_of_a_path_is_asked_of_nobody(name: str) -> None:
     with pytest.raises(UnknownError) as caught:
         segment(name)
-    assert str(caught.value) == (f"nothing has the name {name!r}\nRemedy: names are of letters, digits, '-' and '.'")
+    remedy = "write it with letters, digits, '-' and '.' alone"
+    assert str(caught.value) == f"nothing has the name {name!r}\nRemedy: {remedy}"
     assert segment("gpu 001?x#%") == "gpu%20001%3Fx%23%25"
