@@ -102,7 +102,7 @@ def _apis(document: Schema) -> Iterator[str]:
             name = _name(operation["operationId"].removeprefix(f"{tag}_"))
             apis[tag].append(_operation(name, method.upper(), path, operation))
             if any(each["name"] == "continue" for each in operation["parameters"]):
-                apis[tag].append(_each(name, operation, document["components"]["schemas"]))
+                apis[tag].append(_each(name, path, operation, document["components"]["schemas"]))
     for tag, methods in sorted(apis.items()):
         yield f'class {_class(tag)}(Api):\n    """Of `{tag}`."""\n\n' + textwrap.indent("\n\n".join(methods), "    ")
     attributes = "\n".join(f"        self.{tag} = {_class(tag)}(asker)" for tag in sorted(apis))
@@ -142,18 +142,21 @@ def _operation(name: str, method: str, path: str, operation: Schema) -> str:
     return f"{head}    answer: {answers} = self._asker.ask({method!r}, {', '.join(arguments)})\n    return answer"
 
 
-def _each(name: str, operation: Schema, schemas: dict[str, Schema]) -> str:
+def _each(name: str, path: str, operation: Schema, schemas: dict[str, Schema]) -> str:
     """A method that goes through all pages of another."""
     answer = operation["responses"]["200"]["content"]["application/json"]["schema"]["$ref"].removeprefix(REFERENCE)
     fields = schemas[answer]["properties"].items()
     listed = {field: each for field, each in fields if each.get("type") == "array" and "$ref" in each["items"]}
+    if len(listed) > 1:  # the one by whose name it is asked for
+        listed = {field: each for field, each in listed.items() if field == path.rpartition("/")[2]}
     assert len(listed) == 1, (name, answer, list(listed))
     (items, of), others = next(iter(listed.items())), _of(operation, "query")
+    most = next(each["schema"]["maximum"] for each in others if each["name"] == "limit")
     asked = [each for each in others if each["name"] != "continue"]
     variables = {_name(each["name"]): _type(each["schema"]) for each in _of(operation, "path")}
     signature = ", ".join(
         ["self", *(f"{each}: {kind}" for each, kind in variables.items()), *_keywords(asked)]
-    ).replace("limit: int | None = None", f"limit: int = {PAGE}")
+    ).replace("limit: int | None = None", f"limit: int = {min(PAGE, most)}")
     given = [f"{_name(each['name'])}={_name(each['name'])}" for each in asked]
     arguments = ", ".join([*variables, *given, "continue_=after"])
     each_name = "each" if name == "list" else f"each_{name.removeprefix('list_')}"

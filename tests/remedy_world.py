@@ -47,8 +47,8 @@ class Killable:
     def books(self, now_ms: int) -> Books:
         return self._store.books(now_ms)
 
-    def latest(self, machine: str | None, limit: int) -> list[Remedy]:
-        return self._store.latest(machine, limit)
+    def latest(self, machine: str | None, limit: int, before: int | None = None) -> list[Remedy]:
+        return self._store.latest(machine, limit, before)
 
     def one(self, number: int) -> tuple[Remedy, str]:
         return self._store.one(number)

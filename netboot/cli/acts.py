@@ -114,10 +114,7 @@ def holds(selection: Selection, connection: Connection, output: str) -> None:
       netboot machine holds --output json
       netboot machine holds --field-selector rack=r1
     """
-    client = connection.open()
-    listed, chosen = client.intents.list(), selection.names(client)
-    if chosen is not None:
-        listed["intents"] = [each for each in listed["intents"] if each["machine"] in chosen]
+    listed = connection.open().intents.list(**selection.asked)
     rows = [
         (
             each["machine"],

@@ -117,10 +117,7 @@ def drains(selection: Selection, connection: Connection, output: str) -> None:
       netboot machine drains --output json
       netboot machine drains --field-selector rack=r1
     """
-    client = connection.open()
-    listed, chosen = client.drains.list(), selection.names(client)
-    if chosen is not None:
-        listed["drains"] = [each for each in listed["drains"] if each["machine"] in chosen]
+    listed = connection.open().drains.list(**selection.asked)
     rows = [
         (
             each["machine"],

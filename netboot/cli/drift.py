@@ -25,7 +25,7 @@ def command(connection: Connection, output: str) -> None:
       netboot drift
       netboot drift --output json | jq -r '.drift[].machine'
     """
-    found = connection.open().drift.get()
+    found = connection.open().drift.list()
     rows = [
         (each["machine"], each["what"], each["runs"], each["wanted"], moment(each["since"]), each["why"])
         for each in found["drift"]

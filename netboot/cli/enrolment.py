@@ -222,13 +222,8 @@ def enrolments(
       netboot machine enrolments --state pending
       netboot machine enrolments --state approved --export csv > eks.csv
     """
-    client = connection.open()
-    listed, fitting = client.enrolments.list(), selection.names(client)
-    chosen = [
-        enrolment
-        for enrolment in listed["enrolments"]
-        if state in (None, enrolment["state"]) and (fitting is None or enrolment["machine"] in fitting)
-    ]
+    listed = connection.open().enrolments.list(**selection.asked)
+    chosen = [enrolment for enrolment in listed["enrolments"] if state in (None, enrolment["state"])]
     if export is not None:
         from netboot.join.ek_list import write_ek_list
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import click
 
@@ -11,6 +11,13 @@ from netboot.cli.client import Client
 
 if TYPE_CHECKING:
     from netboot.client.models import MachineListed
+
+
+class Asked(TypedDict):
+    """Parameters of a list."""
+
+    selector: str | None
+    field_selector: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +30,14 @@ class Selection:
     def __bool__(self) -> bool:
         return bool(self.selector or self.field_selector)
 
+    @property
+    def asked(self) -> Asked:
+        """As the client takes it."""
+        return {"selector": self.selector or None, "field_selector": self.field_selector or None}
+
     def machines(self, client: Client) -> "Iterator[MachineListed]":
         """Those that fit. Raises ClientError."""
-        return client.machines.each(selector=self.selector, field_selector=self.field_selector)
+        return client.machines.each(**self.asked)
 
     def names(self, client: Client) -> frozenset[str] | None:
         """Of those; None: whoever asked did not select. Raises ClientError."""

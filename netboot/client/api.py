@@ -25,12 +25,18 @@ class AppApi(Api):
 class AuditsApi(Api):
     """Of `audits`."""
 
-    def list(self, *, machine: str | None = None, limit: int | None = None, before: int | None = None) -> models.Audit:
+    def list(
+        self, *, limit: int | None = None, continue_: str | None = None, machine: str | None = None
+    ) -> models.Audit:
         """Acts, and what was refused."""
         answer: models.Audit = self._asker.ask(
-            "GET", "/v1/audit", query={"machine": machine, "limit": limit, "before": before}
+            "GET", "/v1/audit", query={"limit": limit, "continue": continue_, "machine": machine}
         )
         return answer
+
+    def each(self, *, limit: int = 500, machine: str | None = None) -> Iterator[models.RecordShown]:
+        """All that `list` lists, page by page, `limit` in one; FailedError where what a page ended with has gone."""
+        return pages(lambda after: self.list(limit=limit, machine=machine, continue_=after), "audit")
 
 
 class BootsApi(Api):
@@ -70,10 +76,14 @@ class BootsApi(Api):
 class ChannelsApi(Api):
     """Of `channels`."""
 
-    def list(self) -> models.Channels:
+    def list(self, *, limit: int | None = None, continue_: str | None = None) -> models.Channels:
         """Every channel of the inventory."""
-        answer: models.Channels = self._asker.ask("GET", "/v1/channels")
+        answer: models.Channels = self._asker.ask("GET", "/v1/channels", query={"limit": limit, "continue": continue_})
         return answer
+
+    def each(self, *, limit: int = 500) -> Iterator[models.ChannelState]:
+        """All that `list` lists, page by page, `limit` in one; FailedError where what a page ended with has gone."""
+        return pages(lambda after: self.list(limit=limit, continue_=after), "channels")
 
     def get(self, name: str) -> models.ChannelState:
         """One channel."""
@@ -190,10 +200,30 @@ class DeleteNodeApi(Api):
 class DrainsApi(Api):
     """Of `drains`."""
 
-    def list(self) -> models.Drains:
+    def list(
+        self,
+        *,
+        limit: int | None = None,
+        continue_: str | None = None,
+        selector: str | None = None,
+        field_selector: str | None = None,
+    ) -> models.Drains:
         """All that stand, and how far each is."""
-        answer: models.Drains = self._asker.ask("GET", "/v1/drains")
+        answer: models.Drains = self._asker.ask(
+            "GET",
+            "/v1/drains",
+            query={"limit": limit, "continue": continue_, "selector": selector, "fieldSelector": field_selector},
+        )
         return answer
+
+    def each(
+        self, *, limit: int = 500, selector: str | None = None, field_selector: str | None = None
+    ) -> Iterator[models.DrainShown]:
+        """All that `list` lists, page by page, `limit` in one; FailedError where what a page ended with has gone."""
+        return pages(
+            lambda after: self.list(limit=limit, selector=selector, field_selector=field_selector, continue_=after),
+            "drains",
+        )
 
     def get(self, name: str) -> models.DrainsOf:
         """What stands of one machine, and what ended, the latest first."""
@@ -240,25 +270,43 @@ class DrainsApi(Api):
 class DriftApi(Api):
     """Of `drift`."""
 
-    def get(self) -> models.Drifts:
+    def list(self, *, limit: int | None = None, continue_: str | None = None) -> models.Drifts:
         """All of them, in the order of the inventory."""
-        answer: models.Drifts = self._asker.ask("GET", "/v1/drift")
+        answer: models.Drifts = self._asker.ask("GET", "/v1/drift", query={"limit": limit, "continue": continue_})
         return answer
+
+    def each(self, *, limit: int = 500) -> Iterator[models.Drift]:
+        """All that `list` lists, page by page, `limit` in one; FailedError where what a page ended with has gone."""
+        return pages(lambda after: self.list(limit=limit, continue_=after), "drift")
 
 
 class EnrolmentsApi(Api):
     """Of `enrolments`."""
 
-    def list(self, *, limit: int | None = None, continue_: str | None = None) -> models.Enrolments:
+    def list(
+        self,
+        *,
+        limit: int | None = None,
+        continue_: str | None = None,
+        selector: str | None = None,
+        field_selector: str | None = None,
+    ) -> models.Enrolments:
         """Machines' enrolments, by name."""
         answer: models.Enrolments = self._asker.ask(
-            "GET", "/v1/enrolments", query={"limit": limit, "continue": continue_}
+            "GET",
+            "/v1/enrolments",
+            query={"limit": limit, "continue": continue_, "selector": selector, "fieldSelector": field_selector},
         )
         return answer
 
-    def each(self, *, limit: int = 500) -> Iterator[models.EnrolmentView]:
+    def each(
+        self, *, limit: int = 500, selector: str | None = None, field_selector: str | None = None
+    ) -> Iterator[models.EnrolmentView]:
         """All that `list` lists, page by page, `limit` in one; FailedError where what a page ended with has gone."""
-        return pages(lambda after: self.list(limit=limit, continue_=after), "enrolments")
+        return pages(
+            lambda after: self.list(limit=limit, selector=selector, field_selector=field_selector, continue_=after),
+            "enrolments",
+        )
 
     def import_(
         self,
@@ -375,6 +423,8 @@ class FleetApi(Api):
     def machines(
         self,
         *,
+        limit: int | None = None,
+        continue_: str | None = None,
         name: str | None = None,
         status: Literal["late", "ill", "held", "coming", "in-service", "off", "unknown"] | None = None,
         reason: str | None = None,
@@ -383,7 +433,6 @@ class FleetApi(Api):
         image: str | None = None,
         class_: str | None = None,
         text: str | None = None,
-        limit: int | None = None,
         offset: int | None = None,
     ) -> models.FleetMachines:
         """Machines that fit all filters: late and ill ones first, of these the longest so."""
@@ -391,6 +440,8 @@ class FleetApi(Api):
             "GET",
             "/v1/fleet/machines",
             query={
+                "limit": limit,
+                "continue": continue_,
                 "name": name,
                 "status": status,
                 "reason": reason,
@@ -399,11 +450,43 @@ class FleetApi(Api):
                 "image": image,
                 "class": class_,
                 "text": text,
-                "limit": limit,
                 "offset": offset,
             },
         )
         return answer
+
+    def each_machines(
+        self,
+        *,
+        limit: int = 500,
+        name: str | None = None,
+        status: Literal["late", "ill", "held", "coming", "in-service", "off", "unknown"] | None = None,
+        reason: str | None = None,
+        step: str | None = None,
+        rack: str | None = None,
+        image: str | None = None,
+        class_: str | None = None,
+        text: str | None = None,
+        offset: int | None = None,
+    ) -> Iterator[models.MachineEntry]:
+        """All that `machines` lists, page by page, `limit` in one; FailedError where what a page ended with has
+        gone."""
+        return pages(
+            lambda after: self.machines(
+                limit=limit,
+                name=name,
+                status=status,
+                reason=reason,
+                step=step,
+                rack=rack,
+                image=image,
+                class_=class_,
+                text=text,
+                offset=offset,
+                continue_=after,
+            ),
+            "machines",
+        )
 
 
 class FreezeApi(Api):
@@ -436,20 +519,31 @@ class FreezeApi(Api):
 class ImagesApi(Api):
     """Of `images`."""
 
-    def list(self) -> models.Images:
+    def list(self, *, limit: int | None = None, continue_: str | None = None) -> models.Images:
         """Every image of the store."""
-        answer: models.Images = self._asker.ask("GET", "/v1/images")
+        answer: models.Images = self._asker.ask("GET", "/v1/images", query={"limit": limit, "continue": continue_})
         return answer
+
+    def each(self, *, limit: int = 500) -> Iterator[models.ImageListed]:
+        """All that `list` lists, page by page, `limit` in one; FailedError where what a page ended with has gone."""
+        return pages(lambda after: self.list(limit=limit, continue_=after), "images")
 
     def get(self, digest: str) -> models.ImageShown:
         """One image, by its whole digest."""
         answer: models.ImageShown = self._asker.ask("GET", f"/v1/images/{segment(digest)}")
         return answer
 
-    def packages(self, digest: str) -> models.PackagesShown:
+    def packages(self, digest: str, *, limit: int | None = None, continue_: str | None = None) -> models.PackagesShown:
         """What it is made of."""
-        answer: models.PackagesShown = self._asker.ask("GET", f"/v1/images/{segment(digest)}/packages")
+        answer: models.PackagesShown = self._asker.ask(
+            "GET", f"/v1/images/{segment(digest)}/packages", query={"limit": limit, "continue": continue_}
+        )
         return answer
+
+    def each_packages(self, digest: str, *, limit: int = 500) -> Iterator[models.PackageShown]:
+        """All that `packages` lists, page by page, `limit` in one; FailedError where what a page ended with has
+        gone."""
+        return pages(lambda after: self.packages(digest, limit=limit, continue_=after), "packages")
 
     def sbom(self, digest: str) -> dict[str, Any]:
         """Its bill of materials (CycloneDX), byte by byte as it was signed."""
@@ -473,10 +567,30 @@ class ImagesApi(Api):
 class IntentsApi(Api):
     """Of `intents`."""
 
-    def list(self) -> models.Intents:
+    def list(
+        self,
+        *,
+        limit: int | None = None,
+        continue_: str | None = None,
+        selector: str | None = None,
+        field_selector: str | None = None,
+    ) -> models.Intents:
         """All that stands, by machine."""
-        answer: models.Intents = self._asker.ask("GET", "/v1/intents")
+        answer: models.Intents = self._asker.ask(
+            "GET",
+            "/v1/intents",
+            query={"limit": limit, "continue": continue_, "selector": selector, "fieldSelector": field_selector},
+        )
         return answer
+
+    def each(
+        self, *, limit: int = 500, selector: str | None = None, field_selector: str | None = None
+    ) -> Iterator[models.Intent]:
+        """All that `list` lists, page by page, `limit` in one; FailedError where what a page ended with has gone."""
+        return pages(
+            lambda after: self.list(limit=limit, selector=selector, field_selector=field_selector, continue_=after),
+            "intents",
+        )
 
     def get(self, name: str) -> models.IntentsOf:
         """What stands of one machine, and what was ordered of it, the latest first."""
@@ -580,10 +694,14 @@ class InventoryApi(Api):
 class JoinTokensApi(Api):
     """Of `join_tokens`."""
 
-    def list(self) -> models.TokensShown:
+    def list(self, *, limit: int | None = None, continue_: str | None = None) -> models.TokensShown:
         """What the Leases say of tokens, without their secrets; clusters that cannot tell are named."""
-        answer: models.TokensShown = self._asker.ask("GET", "/v1/tokens")
+        answer: models.TokensShown = self._asker.ask("GET", "/v1/tokens", query={"limit": limit, "continue": continue_})
         return answer
+
+    def each(self, *, limit: int = 500) -> Iterator[models.TokenShown]:
+        """All that `list` lists, page by page, `limit` in one; FailedError where what a page ended with has gone."""
+        return pages(lambda after: self.list(limit=limit, continue_=after), "tokens")
 
     def create(
         self, body: models.NewToken, *, idempotency_key: str | None = None
@@ -719,10 +837,14 @@ class ReadinessApi(Api):
 class RemediesApi(Api):
     """Of `remedies`."""
 
-    def list(self, *, limit: int | None = None) -> models.Remedies:
+    def list(self, *, limit: int | None = None, continue_: str | None = None) -> models.Remedies:
         """Whether anything may begin, who is not well and what is done about it, and the latest remedies."""
-        answer: models.Remedies = self._asker.ask("GET", "/v1/remedies", query={"limit": limit})
+        answer: models.Remedies = self._asker.ask("GET", "/v1/remedies", query={"limit": limit, "continue": continue_})
         return answer
+
+    def each(self, *, limit: int = 200) -> Iterator[models.Remedy]:
+        """All that `list` lists, page by page, `limit` in one; FailedError where what a page ended with has gone."""
+        return pages(lambda after: self.list(limit=limit, continue_=after), "remedies")
 
     def get(self, number: int) -> models.RemedyShown:
         """One, with what was at hand of the machine's boot."""
@@ -772,10 +894,14 @@ class RenamingApi(Api):
 class RolloutsApi(Api):
     """Of `rollouts`."""
 
-    def list(self, *, limit: int | None = None) -> models.Rollouts:
+    def list(self, *, limit: int | None = None, continue_: str | None = None) -> models.Rollouts:
         """The newest first."""
-        answer: models.Rollouts = self._asker.ask("GET", "/v1/rollouts", query={"limit": limit})
+        answer: models.Rollouts = self._asker.ask("GET", "/v1/rollouts", query={"limit": limit, "continue": continue_})
         return answer
+
+    def each(self, *, limit: int = 200) -> Iterator[models.RolloutShown]:
+        """All that `list` lists, page by page, `limit` in one; FailedError where what a page ended with has gone."""
+        return pages(lambda after: self.list(limit=limit, continue_=after), "rollouts")
 
     def start(
         self, body: models.Start, *, if_match: str | None = None, idempotency_key: str | None = None
@@ -855,6 +981,35 @@ class WatchApi(Api):
         return self._asker.follow("/v1/boots/watch", query={"machine": machine, "since": since})
 
 
+class WatchesApi(Api):
+    """Of `watches`."""
+
+    def audit_records(self, *, since: int | None = None) -> Watch:
+        """Lines `{"event": {…}}` with each record of the audit, heartbeats, and `{"gap": words}` where some are
+        missing; without `since` from now on."""
+        return self._asker.follow("/v1/audit/watch", query={"since": since})
+
+    def fleet_changes(self, *, since: str | None = None) -> Watch:
+        """Lines `{"event": {…}}` with what `/v1/fleet` has, now and each time that it is otherwise, and
+        heartbeats."""
+        return self._asker.follow("/v1/fleet/watch", query={"since": since})
+
+    def discovered_changes(self, *, since: str | None = None) -> Watch:
+        """Lines `{"event": {…}}` with the latest hundred that asked and may not boot, now and each time that there
+        is anything new, and heartbeats."""
+        return self._asker.follow("/v1/discovered/watch", query={"since": since})
+
+    def rollout_changes(self, number: int, *, since: str | None = None) -> Watch:
+        """Lines `{"event": {…}}` with the rollout, without its machines, now and each time that it is otherwise,
+        and heartbeats."""
+        return self._asker.follow(f"/v1/rollouts/{segment(number)}/watch", query={"since": since})
+
+    def drain_changes(self, *, since: str | None = None) -> Watch:
+        """Lines `{"event": {…}}` with all drains that stand, now and each time that they are otherwise, and
+        heartbeats."""
+        return self._asker.follow("/v1/drains/watch", query={"since": since})
+
+
 class Apis:
     """All of it."""
 
@@ -885,3 +1040,4 @@ class Apis:
         self.renaming = RenamingApi(asker)
         self.rollouts = RolloutsApi(asker)
         self.watch = WatchApi(asker)
+        self.watches = WatchesApi(asker)

@@ -147,11 +147,8 @@ class Artifact(TypedDict):
     chunks: NotRequired[list[str]]
 
 
-class Audit(TypedDict):
-    """The newest first. `next`: where the older ones begin, for `before`, or null."""
-
-    audit: list[RecordShown]
-    next: int | None
+Audit = TypedDict("Audit", {"continue": "str | None", "audit": "list[RecordShown]"})
+"""The newest first."""
 
 
 class Boot(TypedDict):
@@ -249,10 +246,8 @@ class ChannelState(TypedDict):
     source: NotRequired[Literal["inventory", "store"]]
 
 
-class Channels(TypedDict):
-    """In the order of the inventory."""
-
-    channels: list[ChannelState]
+Channels = TypedDict("Channels", {"continue": "str | None", "channels": "list[ChannelState]"})
+"""In the order of the inventory."""
 
 
 class CheckResult(TypedDict):
@@ -550,11 +545,8 @@ class DrainShown(TypedDict):
     state: State | None
 
 
-class Drains(TypedDict):
-    """What stands, by machine; `problems`: what keeps it from being carried out."""
-
-    drains: list[DrainShown]
-    problems: list[str]
+Drains = TypedDict("Drains", {"continue": "str | None", "drains": "list[DrainShown]", "problems": "list[str]"})
+"""What stands, by machine; `problems`: what keeps it from being carried out."""
 
 
 class DrainsOf(TypedDict):
@@ -587,14 +579,18 @@ class Drift(TypedDict):
     since: str
 
 
-class Drifts(TypedDict):
-    """`machines`: how many were looked at; `untold`: of these what their boot was served is not known;
-    `unknown`: those that may boot and of which no boot is known."""
-
-    machines: int
-    drift: list[Drift]
-    untold: list[str]
-    unknown: list[str]
+Drifts = TypedDict(
+    "Drifts",
+    {
+        "continue": "str | None",
+        "machines": "int",
+        "drift": "list[Drift]",
+        "untold": "list[str]",
+        "unknown": "list[str]",
+    },
+)
+"""`machines`: how many were looked at; `untold`: of these what their boot was served is not known;
+`unknown`: those that may boot and of which no boot is known. These names are in each page, whole."""
 
 
 class EnrolmentActed(TypedDict):
@@ -752,13 +748,12 @@ class Fleet(TypedDict):
     problem: str
 
 
-class FleetMachines(TypedDict):
-    """A page of those that fit, from `offset` on; `of`: how many fit."""
-
-    at: str
-    machines: list[MachineEntry]
-    of: int
-    offset: int
+FleetMachines = TypedDict(
+    "FleetMachines",
+    {"continue": "str | None", "at": "str", "machines": "list[MachineEntry]", "of": "int", "offset": "int"},
+)
+"""A page of those that fit, from `offset` on, by their number: their order is another one a moment later;
+`of`: how many fit."""
 
 
 class Freeze(TypedDict):
@@ -911,11 +906,8 @@ class ImageShown(TypedDict):
     problem: str | None
 
 
-class Images(TypedDict):
-    """The newest first."""
-
-    images: list[ImageListed]
-
+Images = TypedDict("Images", {"continue": "str | None", "images": "list[ImageListed]"})
+"""The newest first."""
 
 ImagesDifference = TypedDict(
     "ImagesDifference",
@@ -967,10 +959,8 @@ class IntentActed(TypedDict):
     intents: list[Intent]
 
 
-class Intents(TypedDict):
-    """By machine."""
-
-    intents: list[Intent]
+Intents = TypedDict("Intents", {"continue": "str | None", "intents": "list[Intent]"})
+"""By machine."""
 
 
 class IntentsEntry(TypedDict):
@@ -1279,11 +1269,8 @@ class PackageShown(TypedDict):
     architecture: str
 
 
-class PackagesShown(TypedDict):
-    """In the order of their names."""
-
-    image: str
-    packages: list[PackageShown]
+PackagesShown = TypedDict("PackagesShown", {"continue": "str | None", "image": "str", "packages": "list[PackageShown]"})
+"""In the order of their names."""
 
 
 class PastExplained(TypedDict):
@@ -1442,17 +1429,21 @@ class Refused(TypedDict):
     because: list[str]
 
 
-class Remedies(TypedDict):
-    """`pause`: null where nobody ever paused; `problem`: why this may not be how it is; `machines`: who is not
-    well, of `ailing`; `under`: how many are under a remedy."""
-
-    pause: Pause | None
-    problem: str
-    machines: list[Standing]
-    ailing: int
-    withheld: int
-    under: int
-    remedies: list[Remedy]
+Remedies = TypedDict(
+    "Remedies",
+    {
+        "continue": "str | None",
+        "pause": "Pause | None",
+        "problem": "str",
+        "machines": "list[Standing]",
+        "ailing": "int",
+        "withheld": "int",
+        "under": "int",
+        "remedies": "list[Remedy]",
+    },
+)
+"""`pause`: null where nobody ever paused; `problem`: why this may not be how it is; `machines`: who is not
+well, of `ailing`; `under`: how many are under a remedy."""
 
 
 class RemediesOf(TypedDict):
@@ -1726,10 +1717,8 @@ class RolloutStoreEntry(TypedDict):
     said: str
 
 
-class Rollouts(TypedDict):
-    """The newest first."""
-
-    rollouts: list[RolloutShown]
+Rollouts = TypedDict("Rollouts", {"continue": "str | None", "rollouts": "list[RolloutShown]"})
+"""The newest first."""
 
 
 class Run(TypedDict):
@@ -1924,11 +1913,10 @@ class TokenShown(TypedDict):
     expired: bool
 
 
-class TokensShown(TypedDict):
-    """The newest first. `problems`: cluster → why it cannot tell."""
-
-    tokens: list[TokenShown]
-    problems: dict[str, str]
+TokensShown = TypedDict(
+    "TokensShown", {"continue": "str | None", "tokens": "list[TokenShown]", "problems": "dict[str, str]"}
+)
+"""The newest first. `problems`: cluster → why it cannot tell."""
 
 
 class Topology(TypedDict):

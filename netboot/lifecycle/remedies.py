@@ -161,8 +161,8 @@ class RemedyReader(Protocol):
         """What is on record."""
         ...
 
-    def latest(self, machine: str | None, limit: int) -> list[Remedy]:
-        """Taken and withheld, of one machine or of all, the latest first."""
+    def latest(self, machine: str | None, limit: int, before: int | None = None) -> list[Remedy]:
+        """Taken and withheld, of one machine or of all, the latest first, or of those before that number."""
         ...
 
     def one(self, number: int) -> tuple[Remedy, str]:

@@ -55,8 +55,8 @@ class Entry(Strict):
 class RolloutStore(Protocol):
     """Every method raises StateUnavailableError when it cannot be read, or written."""
 
-    def listed(self, limit: int) -> list[Listed]:
-        """The newest first; whatever the number of their machines."""
+    def listed(self, limit: int, before: int | None = None) -> list[Listed]:
+        """The newest first, or of those before that number; whatever the number of their machines."""
         ...
 
     def under_way(self) -> list[Rollout]:

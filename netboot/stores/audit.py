@@ -110,6 +110,18 @@ class SqliteAudit:
             db.execute(_FORGET, {"refused": refused, "kept": KEPT[refused]})
             db.execute("COMMIT")
 
+    def after(self, number: int, limit: int) -> list[tuple[int, Record]]:
+        """Those after the one of that number, the oldest first. Raises StateUnavailableError."""
+        query = "SELECT id, at_ms, machine, body FROM audit WHERE id > ? ORDER BY id LIMIT ?"
+        with opened(self._path, "ro") as db:
+            return [(found[0], _read(*found)) for found in db.execute(query, (number, limit)).fetchall()]
+
+    def ends(self) -> tuple[int, int]:
+        """The numbers of the oldest and the newest; 0: there is none. Raises StateUnavailableError."""
+        with opened(self._path, "ro") as db:
+            oldest, newest = db.execute("SELECT min(id), max(id) FROM audit").fetchone()
+        return oldest or 0, newest or 0
+
     def records(self, machine: str | None, before: int | None, limit: int) -> list[tuple[int, Record]]:
         """The newest first, with their numbers; `before`: older than the one of this number. Raises
         StateUnavailableError."""

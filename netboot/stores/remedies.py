@@ -38,10 +38,10 @@ class SqliteRemedies:
             db.execute("BEGIN")
             return _books(db, now_ms)
 
-    def latest(self, machine: str | None, limit: int) -> list[Remedy]:
-        query = f"{_SELECT} WHERE ? IS NULL OR machine = ? ORDER BY id DESC LIMIT ?"
+    def latest(self, machine: str | None, limit: int, before: int | None = None) -> list[Remedy]:
+        query = f"{_SELECT} WHERE (? IS NULL OR machine = ?) AND (? IS NULL OR id < ?) ORDER BY id DESC LIMIT ?"
         with opened(self._path, "ro") as db:
-            return _read(db, query, machine, machine, limit)
+            return _read(db, query, machine, machine, before, before, limit)
 
     def one(self, number: int) -> tuple[Remedy, str]:
         with opened(self._path, "ro") as db:

@@ -31,7 +31,7 @@ _IN_FORCE = (
 """Of each channel the newest: no older one has a say."""
 _LISTED = (
     "SELECT rollouts.body, counts.body FROM rollouts LEFT JOIN counts ON counts.rollout = number "
-    "ORDER BY number DESC LIMIT ?"
+    "WHERE ? IS NULL OR number < ? ORDER BY number DESC LIMIT ?"
 )
 _OF_ALL = "SELECT body FROM members WHERE rollout = ? AND machine > ? ORDER BY machine LIMIT ?"
 _OF_STATE = _OF_ALL.replace("members", "members INDEXED BY members_by_state").replace("?", f"? AND {STATE} = ?", 1)
@@ -53,9 +53,9 @@ class SqliteRollouts:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def listed(self, limit: int) -> list[Listed]:
+    def listed(self, limit: int, before: int | None = None) -> list[Listed]:
         with self._open("ro") as db:
-            rows = db.execute(_LISTED, (limit,)).fetchall()
+            rows = db.execute(_LISTED, (before, before, limit)).fetchall()
         found = [(Rollout.model_validate_json(body), _known(Counts, said)) for body, said in rows]
         return [Listed(each, counts or self._counted(each.number)[0]) for each, counts in found]
 

@@ -41,6 +41,7 @@ from netboot.web import (
     roles,
     rollouts,
     watch,
+    watches,
 )
 from netboot.web.binding import View, bound
 from netboot.web.dependencies import EXTENSION, Dependencies
@@ -72,7 +73,9 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/v1/openapi.json", described, raw=Raw("application/json", kind="object")),
     Route("GET", "/v1/whoami", logins.whoami),
     Route("GET", "/v1/audit", audits.listed),
+    Route("GET", "/v1/audit/watch", watches.audit_records, raw=LINES),
     Route("GET", "/v1/fleet", fleet.summary),
+    Route("GET", "/v1/fleet/watch", watches.fleet_changes, raw=LINES),
     Route("GET", "/v1/fleet/machines", fleet.machines),
     Route("GET", "/v1/machines", machines.listed),
     Route("GET", "/v1/machines/<name>", machines.shown, tag=etags.MACHINE),
@@ -82,6 +85,7 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/v1/machines/<name>/events/watch", events.watched, raw=LINES),
     Route("GET", "/v1/explain", machines.claim_explained),
     Route("GET", "/v1/discovered", boots.discovered),
+    Route("GET", "/v1/discovered/watch", watches.discovered_changes, raw=LINES),
     Route("GET", "/v1/boots", boots.listed, refuses=(404,)),
     Route("GET", "/v1/boots/<boot>", boots.shown),
     Route("GET", "/v1/boots/<boot>/proof", proofs.shown, refuses=(409,)),
@@ -95,10 +99,11 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/v1/images/<digest>/sbom", images.sbom, raw=Raw(images.SBOM, kind="object")),
     Route("GET", "/v1/images/<digest>/diff", images.compared),
     Route("GET", "/v1/images/<digest>/uses", images.used),
-    Route("GET", "/v1/drift", drift.shown),
+    Route("GET", "/v1/drift", drift.listed),
     Route("GET", "/v1/rollouts", rollouts.listed),
     Route("POST", "/v1/rollouts", rollouts.started, on=etags.ON_CHANNEL, named="channel"),
     Route("GET", "/v1/rollouts/<int:number>", rollouts.shown, tag=etags.ROLLOUT),
+    Route("GET", "/v1/rollouts/<int:number>/watch", watches.rollout_changes, raw=LINES),
     Route("GET", "/v1/rollouts/<int:number>/members", rollouts.members),
     Route("POST", "/v1/rollouts/<int:number>/pause", rollouts.pause, on=etags.ON_ROLLOUT),
     Route("POST", "/v1/rollouts/<int:number>/resume", rollouts.resume, on=etags.ON_ROLLOUT),
@@ -133,6 +138,7 @@ ROUTES: tuple[Route, ...] = (
     Route("POST", "/v1/machines/<name>/accept", intents.accept, on=etags.ON_INTENTS),
     Route("POST", "/v1/machines/<name>/unaccept", intents.unaccept, on=etags.ON_INTENTS),
     Route("GET", "/v1/drains", drains.listed),
+    Route("GET", "/v1/drains/watch", watches.drain_changes, raw=LINES),
     Route("GET", "/v1/machines/<name>/drains", drains.shown, tag=etags.DRAINS),
     Route("POST", "/v1/machines/<name>/drain", drains.drain, on=etags.ON_DRAINS),
     Route("POST", "/v1/machines/<name>/reboot", drains.reboot, on=etags.ON_DRAINS),
@@ -185,7 +191,7 @@ def create_app(dependencies: Dependencies) -> Flask:
 def _bound(route: Route) -> View:
     if route.method != "GET":
         return bound(route.view, preconditions.acted_on(route.on, route.needs, route.named))
-    return bound(route.view) if route.tag is None else bound(route.view, preconditions.looked_at(route.tag))
+    return bound(route.view, preconditions.looked_at(route.tag)) if route.tagged else bound(route.view)
 
 
 def _as_it_is(response: Response) -> Response:

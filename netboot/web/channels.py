@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Container, Mapping
 from contextlib import nullcontext
+from operator import attrgetter
 from typing import Annotated, Any
 
 from pydantic import StringConstraints
@@ -15,11 +16,11 @@ from netboot.lifecycle.rollout_orders import cancelled
 from netboot.lifecycle.rollout_store import Note
 from netboot.machines.inventory import declared_at
 from netboot.web import render
-from netboot.web.binding import Shown
 from netboot.web.dependencies import dependencies
 from netboot.web.fleet import Look, look
 from netboot.web.intents import MayBeWhy
 from netboot.web.operators import audit, operator, partly, written
+from netboot.web.pages import PageAsked, Paged, page
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +35,7 @@ class Move(Strict):
     dry_run: bool = False
 
 
-class Channels(Shown):
+class Channels(Paged):
     """In the order of the inventory."""
 
     channels: tuple[ChannelState, ...]
@@ -49,10 +50,11 @@ class Moved(ChannelState):
     dry_run: bool
 
 
-def listed() -> Channels:
+def listed(query: PageAsked) -> Channels:
     """Every channel of the inventory."""
     states = channel_states(dependencies().live.view().snapshot, dependencies().repository, _users())
-    return Channels(channels=tuple(states))
+    found, more = page(query, list(states), attrgetter("name"))
+    return Channels(channels=tuple(found), next_page=more)
 
 
 def shown(name: str) -> ChannelState:

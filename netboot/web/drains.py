@@ -3,6 +3,7 @@
 
 import secrets
 from collections.abc import Collection, Iterable
+from operator import attrgetter
 from typing import Annotated
 
 from pydantic import Field
@@ -27,6 +28,7 @@ from netboot.web.control_planes import hindrance
 from netboot.web.dependencies import dependencies
 from netboot.web.intents import MayBeWhy, Why
 from netboot.web.operators import audit, operator
+from netboot.web.selecting import SelectAsked, part
 from netboot.web.shapes import Did, DrainActed, Drains, DrainShown, DrainsOf, Out
 
 SHOWN = 20
@@ -77,11 +79,11 @@ def undrain(name: str, body: Undraining) -> DrainActed:
     return _answer(name, "undrain", did, stands, dry_run=body.dry_run)
 
 
-def listed() -> Drains:
+def listed(query: SelectAsked) -> Drains:
     """All that stand, and how far each is."""
     states, problems = _states()
-    drains = [_shown(one, states) for one in dependencies().drains.standing()]
-    return Drains(drains=tuple(drains), problems=tuple(problems))
+    found, more = part(query, dependencies().drains.standing(), attrgetter("id"))
+    return Drains(drains=tuple(_shown(one, states) for one in found), problems=tuple(problems), next_page=more)
 
 
 def shown(name: str) -> DrainsOf:

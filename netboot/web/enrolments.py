@@ -19,8 +19,9 @@ from netboot.web.dependencies import dependencies
 from netboot.web.errors import FaultyError
 from netboot.web.inputs import CSV, of_kind, one_line
 from netboot.web.operators import audit, audit_each, operator, written
-from netboot.web.pages import PageAsked, Paged, page
+from netboot.web.pages import Paged
 from netboot.web.preconditions import OF_MACHINE, alone
+from netboot.web.selecting import SelectAsked, part
 from netboot.web.windows import WindowSeconds, new_window, nowhere, until, useless
 
 HISTORY_SHOWN = 20
@@ -103,9 +104,9 @@ class EnrolmentActed(EnrolmentShown):
     no_window: str = ""
 
 
-def listed(query: PageAsked) -> Enrolments:
+def listed(query: SelectAsked) -> Enrolments:
     """Machines' enrolments, by name."""
-    found, more = page(query, dependencies().register.views(dependencies().clock.now_ms()), attrgetter("machine"))
+    found, more = part(query, dependencies().register.views(dependencies().clock.now_ms()), attrgetter("machine"))
     return Enrolments(enrolments=tuple(found), next_page=more)
 
 

@@ -20,6 +20,7 @@ from netboot.status.controllers import LifecycleStatus, ProjectionStatus, Rollou
 from netboot.web.dependencies import Dependencies, dependencies
 from netboot.web.details import at_work
 from netboot.web.fleet_shapes import Fleet, FleetMachines, ImageRun, MachineEntry, MachinesAsked, Rack, Run
+from netboot.web.pages import by_number, written
 from netboot.web.readiness import said_by
 
 BEHIND_SECONDS = 300
@@ -96,10 +97,12 @@ def summary() -> Fleet:
 def machines(query: MachinesAsked) -> FleetMachines:
     """Machines that fit all filters: late and ill ones first, of these the longest so."""
     seen = look(dependencies())
-    wanted = {name: text for name, text in query.model_dump(exclude={"limit", "offset"}).items() if text}
+    wanted = {name: text for name, text in query.model_dump(exclude={"limit", "offset", "after"}).items() if text}
     found = [each for each in seen.sorted if _fits(each, wanted)] if wanted else seen.sorted
-    page = tuple(_entry(each) for each in found[query.offset : query.offset + query.limit])
-    return FleetMachines(at_ms=seen.at_ms, machines=page, of=len(found), offset=query.offset)
+    offset = by_number(query) or query.offset
+    page = tuple(_entry(each) for each in found[offset : offset + query.limit])
+    more = written(str(offset + query.limit)) if offset + query.limit < len(found) else None
+    return FleetMachines(at_ms=seen.at_ms, machines=page, of=len(found), offset=offset, next_page=more)
 
 
 def look(deps: Dependencies) -> Look:

@@ -4,18 +4,19 @@ from typing import Annotated
 
 from pydantic import Field
 
-from images.values.strict import Strict
 from netboot.lifecycle.summary import MachineStatus
 from netboot.status.controllers import RolloutStatus
 from netboot.web.binding import Shown
 from netboot.web.inputs import Whole
+from netboot.web.pages import PageAsked, Paged
 
 SHOWN, MOST = 100, 1_000
 LONGEST_TEXT = 200
 
 
-class MachinesAsked(Strict):
-    """What machines have to fit, all of it. `text`: a part of name, rack, reason or message."""
+class MachinesAsked(PageAsked):
+    """What machines have to fit, all of it. `text`: a part of name, rack, reason or message; `offset`: so many are left
+    out, where no `continue` says how many."""
 
     name: str | None = None
     status: MachineStatus | None = None
@@ -47,8 +48,9 @@ class MachineEntry(Shown):
     image: str
 
 
-class FleetMachines(Shown):
-    """A page of those that fit, from `offset` on; `of`: how many fit."""
+class FleetMachines(Paged):
+    """A page of those that fit, from `offset` on, by their number: their order is another one a moment later; `of`: how
+    many fit."""
 
     at_ms: int
     machines: tuple[MachineEntry, ...]

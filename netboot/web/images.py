@@ -1,6 +1,7 @@
 """`/v1/images[/<digest>[/packages|sbom|diff|uses]]`: what lies in the store, what it is made of, and who has to do with
 it."""
 
+from operator import attrgetter
 from typing import Annotated
 
 from flask import Response
@@ -17,6 +18,7 @@ from netboot.web import inputs
 from netboot.web.binding import Shown
 from netboot.web.channels import retired
 from netboot.web.dependencies import dependencies
+from netboot.web.pages import PageAsked, Paged, page
 
 SBOM = "application/vnd.cyclonedx+json"
 
@@ -30,7 +32,7 @@ class ImageListed(Strict):
     revoked: bool
 
 
-class Images(Shown):
+class Images(Paged):
     """The newest first."""
 
     images: tuple[ImageListed, ...]
@@ -63,7 +65,7 @@ class PackageShown(Strict):
     architecture: str
 
 
-class PackagesShown(Shown):
+class PackagesShown(Paged):
     """In the order of their names."""
 
     image: Sha256
@@ -89,14 +91,15 @@ class Difference(Shown):
     changed: dict[str, tuple[str, str]]
 
 
-def listed() -> Images:
+def listed(query: PageAsked) -> Images:
     """Every image of the store."""
     deps, revoked = dependencies(), _revoked()
-    found = (
+    whole = [
         ImageListed(image=each.digest, name=each.name, added_ms=each.added_ms, revoked=each.digest in revoked)
         for each in deps.repository.images()
-    )
-    return Images(images=tuple(found))
+    ]
+    found, more = page(query, whole, attrgetter("image"))
+    return Images(images=tuple(found), next_page=more)
 
 
 def shown(digest: str) -> ImageShown:
@@ -118,17 +121,18 @@ def shown(digest: str) -> ImageShown:
     )
 
 
-def packages(digest: str) -> PackagesShown:
+def packages(digest: str, query: PageAsked) -> PackagesShown:
     """What it is made of.
 
     Raises:
         BadClaimError: not a digest. ImageError: it is not there, or cannot be read.
     """
-    found = []
+    whole = []
     for name, version in sorted(_packages(digest).items()):
         package, _, architecture = name.rpartition(":")
-        found.append(PackageShown(name=package, version=version, architecture=architecture))
-    return PackagesShown(image=digest, packages=tuple(found))
+        whole.append(PackageShown(name=package, version=version, architecture=architecture))
+    found, more = page(query, whole, lambda each: f"{each.name}:{each.architecture}")
+    return PackagesShown(image=digest, packages=tuple(found), next_page=more)
 
 
 def sbom(digest: str) -> Response:

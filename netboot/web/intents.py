@@ -29,6 +29,8 @@ from netboot.web.binding import Shown, plain
 from netboot.web.dependencies import dependencies
 from netboot.web.moments import Moment
 from netboot.web.operators import audit, operator, written
+from netboot.web.pages import Paged
+from netboot.web.selecting import SelectAsked, part
 
 HISTORY_SHOWN = 20
 
@@ -95,7 +97,7 @@ class Readmitting(Strict):
     dry_run: bool = False
 
 
-class Intents(Shown):
+class Intents(Paged):
     """By machine."""
 
     intents: tuple[Intent, ...]
@@ -152,10 +154,11 @@ def unaccept(name: str, body: Unholding) -> IntentActed:
     return _do(name, "unaccept", TakeOff(Exemption.ACCEPTED, body.reason), dry_run=body.dry_run)
 
 
-def listed() -> Intents:
+def listed(query: SelectAsked) -> Intents:
     """All that stands, by machine."""
-    deps = dependencies()
-    return Intents(intents=tuple(deps.intents.all(deps.clock.now_ms())))
+    whole = dependencies().intents.all(dependencies().clock.now_ms())
+    found, more = part(query, whole, lambda each: f"{each.machine} {each.mark} {each.owner}")
+    return Intents(intents=tuple(found), next_page=more)
 
 
 def shown(name: str) -> IntentsOf:

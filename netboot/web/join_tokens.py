@@ -27,6 +27,7 @@ from netboot.web.binding import Shown
 from netboot.web.dependencies import dependencies
 from netboot.web.enrolments import Reason
 from netboot.web.operators import audit, operator
+from netboot.web.pages import PageAsked, Paged, page
 from netboot.web.preconditions import OF_MACHINE, alone
 from netboot.web.windows import WindowSeconds, new_window, nowhere, until
 
@@ -84,7 +85,7 @@ class TokenShown(Shown):
     expired: bool
 
 
-class TokensShown(Shown):
+class TokensShown(Paged):
     """The newest first. `problems`: cluster → why it cannot tell."""
 
     tokens: tuple[TokenShown, ...]
@@ -137,7 +138,7 @@ def _token(machine: Machine, body: NewToken, spki: str, act: Act) -> TokenCreate
     return render.grown(TokenCreated, answer, id=token_id, machine=machine.name)
 
 
-def listed() -> TokensShown:
+def listed(query: PageAsked) -> TokensShown:
     """What the Leases say of tokens, without their secrets; clusters that cannot tell are named."""
     issuer, now = _issuer(), dependencies().clock.now_ms()
     tokens: list[TokenShown] = []
@@ -149,8 +150,9 @@ def listed() -> TokensShown:
             problems[name] = str(error)
     if problems and len(problems) == len(issuer.clusters):
         raise ClusterUnavailableError("; ".join(problems.values()))
-    tokens.sort(key=lambda token: (-token.issued_ms, token.id or ""))
-    return TokensShown(tokens=tuple(tokens), problems=problems)
+    tokens.sort(key=lambda token: (-token.issued_ms, token.id or "", token.cluster, token.node))
+    found, more = page(query, tokens, lambda token: f"{token.issued_ms}.{token.id or ''}.{token.cluster}.{token.node}")
+    return TokensShown(tokens=tuple(found), problems=problems, next_page=more)
 
 
 def revoked(token_id: str) -> TokenRevoked:

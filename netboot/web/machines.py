@@ -1,12 +1,10 @@
 """`/v1/machines[/<name>]`, `/v1/machines/<name>/explain`; `/v1/explain`: the same for whoever claims to be one."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from operator import attrgetter
-from typing import Annotated
 
 from flask import request
-from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from images.values.strict import Strict
 from netboot.join.enrolment import Alert
@@ -18,8 +16,6 @@ from netboot.lifecycle.intents import Intent
 from netboot.lifecycle.published import View
 from netboot.lifecycle.state import MachineState
 from netboot.lifecycle.views import machine_detail, machine_named, machine_views, pcr_policy
-from netboot.machines import selectors
-from netboot.machines.selectors import Requirement
 from netboot.machines.values import Machine, boot_limit_of
 from netboot.web import drains, node_health, past_boots, remedies, render
 from netboot.web.binding import Shown
@@ -33,8 +29,9 @@ from netboot.web.machine_shapes import (
     SaidBoots,
     SaidSeconds,
 )
-from netboot.web.pages import PageAsked, page
+from netboot.web.pages import page
 from netboot.web.past_boots import PastExplained
+from netboot.web.selecting import SelectAsked, selected
 from netboot.web.shapes import (
     DrainShown,
     IdentityShown,
@@ -43,18 +40,6 @@ from netboot.web.shapes import (
 log = logging.getLogger(__name__)
 
 BOOTS_SHOWN = 10
-_TEXT = WithJsonSchema({"type": "string", "maxLength": selectors.LONGEST})
-
-
-class MachinesAsked(PageAsked):
-    """`selector`: of labels, `fieldSelector`: of fields, as kubectl has them."""
-
-    labels: Annotated[tuple[Requirement, ...], BeforeValidator(selectors.parse), _TEXT] | None = Field(
-        None, alias="selector"
-    )
-    fields: Annotated[tuple[Requirement, ...], BeforeValidator(selectors.parse_fields), _TEXT] | None = Field(
-        None, alias="fieldSelector"
-    )
 
 
 class ExplainAsked(Strict):
@@ -80,13 +65,9 @@ class ClaimExplained(Shown):
     decision: Decision
 
 
-def listed(query: MachinesAsked) -> Machines:
+def listed(query: SelectAsked) -> Machines:
     """Machines of the inventory, each with its current boot; those that are selected."""
-    machines: Sequence[Machine] = dependencies().live.view().snapshot.inventory.machines
-    labels, fields = query.labels or (), query.fields or ()
-    if labels or fields:
-        machines = [each for each in machines if selectors.fits(each, labels, fields)]
-    found, more = page(query, machines, attrgetter("name"))
+    found, more = page(query, selected(query), attrgetter("name"))
     names = None if query.limit is None else [each.name for each in found]
     views, conditions = machine_views(found, dependencies().states.machines(names)), _conditions(names)
     return Machines.model_construct(

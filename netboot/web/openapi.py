@@ -73,6 +73,11 @@ class Route(NamedTuple):
     named: str = ""
     largest: int | None = None
 
+    @property
+    def tagged(self) -> bool:
+        """Whether its answer has a tag: of what counts of a thing, or of all of the answer."""
+        return self.method == "GET" and self.guarded and self.raw is None
+
 
 def document(routes: Iterable[Route]) -> Schema:
     """All of it."""
@@ -178,7 +183,7 @@ def _headers(route: Route) -> Iterable[Schema]:
     for name in route.raw.headers if route.raw is not None else ():
         yield _header(name, {"type": "string"})
     tags = {"type": "string", "pattern": PATTERN, "maxLength": LONGEST}
-    if route.tag is not None:
+    if route.tagged:
         yield _header("If-None-Match", tags)
     if route.on:
         yield _header("If-Match", tags)
@@ -214,10 +219,11 @@ def _responses(route: Route, models: Models) -> Schema:
         words = "Of what it acted on, as that is now; not where it is gone, or the answer is given again"
         for answer in answers.values():
             answer["headers"] = {"ETag": {"description": words, "schema": {"type": "string"}}}
-    if route.tag is not None:
-        header = {"ETag": {"description": "Of what counts as seen of it", "schema": {"type": "string"}}}
+    if route.tagged:
+        words = "Of what counts as seen of it" if route.tag is not None else "Of all of the answer"
+        header = {"ETag": {"description": words, "schema": {"type": "string"}}}
         answers[200]["headers"] = header
-        answers[304] = {"description": "Nothing that counts is otherwise", "headers": header}
+        answers[304] = {"description": "It is as it was", "headers": header}
     if route.raw is not None:
         made = route.raw.model
         schema = models[made, "serialization"] if made is not None else {"type": route.raw.kind}

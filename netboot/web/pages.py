@@ -15,6 +15,7 @@ from netboot.web.inputs import Whole
 
 T = TypeVar("T")
 _MOMENT = re.compile(r"[0-9]{1,15}\.[0-9]{1,5}\Z")
+_NUMBER = re.compile(r"[1-9][0-9]{0,17}\Z")
 _NOT_OURS = "is not what an answer gave"
 
 MOST = 5_000
@@ -67,6 +68,18 @@ def latest(
     first = moment_of(part[0])
     told = sum(moment_of(each) == first for each in part) + (told if place is not None and first == at_ms else 0)
     return part, written(f"{first}.{told}")
+
+
+def by_number(query: PageAsked) -> int | None:
+    """The number before which a list goes on whose things are numbered, the newest first; None: from the newest on.
+
+    Raises:
+        BadClaimError: `continue` is none of ours.
+    """
+    place = read(query.after) if query.after is not None else None
+    if place is not None and not _NUMBER.match(place):
+        raise BadClaimError(_NOT_OURS, field="continue")
+    return int(place) if place is not None else None
 
 
 def _place(name: str, whole: Sequence[T], name_of: Callable[[T], str]) -> int:

@@ -59,7 +59,11 @@ class Tag(NamedTuple):
         for name, apart in self.within.items():
             seen[name] = _less(seen.get(name), apart)
         text = json.dumps([self.kind, seen], sort_keys=True)
-        return f'"{hashlib.sha256(text.encode()).hexdigest()[:32]}"'
+        return _tag(text.encode())
+
+
+def _tag(seen: bytes) -> str:
+    return f'"{hashlib.sha256(seen).hexdigest()[:32]}"'
 
 
 def _less(value: Any, apart: Collection[str]) -> Any:
@@ -68,18 +72,22 @@ def _less(value: Any, apart: Collection[str]) -> Any:
     return {key: value[key] for key in value.keys() - set(apart)} if isinstance(value, dict) else value
 
 
-def looked_at(tag: Tag) -> Around:
-    """Around a view that shows the thing: its tag, or 304 where who looks again has that one."""
+def looked_at(tag: Tag | None) -> Around:
+    """Around a view that shows the thing: its tag, or 304 where who looks again has that one. None: there is nothing
+    about it that somebody acts on, and the tag is of all of the answer, as it is."""
 
     def around(call: Callable[[], Any], _path: Mapping[str, Any]) -> Response:
         known = _tags("If-None-Match")
         response = shown(call())
-        now = tag.of(json.loads(response.get_data()))
+        now = tag.of(json.loads(response.get_data())) if tag is not None else _tag(response.get_data())
         if known is not None and ("*" in known or now in {each.removeprefix("W/") for each in known}):
             response = Response(status=304)
             del response.headers["Content-Type"]
         response.headers["ETag"] = now
-        response.headers["Cache-Control"] = "no-store"  # not all of the answer counts: nothing on the way may give it
+        if tag is not None:
+            response.headers["Cache-Control"] = (
+                "no-store"  # not all of the answer counts: nothing on the way may give it
+            )
         return response
 
     return around

@@ -14,6 +14,7 @@ from netboot.web.dependencies import dependencies
 from netboot.web.inputs import Whole
 from netboot.web.intents import Why
 from netboot.web.operators import audit, operator
+from netboot.web.pages import PageAsked, Paged, by_number, written
 from netboot.web.shapes import Document, RemediesOf
 
 log = logging.getLogger(__name__)
@@ -30,13 +31,13 @@ class Ordering(Strict):
     dry_run: bool = False
 
 
-class RemediesAsked(Strict):
+class RemediesAsked(PageAsked):
     """How many of the latest."""
 
     limit: Annotated[int, Whole(1, MOST)] = SHOWN
 
 
-class Remedies(Shown):
+class Remedies(Paged):
     """`pause`: null where nobody ever paused; `problem`: why this may not be how it is; `machines`: who is not well, of
     `ailing`; `under`: how many are under a remedy."""
 
@@ -75,6 +76,8 @@ def listed(query: RemediesAsked) -> Remedies:
     deps = dependencies()
     said, problem = _said()
     pause = deps.remedies.books(deps.clock.now_ms()).pause
+    found = deps.remedies.latest(None, query.limit + 1, by_number(query))
+    there = found[: query.limit]
     return Remedies(
         pause=pause,
         problem=problem,
@@ -82,7 +85,8 @@ def listed(query: RemediesAsked) -> Remedies:
         ailing=said.ailing,
         withheld=said.withheld,
         under=said.under,
-        remedies=tuple(deps.remedies.latest(None, query.limit)),
+        remedies=tuple(there),
+        next_page=written(str(there[-1].id)) if len(found) > len(there) else None,
     )
 
 

@@ -42,7 +42,7 @@ class Order(Strict):
     dry_run: bool = False
 
 
-class RolloutsAsked(Strict):
+class RolloutsAsked(PageAsked):
     """How many."""
 
     limit: Annotated[int, Whole(1, MOST)] = SHOWN
@@ -93,7 +93,7 @@ class RolloutShown(Rollout):
     to_reboot: tuple[str, ...]
 
 
-class Rollouts(Shown):
+class Rollouts(Paged):
     """The newest first."""
 
     rollouts: tuple[RolloutShown, ...]

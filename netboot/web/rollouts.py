@@ -34,6 +34,7 @@ from netboot.web.control_planes import of_control_planes, require_control_plane
 from netboot.web.dependencies import dependencies
 from netboot.web.kubelets import require_kubelet
 from netboot.web.operators import audit, operator
+from netboot.web.pages import by_number, written
 from netboot.web.renewals import require_renewals
 from netboot.web.rollout_members import page_of, with_orders
 from netboot.web.rollout_shapes import (
@@ -56,8 +57,10 @@ from netboot.web.rollout_shapes import (
 
 def listed(query: RolloutsAsked) -> Rollouts:
     """The newest first."""
-    found = dependencies().rollouts.listed(query.limit)
-    return Rollouts(rollouts=tuple(_view(each.rollout, each.counts) for each in found))
+    found = dependencies().rollouts.listed(query.limit + 1, by_number(query))
+    there = found[: query.limit]
+    more = written(str(there[-1].rollout.number)) if len(found) > len(there) else None
+    return Rollouts(rollouts=tuple(_view(each.rollout, each.counts) for each in there), next_page=more)
 
 
 def shown(number: int, query: RolloutAsked) -> RolloutDetail:

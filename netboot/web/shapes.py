@@ -16,6 +16,7 @@ from netboot.lifecycle.state import Checked
 from netboot.lifecycle.trace import Failure, Reached
 from netboot.web.binding import Shown
 from netboot.web.moments import SCHEMA
+from netboot.web.pages import Paged
 
 Did = Literal["ordered", "replaced", "taken-off", ""]
 
@@ -102,7 +103,7 @@ class DrainShown(Drain):
     state: State | None
 
 
-class Drains(Shown):
+class Drains(Paged):
     """What stands, by machine; `problems`: what keeps it from being carried out."""
 
     drains: tuple[DrainShown, ...]

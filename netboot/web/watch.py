@@ -65,7 +65,7 @@ class WatchAsked(Strict):
 def watched(query: WatchAsked) -> Response:
     """Lines `{"event": {…}}` and `{"heartbeat": moment}`, and `{"gap": words}` where some are missing; without `since`
     from now on."""
-    name, since, deps = query.machine, _since(query), dependencies()
+    name, since, deps = query.machine, since_of(query.since), dependencies()
     if name is not None:
         machine_named(deps.live.view(), name)
     if since is None:
@@ -78,10 +78,15 @@ def last_id() -> str | None:
     return request.headers.get(LAST_ID) if _as_events() else None
 
 
-def _since(query: WatchAsked) -> int | None:
+def since_of(since: int | None) -> int | None:
+    """The place from which to go on: by what a reader of server-sent events had last, else as it was asked for.
+
+    Raises:
+        BadClaimError: `Last-Event-ID` is none of ours.
+    """
     last = last_id()
     if last is None:
-        return query.since
+        return since
     if not (last.isascii() and last.isdigit() and len(last) < 19):
         raise BadClaimError("is not the id of an event of this stream", field=LAST_ID)
     return int(last)

@@ -163,8 +163,8 @@ def test_acts_and_refusals_are_kept_with_before_and_after(api: Api) -> None:
     assert (kept[0]["before"], kept[0]["after"]["intents"][0]["reason"]) == ({"intents": []}, "DIMM 4")
     of_machine = api.get("/v1/audit?machine=gpu-001&limit=1").json
     assert [one["act"] for one in of_machine["audit"]] == ["hold"]
-    older = api.get(f"/v1/audit?machine=gpu-001&before={of_machine['next']}").json
-    assert ([one["who"] for one in older["audit"]], older["next"]) == (["carol"], None)
+    older = api.get(f"/v1/audit?machine=gpu-001&continue={of_machine['continue']}").json
+    assert ([one["who"] for one in older["audit"]], older["continue"]) == (["carol"], None)
 
 
 def test_a_refused_name_forges_no_row_and_nothing_that_a_terminal_obeys(api: Api) -> None:

@@ -130,7 +130,7 @@ def test_who_reads_json_gets_what_the_api_said(api: Api, run: Run) -> None:
         "those that run there run on",
         "intents": [held],
     }
-    assert run("machine", "holds", "-o", "json").json == {"intents": [held]}
+    assert run("machine", "holds", "-o", "json").json == {"intents": [held], "continue": None}
     assert api.get("/v1/machines/gpu-001").json["intents"] == [held]
 
 

@@ -148,8 +148,8 @@ def image(digest: str) -> str:
 def audit() -> str:
     """Who did what, the newest first."""
     api = of_page()
-    before = request.args.get("before", "")
-    told = api.get("/v1/audit", machine=request.args.get("machine", ""), before=before, limit=PAGE)
+    asked = {"machine": request.args.get("machine", ""), "continue": request.args.get("continue", "")}
+    told = api.get("/v1/audit", **asked, limit=PAGE)
     return render_template("audit.html", told=told, machine=request.args.get("machine", ""))
 
 
