@@ -16,6 +16,7 @@ from gunicorn.arbiter import Arbiter
 from gunicorn.workers import base
 
 from netboot.process import Heartbeat, end_with
+from netboot.web.bodies import told_apart
 from netboot.web.tls import Certificate
 from netboot.web.worker import STALL_SECONDS, Paced, Worker
 
@@ -153,7 +154,9 @@ class Server(BaseApplication):  # type: ignore[misc] # gunicorn brings no types
 
     def load(self) -> Flask:
         """Called by gunicorn in the worker."""
-        return self._make(lambda: not self._worker.alive)
+        app = self._make(lambda: not self._worker.alive)
+        app.wsgi_app = told_apart(app.wsgi_app)  # type: ignore[method-assign, assignment] # as Flask has it for middleware
+        return app
 
     def run(self) -> None:
         """Serve until told to stop."""

@@ -127,6 +127,22 @@ def test_forty_slow_clients_make_room(service: Service, text: bytes) -> None:
     assert "Traceback" not in service.log
 
 
+@pytest.mark.parametrize("service", ["plain"], indirect=True)
+@pytest.mark.parametrize("end", [b"zz\r\n", b"5\r\nabcdezz\r\n", b"fff\r\nabc", b"5;\r\nabcde\r\n0\r\nX\r\n\r\n"])
+@pytest.mark.parametrize("path", [b"/page/login", b"/v1/freeze"])
+def test_a_body_that_is_not_in_chunks_is_the_client_s_fault(service: Service, path: bytes, end: bytes) -> None:
+    """400, and the end: where the next request begins nobody knows."""
+    head = FORM.replace(b"/page/login", path) + f"Authorization: Bearer {TOKEN}\r\n".encode()
+    if path.startswith(b"/v1/"):
+        head = head.replace(b"application/x-www-form-urlencoded", b"application/json")
+    with connected(service) as made:
+        made.sendall(head + b"Transfer-Encoding: chunked\r\n\r\n" + end + b"GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n")
+        made.shutdown(socket.SHUT_WR)
+        answer = b"".join(iter(lambda: made.recv(65536), b""))
+    assert (answer[:13], answer.count(b"HTTP/1.1 ")) == (b"HTTP/1.1 400 ", 1)
+    assert "Traceback" not in service.log
+
+
 @pytest.mark.parametrize("taking", [0, 2000])
 def test_forty_who_read_slowly_or_nothing_make_room(service: Service, taking: int) -> None:
     with Crowd(service, [READ] * 40, taking):
