@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from netboot.lifecycle.reasons import Reason
 from tests.browser.conftest import AXE, log_in, paths
@@ -105,8 +105,88 @@ def test_what_is_as_before_is_not_exchanged(page: Page, world: World) -> None:
     for path in ("/page/", "/page/machines", f"/page/machines/{LATE}", "/page/rollouts/1", f"/page/images/{world.new}"):
         page.goto(path)
         page.evaluate(EXCHANGED)
-        page.evaluate(f"answer = {NEXT.format('afterSwap', 'true')}; htmx.trigger('#now', 'sse:changed'); answer")
+        page.evaluate(f"answer = {NEXT.format('afterSwap', 'true')}; htmx.trigger('main', 'sse:changed'); answer")
         assert (path, page.evaluate("moved")) == (path, [])
+
+
+LISTENERS = """window.listeners = window.came = window.heard = 0;
+const listen = EventSource.prototype.addEventListener;
+EventSource.prototype.addEventListener = function (name, ...more) {
+  if (name === "changed" && listeners++ === 0) listen.call(this, name, () => came++);
+  return listen.call(this, name, ...more);
+};
+document.addEventListener("htmx:sseMessage", () => heard++);"""
+EXCHANGE = f"answer = {NEXT.format('afterSettle', 'true')}; htmx.trigger('main', 'sse:changed'); answer"
+
+
+def test_each_event_is_heard_once_however_long_the_page_was_open(page: Page, world: World) -> None:
+    page.add_init_script(LISTENERS)
+    page.goto("/page/")
+    expect(page.locator("#liveness")).to_have_text("Live.")
+    first = page.evaluate("listeners")
+    for _ in range(20):
+        page.evaluate(EXCHANGE)
+    world.keep([world.found(HUNG, "InService")])
+    try:
+        expect(page.locator("#count-late .number")).to_have_text("1")
+    finally:
+        world.keep([world.found(HUNG, "Switched", BOOTED=Reason.BOOT_LOOP, JOINED=Reason.BOOT_LOOP)])
+    listeners, came, heard = page.evaluate("[listeners, came, heard]")
+    assert (listeners, heard) == (first, came)
+    assert came > 0
+
+
+def test_nothing_changes_while_text_is_marked(page: Page) -> None:
+    page.evaluate("getSelection().selectAllChildren(document.querySelector('h1'))")
+    refused = f"answer = {NEXT.format('beforeRequest', 'event.defaultPrevented')}; htmx.trigger('main', 'sse:changed')"
+    assert page.evaluate(f"{refused}; answer") is True
+    page.evaluate("getSelection().removeAllRanges()")
+    assert page.evaluate(f"{refused}; answer") is False
+
+
+def test_an_answer_that_was_under_way_is_not_shown_after_a_pause(page: Page, world: World) -> None:
+    expect(page.locator("#liveness")).to_have_text(re.compile("^(Live|Asked)"))
+    held: list[Route] = []
+    page.route("**/page/", lambda route: held.append(route))
+    with page.expect_request("**/page/"):
+        page.evaluate("htmx.trigger('main', 'sse:changed')")
+    page.locator("#pause").click()
+    done = f"answer = {NEXT.format('afterRequest', 'true')}; 0"
+    page.evaluate(f"{EXCHANGED}; {done}")
+    for route in held:
+        route.continue_()
+    page.evaluate("answer")
+    assert page.evaluate("moved") == []
+    assert page.evaluate("document.getElementById('now').dataset.asOf") in page.locator("#old").inner_text()
+    page.unroute("**/page/")
+    with page.expect_request("**/page/"):
+        page.locator("#pause").click()
+
+
+def test_what_has_gone_or_cannot_be_told_comes_back_by_itself(page: Page, world: World) -> None:
+    boot = page.locator(f"#b-{world.boots[LATE]}")
+    page.goto(f"/page/machines/{LATE}")
+    expect(page.locator("h1")).to_have_text(LATE)
+    gone = "**/page/machines/*"
+    page.route(gone, lambda route: route.continue_(url=f"{page.url.removesuffix(LATE)}nobody"))
+    page.evaluate(EXCHANGE)
+    expect(page.locator("h1")).to_have_text("There is none")
+    page.locator("#pause").click()
+    page.locator("#pause").click()
+    page.unroute(gone)
+    page.evaluate(EXCHANGE)
+    expect(page.locator("h1")).to_have_text(LATE)
+    boot.focus()
+    page.route(gone, lambda route: route.fulfill(status=204, headers={"HX-Trigger": "untold"}))
+    page.evaluate("htmx.trigger('main', 'sse:changed')")
+    expect(page.locator("#liveness")).to_have_text("The service could not tell; what is shown is old.")
+    expect(boot).to_be_focused()
+
+
+def test_a_page_of_which_nothing_is_exchanged_says_so(page: Page) -> None:
+    page.goto("/page/discovered/b8:ce:f6:0a:11:01")
+    expect(page.locator("#liveness")).to_have_text("Load again for news.")
+    expect(page.locator("#pause")).to_be_hidden()
 
 
 def test_a_row_that_goes_or_comes_leaves_its_neighbours_alone(page: Page, world: World) -> None:

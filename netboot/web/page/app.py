@@ -175,8 +175,11 @@ def _of_api(error: ApiError) -> AnyResponse:
         refusals.refused_as(401)
         return _to_login()
     refusals.refused_as(error.status)
+    exchanged = "HX-Request" in request.headers
+    if exchanged and error.status >= 500:  # what is there stays, and page.js says that it is old
+        return Response(status=204, headers={"HX-Trigger": "untold"})
     body = render_template("error.html", status=error.status, message=error.message, remedy=error.remedy)
-    return Response(body, 200 if "HX-Request" in request.headers else error.status)
+    return Response(body, 200 if exchanged else error.status)
 
 
 def _of_http(error: HTTPException) -> AnyResponse:

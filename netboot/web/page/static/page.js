@@ -5,7 +5,8 @@ const OLD = "What is shown is old: the service has not answered for a while, or 
 const SILENT = "The service does not answer; what is shown is old.", UNTOLD = "The service could not tell; what is shown is old.";
 let answered = performance.now(), live = false, failed = "", paused = "";
 const put = (name, text) => { const place = document.getElementById(name); if (place && place.textContent !== text) place.textContent = text; };
-const exchanged = () => document.getElementById("now") !== null; // else nothing of this page changes by itself
+const main = document.getElementById("main");
+const exchanged = () => main.hasAttribute("hx-get"); // else nothing of this page changes by itself
 const tell = () => exchanged() && put("liveness", paused || failed || (live ? "Live." : "Asked for every 15 seconds."));
 const fails = (text) => () => { failed = text; tell(); };
 const marked = () => { const there = document.getSelection(); return there !== null && !there.isCollapsed; };
@@ -21,14 +22,14 @@ htmx.createEventSource = (url) => {
   return source;
 };
 document.addEventListener("htmx:afterSwap", () => {
-  const time = document.querySelector("footer time"), now = new Date().toISOString().slice(0, 19) + "Z";
+  const time = document.querySelector("footer time"), now = document.getElementById("now").dataset.asOf;
   if (time) { time.textContent = now; time.dateTime = now; }
   answered = performance.now();
   if (failed) { failed = ""; tell(); }
   judge();
 });
 for (const name of ["htmx:sendError", "htmx:timeout"]) document.addEventListener(name, fails(SILENT));
-document.addEventListener("htmx:responseError", fails(UNTOLD));
+for (const name of ["htmx:responseError", "untold"]) document.addEventListener(name, fails(UNTOLD));
 // A stream of a service that hangs stays open, so what counts is when the last answer came.
 const judge = () => {
   const old = exchanged() && performance.now() - answered > OLD_MS;
@@ -44,6 +45,6 @@ if (button && exchanged()) {
     button.textContent = paused ? "Resume updates" : "Pause updates";
     tell();
     judge();
-    if (!paused) htmx.trigger("#now", "sse:changed");
+    if (!paused) htmx.trigger(main, "sse:changed");
   });
 }
