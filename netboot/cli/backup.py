@@ -1,6 +1,7 @@
 """`netboot backup` and `netboot restore`: a site's files, kept and put back. Work on local files."""
 
 import os
+import pwd
 import sys
 import tempfile
 import time
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from images.values import files
+from netboot.cli import init_options
 from netboot.cli.outcomes import cannot
 from netboot.cli.output import output_option, show
 from netboot.cli.paths import config_option, config_path, find_config
@@ -94,19 +96,27 @@ def _to_file(path: Path, settings: "Config", site: Path) -> "Contents":
 @config_option
 @click.option("--force", is_flag=True, help="Over a site that is there: its files are replaced.")
 @click.option("--check", is_flag=True, help="Verify the backup, and change nothing.")
+@click.option(
+    "--owner", callback=init_options.account, help="Account of the service: gets the state and what is secret, no keys."
+)
 @output_option
-def restore(file: str, config: Path | None, force: bool, check: bool, output: str) -> None:
+def restore(
+    file: str, config: Path | None, force: bool, check: bool, owner: pwd.struct_passwd | None, output: str
+) -> None:
     """Put the backup FILE ('-': stdin) in place, all of it or nothing, after verifying all of it.
 
     Files go where the configuration in the backup says, relative paths from the folder of --config (netboot.yaml here).
-    Refused while the service runs. Owners are not kept: run it as the service's user.
+    Refused while the service runs. Owners are not kept: run it as the service's user, or as root with --owner.
 
     \b
     Example:
       mkdir site && cd site && netboot restore /var/backups/netboot-2026-06-01.tar.gz
       netboot restore --check backup.tar.gz
+      netboot restore backup.tar.gz --config /etc/netboot/netboot.yaml --owner netboot
     """
+    from netboot.cli import ownership
     from netboot.cli.ends import failed
+    from netboot.config import load_config
     from netboot.stores.backup import BackupError
     from netboot.stores.lock import AlreadyRunningError
     from netboot.stores.restore import read_backup
@@ -131,6 +141,8 @@ def restore(file: str, config: Path | None, force: bool, check: bool, output: st
                 return
             access = keep_blocks(contents, Path(folder), site)
             written = put_in_place(contents, Path(folder), site)
+        if owner is not None:
+            ownership.give_restored(written, site.parent, load_config(site), owner)
     except (BackupError, AlreadyRunningError) as error:
         raise failed(error) from None
     except OSError as error:

@@ -1,4 +1,4 @@
-"""What the options of `netboot init` take."""
+"""What the options of `netboot init` take, and `--owner` of `netboot restore`."""
 
 import os
 import pwd

@@ -8,7 +8,7 @@ into the service signs nothing.
 import os
 import pwd
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -44,6 +44,25 @@ def give(folder: Path, config: Config, owner: pwd.struct_passwd) -> None:
         shown.append(config.join.certificate.parent)
     for path in filter(Path.is_dir, shown):
         _let_in(path, owner)
+
+
+def give_restored(written: Iterable[Path], folder: Path, config: Config, owner: pwd.struct_passwd) -> None:
+    """What a backup put in place: data and store with all in them, every secret, and what `give` gives.
+
+    Raises:
+        OSError.
+    """
+    make_state(config, owner)
+    for state in (config.data, config.store):
+        with _folder(state) as descriptor:
+            for _, below, names, inside in os.fwalk(".", dir_fd=descriptor):
+                for name in (*below, *names):
+                    os.chown(name, owner.pw_uid, owner.pw_gid, dir_fd=inside, follow_symlinks=False)
+    for path in written:
+        if path.parent.name == "secrets":
+            with _folder(path.parent) as descriptor:
+                os.chown(path.name, owner.pw_uid, owner.pw_gid, dir_fd=descriptor, follow_symlinks=False)
+    give(folder, config, owner)
 
 
 def _let_in(folder: Path, owner: pwd.struct_passwd) -> None:

@@ -133,7 +133,7 @@ def imported(query: Importing) -> Imported:
     enrolled = tuple(change.record.machine for change in changes if change.act)
     counts = {"machines": len(rows), "enrolled": len(enrolled)}
     answer = Imported(machines=len(rows), enrolled=enrolled, dry_run=dry_run)
-    if dry_run:
+    if answer.dry_run:
         return answer
     if not enrolled:
         audit("import", counts, reason=reason, changed=False)

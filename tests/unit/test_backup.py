@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import pwd
 import shutil
 import sqlite3
 import stat
@@ -96,6 +97,26 @@ def boots(data: Path) -> list[str]:
         return [row[0] for row in db.execute("SELECT boot FROM boots")]
     finally:
         db.close()
+
+
+def test_root_restores_for_the_account_of_the_service(
+    site: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """State and secrets are the account's, and what signs is not; a link that it left leads to nothing of others."""
+    data, file, theirs = tmp_path / "elsewhere", tmp_path / "b.tar.gz", tmp_path / "theirs"
+    run("backup", file, "--config", site / "netboot.yaml")
+    shutil.rmtree(site)
+    theirs.write_text("root's")
+    (data / "link").symlink_to(theirs)
+    account = pwd.getpwuid(os.getuid() or 65534)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    ran = run("restore", file, "--config", site / "netboot.yaml", "--owner", account.pw_name)
+    assert (ran.status, ran.err) == (0, "")
+    given = [data, *data.rglob("*"), site / "store", *(site / "store").rglob("*"), *(site / "secrets").rglob("*")]
+    assert {path.lstat().st_uid for path in [*given, site / "secrets"]} == {account.pw_uid}
+    kept = [site / "netboot.yaml", site / "inventory", theirs, *(site / "keys").iterdir(), *(site / "tls").glob("ca.*")]
+    assert {path.stat().st_uid for path in kept} == {os.getuid()}
+    assert len(given) > 10 and len(kept) > 4
 
 
 def test_what_was_backed_up_comes_back(site: Path, tmp_path: Path, run: Run) -> None:

@@ -77,8 +77,8 @@ def test_what_may_not_be_written_is_not_allowed(folder: Path, run: Run) -> None:
     (folder / "have/snponly.efi").write_bytes(b"small")
     (folder / "netboot.yaml").write_text("site: lab\nprovisioning: {url: 'http://192.0.2.1:8080', ipxe: have}\n")
     to.mkdir()
-    for path in folder.rglob("*"):  # what another account may read, and not write
-        path.chmod(0o755)
+    for path in folder.rglob("*"):  # what one may read, and not write
+        path.chmod(0o555)
     run("key", "list", "--keys", ring)
     run("dhcp", "config", "--for", "generic", "--config", folder / "netboot.yaml")
     with closed(folder / "store"):  # somewhere else: this account is nobody meanwhile
