@@ -10,6 +10,7 @@ import pytest
 from netboot.boot.metrics import Counters
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.reasons import ConditionType, Reason
+from netboot.lifecycle.sentences import parts
 from netboot.lifecycle.state import Batch
 from netboot.status.controllers import RolloutStatus
 from netboot.status.nodes import NodesStatus
@@ -165,7 +166,7 @@ def test_each_row_of_the_page_s_list_is_of_its_machine(tmp_path: Path) -> None:
     shown = dict(map(_cells, rows))
     assert len({(each["status"], each["rack"], each["reason"], each["step"]) for each in told.values()}) > 5
     assert shown == {
-        name: (each["rack"], spaced(each["reason"]), spaced(each["step"]) or "–", each["message"])
+        name: (each["rack"], spaced(each["reason"]), spaced(each["step"]) or "–", parts(each["message"]))
         for name, each in told.items()
     }
 
@@ -175,4 +176,5 @@ def _cells(row: str) -> tuple[str, tuple[Any, ...]]:
         unescape(re.sub(r"<[^>]*>", "", cell)).strip() for cell in re.findall(r"<t[hd].*?</t[hd]>", row, re.DOTALL)
     ]
     message = re.findall(r'class="clip" title="([^"]*)"', row, re.DOTALL)[0]
-    return texts[0], (texts[2], texts[3], texts[5], unescape(message))
+    heard = re.findall(r'<q class="heard">(.*?)</q>', row, re.DOTALL)
+    return texts[0], (texts[2], texts[3], texts[5], (unescape("".join(heard)), unescape(message)))
