@@ -12,7 +12,7 @@ SECONDS ?= 60
 # Three workers, what belongs together on one of them: docs/decisions/019.
 PYTEST := -m pytest -n 3 -p tests.plugins.workers -p tests.plugins.budgets
 
-.PHONY: help setup demo test check lint unit client fuzz mutants hosts cluster bench wheel deb man clean
+.PHONY: help setup demo test check lint unit client pictures fuzz mutants hosts cluster bench wheel deb man clean
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
 
@@ -40,6 +40,9 @@ unit: setup
 
 client: setup ## the made part of the Python client, from the API's document (docs/python-client.md)
 	@$(PY) -m tests.client_source
+
+pictures: setup ## the page's pictures in docs/page, of a made-up fleet; wants Debian's pngquant
+	@$(PY) -m tests.browser.pictures
 
 fuzz: setup ## every parser of what strangers send, guided by coverage (SECONDS=60 of each, two at once); certificate requests also against Go's reading
 	@$(PY) -m tests.fuzz --seconds $(SECONDS) --keep

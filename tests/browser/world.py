@@ -15,6 +15,7 @@ from netboot.lifecycle.reasons import ConditionType, Reason
 from netboot.lifecycle.rollout import Member, MemberState, Rollout
 from netboot.lifecycle.rollout_store import Note
 from netboot.lifecycle.state import Batch
+from netboot.lifecycle.transitions import Trouble
 from netboot.machines.strategy import Strategy
 from netboot.status.controllers import RolloutStatus
 from tests.records import KEY, console, found_crash
@@ -37,6 +38,12 @@ WELL = {
     T.UP_TO_DATE: R.UP_TO_DATE,
     T.REACHABLE: R.NODE_READY,
 }
+CONSOLE = """\
+[    2.104] mlx5_core 0000:41:00.0: firmware version: 28.39.1002
+[    2.911] mlx5_core 0000:41:00.0 enp65s0f0: Link down
+[   21.400] netboot: bringing up enp65s0f0
+[ 2040.100] netboot: no link on enp65s0f0 after 60 s: trying again
+"""
 HOSTILE = '<img src=x onerror="document.title=1">\'"{{7*7}}</script><script>document.title=2</script>'
 """What a machine may say of itself."""
 
@@ -75,7 +82,9 @@ class World:
         conditions = tuple(MachineCondition.of(kind, reason, words[kind], at) for kind, reason in reasons.items())
         boot = self.boots.get(name) or mint(KEY, name, self.new, at, 1)
         image = OLD if reasons[T.UP_TO_DATE] is R.OTHER_IMAGE else self.new
-        return Judged(machine=name, conditions=conditions, timers={}, step=step, boot=boot, image=image)
+        trouble = {R.STUCK: Trouble.STUCK, R.FAILED: Trouble.FAILED, R.LOST: Trouble.LOST}.get(reasons[T.BOOTED])
+        told = {"trouble": trouble} if trouble is not None else {}
+        return Judged(machine=name, conditions=conditions, timers={}, step=step, boot=boot, image=image, **told)
 
     def _inventory(self) -> str:
         lines = ["machines:"]
@@ -139,7 +148,7 @@ class World:
             if name not in self.names:
                 continue
             records += self._boot(name, 1, NOW - 9 * 24 * HOUR, steps)
-            number = {LATE: 4, HUNG: 7}.get(name, 13)
+            number = {LATE: 3, HUNG: 6}.get(name, 13)
             records += self._boot(name, 2, NOW - 39 * MINUTE, steps[:number])
         late = self.boots[LATE] if LATE in self.boots else self.boots[self.names[0]]
         failed = EventRecord(
@@ -154,7 +163,7 @@ class World:
         text = "[ 2113.402] mlx5_core 0000:41:00.0: health poll failed\n[ 2113.911] Kernel panic - not syncing: hung\n"
         crash = found_crash(failed.machine, 2, text=text + self.words + "\n")
         crash = crash.model_copy(update={"boot": late, "at_ms": NOW - 38 * MINUTE, "crashed_ms": NOW - 41 * MINUTE})
-        said = console(failed.machine, 2, 34 * MINUTE, f"[ 2040.1] netboot: no link on enp65s0f0\n{self.words}\n")
+        said = console(failed.machine, 2, 34 * MINUTE, f"{CONSOLE}{self.words}\n")
         said = said.model_copy(update={"boot": late, "at_ms": NOW - 5 * MINUTE})
         records += [failed, crash, said, self._health(self.boots[self.names[0]], self.names[0])]
         records += [self._stranger(number) for number in range(4)]

@@ -21,7 +21,7 @@ from netboot.status import FRESH_MS, Condition
 from netboot.web.page import live, views
 from netboot.web.page.sessions import IDLE_SECONDS, LONGEST_SECONDS, MOST, MOST_OF_ONE, Sessions
 from netboot.web.page.words import gravest
-from tests.browser.world import HOSTILE, HUNG, LATE, World
+from tests.browser.world import CONSOLE, HOSTILE, HUNG, LATE, World
 from tests.processes import wait_for
 from tests.records import boot_id, console, event
 from tests.sites import TOKEN, add_image, make_site
@@ -420,15 +420,15 @@ def test_who_is_long_behind_the_gate_is_late_though_nothing_is_found_of_it(
 def test_a_boot_that_is_late_is_drawn_until_now(tmp_path: Path) -> None:
     world = World(tmp_path)
     log_in(world.api.client)
-    stuck = world.found(LATE, "ImageFetched", 24, BOOTED=Reason.STUCK)
+    stuck = world.found(LATE, "InitrdStarted", 24, BOOTED=Reason.STUCK)
 
     def row() -> str:
         shown = world.api.client.get(f"/page/boots/{world.boots[LATE]}").text
         return next((line for line in shown.split("<tr ") if '<rect class="open"' in line), "")
 
     world.keep([stuck.model_copy(update={"trouble": Trouble.STUCK})])
-    assert '<th scope="row">Image fetched</th><td data-label="to">now <b class="tag w-late">goes on, late</b>' in row()
-    assert '<span class="quiet">for 32m 2s</span></td><td class="n">37m 2s' in row()
+    assert '<th scope="row">Initrd started</th><td data-label="to">now <b class="tag w-late">goes on, late</b>' in row()
+    assert '<span class="quiet">for 23m 19s</span></td><td class="n">38m 19s' in row()
     assert row().count('<rect class="due"') == 1
     world.keep([world.found(LATE, "ImageFetched", 24, BOOTED=Reason.BOOTING)])
     assert 'now <b class="tag">goes on</b> <span class="quiet">its deadline stood still meanwhile</span>' in row()
@@ -445,8 +445,11 @@ def test_what_a_late_boot_said_last_is_there_and_its_machine_leads_to_it(tmp_pat
     shown = client.get(f"/page/boots/{boot}").text
     words = re.sub(r"<[^>]+>", "", shown)
     assert "\nSent 5m ago, 34m after its kernel started, from 192.0.2.7: its own words, which nothing" in words
-    lines = "[ 2040.1] netboot: no link on enp65s0f0\n\n"
+    lines = CONSOLE.rstrip()
     assert f'<pre tabindex="0" aria-label="What it said last">{lines}</pre>' in shown
+    ready = client.get(f"/page/boots/{world.boots[world.names[0]]}").text
+    for text, first in ((shown, "console"), (ready, "waterfall")):
+        assert re.findall(r'<h2 id="(console|waterfall)">', text)[0] == first, "the console, where it is not Ready"
     link = f'<a id="console-{boot}" href="/page/boots/{boot}#console">'
     assert link in client.get(f"/page/machines/{LATE}").text
     assert 'id="console-' not in client.get(f"/page/machines/{HUNG}").text, "it sent none"
@@ -480,3 +483,20 @@ def test_the_service_itself_serves_it(tmp_path: Path) -> None:
         with browser.get(f"{address}/page/live", stream=True, timeout=30) as live:
             assert live.headers["Content-Type"] == "text/event-stream; charset=utf-8", live.text
             assert next(live.iter_lines()) == b"event: changed"
+
+
+def test_the_cause_of_a_late_machine_is_said_once_and_above_all_else(tmp_path: Path) -> None:
+    world = World(tmp_path, words="<b>no link</b> since 2023-11-14T22:11:03Z")
+    log_in(world.api.client)
+    shown = world.api.client.get(f"/page/machines/{LATE}").text
+    cause, rest = shown[shown.index('<div class="cause">') :].split("</div>", 1)
+    assert "<b>Stuck</b> after Initrd started, for " in cause
+    assert '<q class="heard">&lt;b&gt;no link&lt;/b&gt; since 2023-11-14T22:11:03Z</q>' in cause
+    assert (
+        '<p class="message">reached InitrdStarted at <span class="n">2023-11-14T21:35:20Z</span> and nothing' in cause
+    )
+    conditions = rest.partition("<tbody>")[2].partition("</tbody>")[0]
+    assert (conditions.count('<span class="quiet">as above</span>'), "reached InitrdStarted" in conditions) == (
+        5,
+        False,
+    )

@@ -4,6 +4,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from markupsafe import Markup, escape
+
 from netboot.clock import moment_ms, rfc3339
 from netboot.lifecycle.health import WORST
 from netboot.lifecycle.reasons import ConditionType
@@ -71,6 +73,7 @@ OF_MEMBER: Mapping[str, str] = {
     "left": "of another channel now, retired, disabled, or no longer in the inventory",
 }
 """What a rollout's state of a machine means, as `MEANING` of statuses."""
+_MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?Z")
 UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"))
 
 
@@ -115,6 +118,11 @@ def without_boot(message: str) -> str:
     return re.sub(r"^boot [0-9a-f-]{36}[:,]? ", "", message)
 
 
+def unbroken(message: str) -> Markup:
+    """With moments that no line breaks in the middle of."""
+    return Markup(_MOMENT.sub(r'<span class="n">\g<0></span>', str(escape(message))))  # noqa: S704 - escaped just now
+
+
 def gravest(checks: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Checks of a report by what they found, the worst first; what is absent comes last."""
     rank = {status: place for place, status in enumerate(WORST)}
@@ -133,6 +141,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "parts": parts,
     "gravest": gravest,
     "without_boot": without_boot,
+    "unbroken": unbroken,
 }
 GLOBALS: Mapping[str, Any] = {
     "STATUSES": STATUSES,
