@@ -12,8 +12,8 @@ from netboot.cli.ends import SAYS_WHAT_TO_DO
 from tests.unit.test_errors_end import ROOT, classes, trees, words_of
 
 ACTS = (
-    "add|ask|begin|build|call|change|check|choose|correct|declare|divide|edit|fetch|give|have|leave|let|lock|log|look|make|name|paste|"
-    "put|raise|read|reboot|remove|revoke|run|say|see|send|set|start|stop|take|try|unblock|use|wait|write"
+    "add|apply|ask|begin|build|call|change|check|choose|correct|declare|divide|edit|fetch|give|have|install|leave|let|lock|log|look|make|name|paste|"
+    "put|raise|read|reboot|remove|restart|revoke|run|say|see|send|set|start|stop|take|try|unblock|use|wait|write"
 )
 """With which a clause begins that says what to do."""
 CLAUSE = re.compile(rf"(?:^|[:;,.(] (?:or |and |then )?)(?:{ACTS})\b")

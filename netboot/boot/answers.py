@@ -53,7 +53,7 @@ def not_found() -> web.Response:
 def wrong_method(*allowed: str) -> web.Response:
     """The path is ours and the method is not."""
     methods = ", ".join(allowed)
-    return text(405, f"this path answers {methods} only", Allow=methods)
+    return text(405, f"this path answers {methods} only: use that", Allow=methods)
 
 
 class PreparedResponse(web.StreamResponse):

@@ -51,7 +51,9 @@ class Artifacts:
     async def blob(self, request: web.BaseRequest, digest: str, query: str) -> web.StreamResponse:
         """`/v1/blobs/<sha256>`; with `boot` and `machine` in the query a whole transfer is a phase of that boot."""
         if not SHA256.fits(digest):
-            return answers.text(404, "no such blob: a name is 64 hexadecimal digits in lower case")
+            return answers.text(
+                404, "no such blob: a name is 64 hexadecimal digits in lower case; see docs/http-provisioning.md"
+            )
         with open_file(f"{self._store}blobs/{digest}", f"blob {digest}") as file:
             response, transfer = await self._answer(request, file, f'"{digest}"', _BLOB, digest)
         if query and transfer is not None and transfer.whole and transfer.length == file.size:
@@ -66,10 +68,12 @@ class Artifacts:
         """The manifest of an image, or its signature; `rest`: `<digest>/manifest.json` or `.sig`."""
         match = _IMAGE.fullmatch(rest)
         if match is None:
-            return answers.text(404, "no such file of an image: it has manifest.json and manifest.sig")
+            return answers.text(
+                404, "no such file of an image: it has manifest.json and manifest.sig; see docs/http-provisioning.md"
+            )
         digest, kind = match.groups()
         if digest in self._revoked():  # an initrd of before there were revocations stops here
-            return answers.text(404, "this image is revoked at this site")
+            return answers.text(404, "this image is revoked at this site: see `netboot image revocations`")
         name = f"manifest.{kind}"
         with open_file(f"{self._store}images/{digest}/{name}", f"{name} of image {digest}") as file:
             if kind == "json":
@@ -79,7 +83,9 @@ class Artifacts:
     async def site(self, request: web.BaseRequest, name: str) -> web.StreamResponse:
         """The site bundle, or its signature; asked about anew every time, for both are replaced."""
         if name not in ("bundle.json", "bundle.sig"):
-            return answers.text(404, "no such file of the site: it has bundle.json and bundle.sig")
+            return answers.text(
+                404, "no such file of the site: it has bundle.json and bundle.sig; see docs/http-provisioning.md"
+            )
         with open_file(f"{self._store}site/{name}", f"{name} of the site") as file:
             kind = _BUNDLE if name == "bundle.json" else _SIGNATURE
             return (await self._answer(request, file, _tag_of(file), kind, name))[0]
@@ -102,7 +108,8 @@ class Artifacts:
             range_header = None
         span = wanted_span(range_header, size)
         if span == "unsatisfiable":
-            return answers.text(416, f"the file has {size} bytes", **{"Content-Range": f"bytes */{size}"}), None
+            extent = {"Content-Range": f"bytes */{size}"}
+            return answers.text(416, f"the file has {size} bytes: ask for some of these", **extent), None
         if span == "whole":
             response, (offset, length) = PreparedResponse(head, length=size), (0, size)
         else:

@@ -57,7 +57,9 @@ class Nonces:
         machine = self._machine(boot_id, name, mac)
         window = self._window(machine, now) if machine is not None else None
         if self._seal is None or machine is None or window is None:
-            return answers.text(404, "no nonce for this boot: no boot window of its machine is open")
+            return answers.text(
+                404, "no nonce for this boot: no boot window of its machine is open; `netboot token issue` opens one"
+            )
         sealed = self._seal(mac=mac, address=peer, machine=machine.name, window=window.id, now_ms=now)
         fields = {"machine": machine.name, "boot": boot_id, "peer": peer, "window": window.id}
         log.info("the nonce of a boot window was fetched", extra={"fields": fields})

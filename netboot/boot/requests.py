@@ -24,15 +24,15 @@ async def taken(request: web.BaseRequest, longest: int, seconds: float, what: st
         BadClaimError: it is not framed as HTTP has it.
     """
     if (request.content_length or 0) > longest:
-        return _refused(413, f"{what} has at most {longest} bytes")
+        return _refused(413, f"{what} has at most {longest} bytes: send less")
     try:
         async with asyncio.timeout(seconds):
             body = await read_body(request, longest)
     except TimeoutError:
-        return _refused(408, f"the body did not arrive within {seconds:g} seconds")
+        return _refused(408, f"the body did not arrive within {seconds:g} seconds: send faster")
     except (web.RequestPayloadError, HttpProcessingError):
         raise BadClaimError(f"not {what}: its body is not framed as HTTP has it") from None
-    return _refused(413, f"{what} has at most {longest} bytes") if body is None else body
+    return _refused(413, f"{what} has at most {longest} bytes: send less") if body is None else body
 
 
 def parsed(body: bytes, model: type[M], what: str) -> M:

@@ -55,7 +55,10 @@ def test_no_manifest_of_a_revoked_image(tmp_path: Path) -> None:
         await server.internals.live.refresh(force=True)
         for kind in ("json", "sig"):
             answer = await server.ask(f"{place}.{kind}")
-            assert (answer.status, answer.body) == (404, b"this image is revoked at this site\n")
+            assert (answer.status, answer.body) == (
+                404,
+                b"this image is revoked at this site: see `netboot image revocations`\n",
+            )
         assert (await server.ask(BLOB)).status == 200
 
     serve(tmp_path, use)

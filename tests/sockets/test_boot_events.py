@@ -124,7 +124,7 @@ def test_a_body_that_is_too_long_is_refused_before_it_is_read(tmp_path: Path) ->
         target = path_of(server.boot_of("gpu-001"))
         for head in ("Content-Length: 4097", "Content-Length: 999999999999"):
             answer = await server.send(f"POST {target} HTTP/1.1\r\nHost: x\r\n{head}\r\n\r\n".encode())
-            assert (answer.status, answer.body) == (413, b"an event has at most 4096 bytes\n")
+            assert (answer.status, answer.body) == (413, b"an event has at most 4096 bytes: send less\n")
         chunks = b"1000\r\n" + b"x" * 4096 + b"\r\n1\r\ny\r\n0\r\n\r\n"
         answer = await server.send(
             f"POST {target} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n".encode() + chunks
@@ -169,10 +169,10 @@ def test_a_body_that_dribbles_in_has_a_deadline(tmp_path: Path) -> None:
                 await asyncio.sleep(0.05)
 
         dribbling = asyncio.ensure_future(dribble())
-        answer = parse(await reader.readuntil(b"seconds\n"))
+        answer = parse(await reader.readuntil(b"faster\n"))
         dribbling.cancel()
         assert answer.status == 408
-        assert answer.body == b"the body did not arrive within 0.3 seconds\n"
+        assert answer.body == b"the body did not arrive within 0.3 seconds: send faster\n"
         await close(writer)
 
     serve(tmp_path, use, body_seconds=0.3)

@@ -116,7 +116,7 @@ def test_a_body_that_is_too_long_is_refused_before_it_is_read(tmp_path: Path) ->
     async def use(server: RunningBootServer) -> None:
         target = path_of(server.boot_of("gpu-001"))
         answer = await server.send(f"POST {target} HTTP/1.1\r\nHost: x\r\nContent-Length: 32769\r\n\r\n".encode())
-        assert (answer.status, answer.body) == (413, b"a health report has at most 32768 bytes\n")
+        assert (answer.status, answer.body) == (413, b"a health report has at most 32768 bytes: send less\n")
         assert (await server.ask(target, "POST", body().ljust(32768))).status == 204
         assert server.internals.counters.health == {"accepted": 1, "refused": 1, "limited": 0}
         answer = await server.ask(target, "PUT", body())

@@ -17,7 +17,7 @@ from tests.sockets.boot_server import MAC1, MAC2, MAC_OFF, Answer, RunningBootSe
 from tokens.sealed import Keyset, SealingKey
 
 KEYS = Keyset((SealingKey(b"n" * 32),))
-GONE = b"no nonce for this boot: no boot window of its machine is open\n"
+GONE = b"no nonce for this boot: no boot window of its machine is open; `netboot token issue` opens one\n"
 
 
 def seal(*, mac: str, address: str, machine: str, window: str, now_ms: int) -> bytes:

@@ -130,7 +130,7 @@ def test_of_another_machine_s_boot_or_too_long_it_is_refused(tmp_path: Path) -> 
             assert (answer.status, answer.body) == (404, b"no such boot of this machine; see `netboot boot list`\n")
         head = f"POST {path_of(boot)} HTTP/1.1\r\nHost: x\r\nContent-Length: 10241\r\n\r\n"
         answer = await server.send(head.encode())
-        assert (answer.status, answer.body) == (413, b"a console report has at most 10240 bytes\n")
+        assert (answer.status, answer.body) == (413, b"a console report has at most 10240 bytes: send less\n")
         assert server.records() == []
 
     serve(tmp_path, use)

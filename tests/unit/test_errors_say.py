@@ -16,6 +16,7 @@ from netboot.cli import joining
 from netboot.cli.ends import HERE, end_of, ended
 from netboot.failures import TABLE, UNEXPECTED, Answer
 from netboot.web import errors
+from netboot.web.join import server as join_server
 from tests.error_words import cause, raised, remedy, unreal, whole
 from tests.unit.test_errors_end import caught, classes, trees
 
@@ -176,6 +177,24 @@ def test_every_error_is_answered_with_a_cause_and_a_remedy(
     answer, _ = answers.failure(error)
     assert isinstance(answer.body, bytes)
     assert answer.body.decode() == f"{str(error) if row.says else row.message}; {row.remedy}\n"
+
+
+def test_what_a_boot_server_refuses_by_itself_has_a_cause_and_a_remedy() -> None:
+    """What is no exception: lines of text for people at a console, and for who asks by hand."""
+    said = []
+    for path, tree in trees():
+        for node in ast.walk(tree) if path.parent.name == "boot" else ():
+            name = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+            if isinstance(node, ast.Call) and name in ("text", "answers.text", "_refused") and len(node.args) > 1:
+                status, line = node.args[0], node.args[1]
+                if isinstance(status, ast.Constant) and isinstance(status.value, int) and status.value >= 400:
+                    said.append((f"{path.name}:{node.lineno}", whole(line) or ast.unparse(line)))
+    assert len(said) > 8
+    assert [(place, text) for place, text in said if not (cause(text) and remedy(text))] == []
+
+
+def test_what_join_refuses_by_itself_has_a_remedy() -> None:
+    assert [text for _, text in join_server._REFUSALS.values() if not remedy(text)] == []
 
 
 def test_a_list_with_faults_has_each_of_them_and_a_remedy(app: Flask) -> None:
