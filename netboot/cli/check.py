@@ -40,7 +40,7 @@ class Findings:
     overlooked: list[str] = field(default_factory=list)
     """Files that look like the inventory's, and are not read."""
     tokens: list[str] = field(default_factory=list)
-    """What opens more than it has to, and the end of what commands of this host send."""
+    """What opens more than it has to; the end of what commands of this host send, and of the operators' certificate."""
 
 
 def check_site(path: Path) -> Findings:
@@ -70,7 +70,8 @@ def check_site(path: Path) -> Findings:
             *_discovered(findings.config, findings.inventory),
             *joining.faults(findings.config, findings.inventory),
         ]
-        findings.tokens += host_token.warnings(findings.config.management)
+        management = findings.config.management
+        findings.tokens += [*host_token.warnings(management), *check_access.ending(management)]
     if findings.inventory is not None:
         findings.overlooked += _overlooked(folder)
     if findings.config is not None and findings.inventory is not None:

@@ -2,18 +2,25 @@
 
 import stat
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+
+from cryptography import x509
 
 from images.values.strict import Fault, FaultsError
 from netboot import credentials
 from netboot.authorities import read_authorities
+from netboot.cli import joining
 from netboot.cli.ends import in_words
-from netboot.config_management import Management
+from netboot.config_management import Management, Tls
 from netboot.kube.errors import KubeconfigError
 from netboot.kube.kubeconfig import read_kubeconfig
 from netboot.lifecycle.errors import IssuerUnavailableError, NoTokensError
 from netboot.oidc.logins import read_secret
 from netboot.stores import access_tokens
+
+SOON = timedelta(days=30)
+_RENEW = "`netboot config management-certificate` makes it anew; one of your own is put in its place"
 
 
 def faults(management: Management, file: Path) -> Iterator[Fault]:
@@ -32,6 +39,8 @@ def faults(management: Management, file: Path) -> Iterator[Fault]:
     if not named or management.token_file.exists():
         yield from _token_file(management.token_file)
     yield from _others(management, file)
+    if management.tls is not None:
+        yield from _certificate(management.tls)
     if management.exposed:
         remedy = (
             "give it `management.tls`, or listen on loopback behind a proxy that brings TLS; or say "
@@ -39,6 +48,34 @@ def faults(management: Management, file: Path) -> Iterator[Fault]:
         )
         message = f"operators' tokens would cross a network unencrypted at {management.listen}: {remedy}"
         yield Fault(str(file), 0, "management.listen", message)
+
+
+def ending(management: Management) -> Iterator[str]:
+    """That the certificate ends within a month."""
+    if management.tls is None:
+        return
+    try:
+        end = x509.load_pem_x509_certificate(management.tls.certificate.read_bytes()).not_valid_after_utc
+    except (OSError, ValueError):  # a fault
+        return
+    now = datetime.now(UTC)
+    if now < end <= now + SOON:
+        yield f"the operators' certificate {management.tls.certificate} ends at {end:%Y-%m-%d %H:%M} UTC; {_RENEW}"
+
+
+def _certificate(tls: Tls) -> Iterator[Fault]:
+    path = tls.certificate
+    try:
+        certificate = x509.load_pem_x509_certificate(path.read_bytes())
+    except OSError as error:
+        yield Fault(str(path), 0, "", f"management.tls.certificate cannot be read: {error.strerror}; {_RENEW}")
+        return
+    except ValueError:
+        yield Fault(str(path), 0, "", f"management.tls.certificate is not a certificate in PEM; {_RENEW}")
+        return
+    for fault in joining.validity(certificate, datetime.now(UTC)):
+        yield Fault(str(path), 0, "", f"{fault}; {_RENEW}")
+    yield from joining.key_faults(tls.key, "management.tls", certificate, _RENEW)
 
 
 def _others(management: Management, file: Path) -> Iterator[Fault]:

@@ -119,12 +119,13 @@ def _listener(join: Join, now: datetime) -> Iterator[Fault]:
     except ValueError:
         yield Fault(str(join.certificate), 0, "", f"join.certificate is not a certificate in PEM; {_RENEW}")
         return
-    for fault in (*_validity(certificate, now), *_names(certificate, join), *_signer(certificate, authorities)):
+    for fault in (*validity(certificate, now), *_names(certificate, join), *_signer(certificate, authorities)):
         yield Fault(str(join.certificate), 0, "", f"{fault}; {_RENEW}")
-    yield from _key(join, certificate)
+    yield from key_faults(join.key, "join", certificate, _RENEW)
 
 
-def _validity(certificate: x509.Certificate, now: datetime) -> Iterator[str]:
+def validity(certificate: x509.Certificate, now: datetime) -> Iterator[str]:
+    """Why it is none now, in words."""
     if certificate.not_valid_after_utc <= now:
         yield f"it expired at {certificate.not_valid_after_utc:%Y-%m-%d %H:%M} UTC"
     if certificate.not_valid_before_utc > now:
@@ -159,18 +160,19 @@ def _signer(certificate: x509.Certificate, authorities: list[x509.Certificate]) 
         yield "none of join.authorities has signed it, so no machine will believe it"
 
 
-def _key(join: Join, certificate: x509.Certificate) -> Iterator[Fault]:
+def key_faults(path: Path, section: str, certificate: x509.Certificate, renew: str) -> Iterator[Fault]:
+    """Of the key of a listener's certificate. `section`: of the configuration, with both; `renew`: the remedy."""
     try:
-        key = serialization.load_pem_private_key(join.key.read_bytes(), None)
+        key = serialization.load_pem_private_key(path.read_bytes(), None)
     except OSError as error:
-        yield Fault(str(join.key), 0, "", f"join.key cannot be read: {error.strerror}; {_RENEW}")
+        yield Fault(str(path), 0, "", f"{section}.key cannot be read: {error.strerror}; {renew}")
         return
     except (ValueError, TypeError):
-        yield Fault(str(join.key), 0, "", f"join.key is not a private key in PEM without a passphrase; {_RENEW}")
+        yield Fault(str(path), 0, "", f"{section}.key is not a private key in PEM without a passphrase; {renew}")
         return
     if key.public_key() != certificate.public_key():
-        yield Fault(str(join.key), 0, "", f"join.key is not the key of join.certificate; {_RENEW}")
-    yield from _private(join.key, "join.key")
+        yield Fault(str(path), 0, "", f"{section}.key is not the key of {section}.certificate; {renew}")
+    yield from _private(path, f"{section}.key")
 
 
 def _cluster(name: str, cluster: Cluster, *, joined: bool) -> Iterator[Fault]:

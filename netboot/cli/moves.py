@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 from netboot.cli.client import NOT_ALLOWED, ApiError, Client, Connection
 from netboot.client import ClientError
-from netboot.client.base import segment
 
 
 class Move(NamedTuple):
@@ -19,7 +18,7 @@ class Move(NamedTuple):
 def tag_of(client: Client, channel: str) -> str | None:
     """Of what a channel is now; None: nobody can read that, and whoever acts on it is told what is wrong."""
     try:
-        return client.seen(f"/v1/channels/{segment(channel)}")[1]
+        return client.tagged(client.channels.get, channel)[1]
     except ClientError:
         return None
 
@@ -50,7 +49,7 @@ def current_tags(connection: Connection, uses: Mapping[str, Any]) -> dict[str, s
     for channel in uses["channels"]:
         name = channel["name"]
         try:
-            state, tags[name] = client.seen(f"/v1/channels/{segment(name)}")
+            state, tags[name] = client.tagged(client.channels.get, name)
         except ClientError:
             tags[name] = ""  # moving it mends that, or says what is wrong
             continue

@@ -2,12 +2,13 @@
 
 import functools
 import json
+import threading
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
 
 from netboot.client import service, transport
 from netboot.client.api import Apis
@@ -19,6 +20,8 @@ from netboot.client.watch import RETRY_SECONDS, Watch
 if TYPE_CHECKING:
     import requests
 
+P = ParamSpec("P")
+T = TypeVar("T")
 CONNECT_SECONDS, ANSWER_SECONDS = 5.0, 30.0
 _BLOCK = 64 * 1024
 _CSV = {"Content-Type": "text/csv"}
@@ -37,6 +40,7 @@ class Client(Apis):
         super().__init__(self)
         self.service = service
         self._seconds, self._retry_seconds = seconds, retry_seconds
+        self._last = threading.local()  # what this thread was answered last
 
     def ask(
         self,
@@ -58,19 +62,19 @@ class Client(Apis):
         with self._answer(method, path, query, headers, body) as answer:
             whole = self._whole(answer)
             if answer.status_code not in (200, 201, 202, *also):
-                self._refuse(answer.status_code, whole)
+                self._refuse(answer, whole)
+            self._last.tag = str(answer.headers.get("ETag", ""))
         try:
             return whole.decode() if text else json.loads(whole)
         except ValueError:
             raise self._no_netboot() from None
 
-    def seen(self, path: str) -> tuple[Any, str]:
-        """What is there, and its tag, by which an act says what it was meant for (`if_match`). Raises as `ask`."""
-        with self._answer("GET", path, None, None, None) as answer:
-            whole = self._whole(answer)
-            if answer.status_code != 200:
-                self._refuse(answer.status_code, whole)
-            return json.loads(whole), str(answer.headers.get("ETag", ""))
+    def tagged(self, operation: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> tuple[T, str]:
+        """What an operation of this client answers, and its `ETag`, by which an act says what it was meant for
+        (`if_match`); empty: it has none. Raises as the operation."""
+        self._last.tag = ""
+        answer = operation(*arguments, **named)
+        return answer, self._last.tag
 
     def follow(self, path: str, *, query: Values | None = None) -> Watch:
         """What happens there; its parts watch by it. Raises as `ask`, once it is read."""
@@ -80,7 +84,7 @@ class Client(Apis):
     def _stream(self, path: str, query: Values | None, headers: Values) -> Iterator[Iterator[bytes]]:
         with self._answer("GET", path, query, headers, None) as answer:
             if answer.status_code != 200:
-                self._refuse(answer.status_code, self._whole(answer))
+                self._refuse(answer, self._whole(answer))
             if not answer.headers.get("Content-Type", "").startswith("text/event-stream"):
                 raise self._no_netboot()
             yield iter(lambda: bytes(answer.raw.read1(_BLOCK)), b"")
@@ -122,7 +126,8 @@ class Client(Apis):
                 )
         return bytes(whole)
 
-    def _refuse(self, status: int, whole: bytes) -> NoReturn:
+    def _refuse(self, answer: "requests.Response", whole: bytes) -> NoReturn:
+        status, later = answer.status_code, answer.headers.get("Retry-After", "")
         try:
             error = of_problem(json.loads(whole))
         except (ValueError, KeyError, TypeError):
@@ -132,6 +137,7 @@ class Client(Apis):
                 f"a proxy before the service at {self.service.server} answers {status}: it does not reach the service"
             )
             raise CannotTellError(what, "try again; whether an act was done is told by `netboot audit`") from None
+        error.retry_after = float(later) if later.isascii() and later.isdigit() and len(later) < 9 else None
         raise error
 
     def _unreachable(self, error: Exception) -> ClientError:

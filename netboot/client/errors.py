@@ -32,10 +32,11 @@ class Problem:
 
 class ClientError(Exception):
     """Something was not done, and why in words. `remedy`: what to do, empty where nobody knows; `problem`: what the
-    service said, None where it said nothing."""
+    service said, None where it said nothing; `retry_after`: in how many seconds to ask again, where it said so."""
 
     def __init__(self, message: str, remedy: str = "", problem: Problem | None = None) -> None:
         super().__init__(f"{message}\nRemedy: {remedy}" if remedy else message)
+        self.retry_after: float | None = None
         self.message, self.remedy, self.problem = message, remedy, problem
 
 

@@ -750,10 +750,17 @@ class Fleet(TypedDict):
 
 FleetMachines = TypedDict(
     "FleetMachines",
-    {"continue": "str | None", "at": "str", "machines": "list[MachineEntry]", "of": "int", "offset": "int"},
+    {
+        "continue": "str | None",
+        "at": "str",
+        "machines": "list[MachineEntry]",
+        "of": "int",
+        "offset": "int",
+        "problem": "str",
+    },
 )
 """A page of those that fit, from `offset` on, by their number: their order is another one a moment later;
-`of`: how many fit."""
+`of`: how many fit; `problem`: as the fleet has it."""
 
 
 class Freeze(TypedDict):

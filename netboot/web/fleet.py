@@ -102,7 +102,8 @@ def machines(query: MachinesAsked) -> FleetMachines:
     offset = by_number(query) or query.offset
     page = tuple(_entry(each) for each in found[offset : offset + query.limit])
     more = written(str(offset + query.limit)) if offset + query.limit < len(found) else None
-    return FleetMachines(at_ms=seen.at_ms, machines=page, of=len(found), offset=offset, next_page=more)
+    told = {"of": len(found), "offset": offset, "next_page": more, "problem": _not_of_now(dependencies())}
+    return FleetMachines(at_ms=seen.at_ms, machines=page, **told)
 
 
 def look(deps: Dependencies) -> Look:

@@ -50,12 +50,13 @@ class MachineEntry(Shown):
 
 class FleetMachines(Paged):
     """A page of those that fit, from `offset` on, by their number: their order is another one a moment later; `of`: how
-    many fit."""
+    many fit; `problem`: as the fleet has it."""
 
     at_ms: int
     machines: tuple[MachineEntry, ...]
     of: int
     offset: int
+    problem: str
 
 
 class ImageRun(Shown):

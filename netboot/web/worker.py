@@ -3,6 +3,7 @@ first byte has come, a request has an end, and so has an answer, and where threa
 makes room."""
 
 import logging
+import secrets
 import selectors
 import socket
 import threading
@@ -13,6 +14,8 @@ from functools import partial
 from typing import Any
 
 from gunicorn.workers.gthread import TConn, ThreadWorker
+
+from netboot.web.errors import MEDIA_TYPE, TYPE, Problem
 
 STALL_SECONDS = 5
 """How long a client may keep us waiting for its next bytes, or for taking ours."""
@@ -106,6 +109,33 @@ class Connection(TConn):  # type: ignore[misc] # gunicorn brings no types
                 super().close()
 
 
+class InWords:
+    """A client's socket for what gunicorn answers by itself, because it is no request of HTTP: its status and reason
+    stay, and what it says is problem details, as of all else."""
+
+    def __init__(self, client: socket.socket) -> None:
+        self._client = client
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    def sendall(self, page: bytes) -> None:
+        """The same answer in other words. Raises OSError."""
+        status, _, reason = page.partition(b"\r\n")[0].decode("latin-1").removeprefix("HTTP/1.1 ").partition(" ")
+        said = Problem(
+            type=TYPE + (code := reason.lower().replace(" ", "-")),
+            title=reason,
+            status=int(status),
+            detail="what was sent is no request that can be read" if status != "500" else "a defect",
+            instance=secrets.token_hex(8),
+            code=code,
+            remedy="send a request of HTTP/1.1, with shorter lines and headers" if status != "500" else "see the log",
+        )
+        body = said.model_dump_json().encode() + b"\n"
+        head = f"HTTP/1.1 {status} {reason}\r\nConnection: close\r\nContent-Type: {MEDIA_TYPE}\r\n"
+        self._client.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+
+
 class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn brings no types
     """An act is never ended here, whatever it takes: only where a client's bytes are waited for, or its taking ours."""
 
@@ -154,6 +184,10 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn brings no types
             with self._lock:
                 self._submitted -= 1
                 self._ended.discard(conn)
+
+    def handle_error(self, req: Any, client: socket.socket, addr: Any, exc: BaseException) -> None:
+        """What is no request is answered by this, and by nobody else."""
+        super().handle_error(req, InWords(client), addr, exc)
 
     @contextmanager
     def waiting(self, connection: Connection) -> Iterator[None]:

@@ -258,3 +258,31 @@ def ended(made: socket.socket) -> bool:
         return False
     except OSError:
         return True
+
+
+@pytest.mark.parametrize(
+    ("sent", "status", "reason"),
+    [
+        (b"\x01\x02 nonsense\r\n\r\n", 400, "Bad Request"),
+        (b"GET /readyz HTTP/1.1\r\nHost a\r\n\r\n", 400, "Bad Request"),
+        (b"GET /" + b"x" * 9000 + b" HTTP/1.1\r\nHost: a\r\n\r\n", 414, "URI Too Long"),
+        (b"GET /readyz HTTP/1.1\r\n" + b"".join(b"X-%d: y\r\n" % number for number in range(200)) + b"\r\n", 431, ""),
+    ],
+)
+def test_what_is_no_request_is_answered_in_problem_details(
+    service: Service, sent: bytes, status: int, reason: str
+) -> None:
+    with connected(service) as client:
+        client.sendall(sent)
+        answer = b"".join(iter(lambda: client.recv(65536), b""))
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(f"HTTP/1.1 {status} {reason}".encode()), head
+    assert b"\r\nContent-Type: application/problem+json\r\n" in head
+    said = json.loads(body)
+    assert (said["status"], said["code"], bool(said["remedy"]), len(said["instance"])) == (
+        status,
+        said["title"].lower().replace(" ", "-"),
+        True,
+        16,
+    )
+    assert b"nonsense" not in body

@@ -323,6 +323,8 @@ def test_what_nobody_looks_at_any_more_is_not_in_order(tmp_path: Path) -> None:
     shown = client.get("/page/", headers={"HX-Request": "true"}).text
     assert "<title>? 0 late, 0 ill · netboot</title>" in shown
     assert "nobody looks at machines now: lifecycle: has said nothing for" in shown
+    for path in ("/page/machines", f"/page/machines/{world.names[0]}"):
+        assert "nobody looks at machines now: lifecycle: has said nothing for" in world.api.client.get(path).text
     world.api.say(projection=PROJECTION.model_copy(update={"problem": "the disk is full"}))
     assert world.api.get("/v1/fleet").json["problem"] == ("nobody looks at machines now: projection: the disk is full")
 

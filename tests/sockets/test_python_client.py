@@ -57,6 +57,23 @@ def test_it_walks_a_fleet_and_acts(world: World, address: str) -> None:
     assert client.readiness.readyz()["ready"] in (True, False)
 
 
+def test_an_act_says_what_it_was_meant_for_and_a_refusal_when_to_ask_again(world: World, address: str) -> None:
+    client = Client(Service(address, TOKEN))
+    _, before = client.tagged(client.freeze.get)
+    did, left = client.tagged(client.freeze.freeze, {"reason": "a trial"}, if_match=before)
+    assert (did["did"], left == client.tagged(client.freeze.get)[1], left == before) == ("put-on", True, False)
+    with pytest.raises(NotAllowedError) as refused:
+        client.freeze.unfreeze({}, if_match=before)
+    assert (refused.value.problem or did).code == "precondition-failed"  # type: ignore[union-attr]
+    assert client.freeze.unfreeze({}, if_match=left)["did"] == "taken-off"
+    places = [world.api.get("/v1/boots/watch") for _ in range(4)]
+    with pytest.raises(CannotTellError) as full, client.watches.fleet_changes() as watch:
+        next(watch)
+    for each in places:
+        each.close()
+    assert full.value.retry_after == 5
+
+
 def test_what_goes_wrong_is_one_of_three_or_a_failure(world: World, address: str) -> None:
     client = Client(Service(address, TOKEN))
     with pytest.raises(UnknownError) as unknown:
@@ -200,8 +217,9 @@ def test_the_example_of_the_page_does_what_it_says(
 ) -> None:
     monkeypatch.setenv("NETBOOT_SERVER", address)
     monkeypatch.setenv("NETBOOT_TOKEN_FILE", str(world.api.config.management.token_file))
-    (example,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    example, tagged = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     exec(compile(example, str(PAGE), "exec"), {})
+    exec(compile(tagged, str(PAGE), "exec"), {"client": connect()})
     said = capsys.readouterr().out.splitlines()
     assert f"{LATE} Booted Stuck" in said
     assert said[-1].split()[0] in world.names

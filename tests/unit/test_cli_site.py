@@ -6,6 +6,7 @@ import re
 import ssl
 import stat
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from images.artifact.signing import signers_of, verify
 from images.store.check import check_bundle
 from images.store.store import Store
 from netboot.cli import paths
+from netboot.cli.authority import new_authority, new_certificate
 from netboot.cli.diagnosis import Diagnosis
 from netboot.cli.doctor import diagnose
 from netboot.config import load_config
@@ -507,3 +509,33 @@ def test_init_that_was_cut_off_goes_on_and_brings_back_no_token_that_was_removed
     text.write_bytes(b"\xff" * 32)
     assert run("init", "--force", site, "--url", URL).status == 0
     assert json.loads(hashes.read_text()) == {"tokens": []}
+
+
+def test_the_operators_certificate_is_looked_at_and_its_end_is_said_a_month_before(site: Path, run: Run) -> None:
+    config, tls = site / "netboot.yaml", site / "tls"
+    config.write_text(config.read_text().replace("  # tls: {auth", "  tls: {auth").replace("}     # for", "}  # for"))
+    remedy = "`netboot config management-certificate` makes it anew; one of your own is put in its place"
+    assert (
+        f"management.tls.certificate cannot be read: No such file or directory; {remedy}" in run("config", "check").err
+    )
+    assert run("config", "management-certificate").status == 0
+    assert run("config", "check").err == ""
+
+    def made(days: int) -> None:
+        then = datetime.now(UTC) - timedelta(days=days)
+        pair = new_certificate(*new_authority("lab", then), ["localhost"], then)
+        for name, pem in zip(("management.crt", "management.key"), pair, strict=True):
+            replaced(tls / name, pem)
+            (tls / name).chmod(0o600)
+
+    made(794)
+    assert run("config", "check").err == "", "31 days are left"
+    made(796)
+    ends = run("config", "check")
+    assert (ends.status, f"the operators' certificate {tls}/management.crt ends at " in ends.err) == (0, True)
+    made(826)
+    assert "management.crt: it expired at " in run("config", "check").err
+    replaced(tls / "management.key", (tls / "ca.key").read_bytes())
+    assert "management.tls.key is not the key of management.tls.certificate" in run("config", "check").err
+    replaced(tls / "management.crt", b"junk")
+    assert f"management.tls.certificate is not a certificate in PEM; {remedy}" in run("config", "check").err

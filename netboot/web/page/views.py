@@ -68,8 +68,9 @@ def machine(name: str) -> str:
     api, path = of_page(), f"/v1/machines/{quote(name, safe='')}"
     found, explained = api.get(path), api.get(f"{path}/explain")
     events = api.get(f"{path}/events", limit=EVENTS)
-    summary = next(iter(api.get("/v1/fleet/machines", name=name)["machines"]), None)
-    return render_template("machine.html", machine=found, explained=explained, events=events, summary=summary)
+    said = api.get("/v1/fleet/machines", name=name)
+    told = {"summary": next(iter(said["machines"]), None), "problem": said["problem"]}
+    return render_template("machine.html", machine=found, explained=explained, events=events, **told)
 
 
 def boot(boot: str) -> str:
