@@ -17,7 +17,7 @@ class _Chunks:
         self._reader = reader
 
     def read(self, size: int) -> bytes:
-        """As gunicorn asks. Raises BadRequest; the connection ends then, for where the next request begins is unknown."""
+        """As gunicorn asks. Raises BadRequest; the connection ends then: nobody knows where the next request begins."""
         try:
             piece: bytes = self._reader.read(size)
         except (ParseException, NoMoreData):
