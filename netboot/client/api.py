@@ -432,6 +432,7 @@ class FleetApi(Api):
         rack: str | None = None,
         image: str | None = None,
         class_: str | None = None,
+        cause: str | None = None,
         text: str | None = None,
         offset: int | None = None,
     ) -> models.FleetMachines:
@@ -449,6 +450,7 @@ class FleetApi(Api):
                 "rack": rack,
                 "image": image,
                 "class": class_,
+                "cause": cause,
                 "text": text,
                 "offset": offset,
             },
@@ -466,6 +468,7 @@ class FleetApi(Api):
         rack: str | None = None,
         image: str | None = None,
         class_: str | None = None,
+        cause: str | None = None,
         text: str | None = None,
         offset: int | None = None,
     ) -> Iterator[models.MachineEntry]:
@@ -481,6 +484,7 @@ class FleetApi(Api):
                 rack=rack,
                 image=image,
                 class_=class_,
+                cause=cause,
                 text=text,
                 offset=offset,
                 continue_=after,

@@ -212,6 +212,14 @@ class Card(TypedDict):
     neighbour: NotRequired[Neighbour | None]
 
 
+class CaseShown(TypedDict):
+    """`machines`: how many are late or ill for the same cause, `first`: the one that wants to be seen first."""
+
+    cause: str
+    machines: int
+    first: MachineEntry
+
+
 class Certificate(TypedDict):
     """A client certificate of the boot: `at` when the approver saw it, by our clock; `until`: when it ends."""
 
@@ -327,12 +335,14 @@ class Compared(TypedDict):
 
 
 class ConditionShown(TypedDict):
-    """As Kubernetes has conditions, by the names that it gives these fields."""
+    """As Kubernetes has conditions, by the names that it gives these fields. `said`: the machine's own words
+    in `message`, as it said them; left out where there are none."""
 
     type: ConditionType
     status: Literal["True", "False", "Unknown"]
     reason: Reason
     message: str
+    said: NotRequired[str]
     lastTransitionTime: str
 
 
@@ -733,7 +743,8 @@ class Firmware(TypedDict):
 
 class Fleet(TypedDict):
     """How many machines are how, have which reason of which condition, are at which phase. `first`: late and
-    ill ones; `rollouts`: those under way, null where that cannot be told; `problem`: why this may not be so
+    ill ones; `cases`: all of these by their causes, no machine in two, the twenty that want to be seen
+    first; `rollouts`: those under way, null where that cannot be told; `problem`: why this may not be so
     any more, empty while machines are looked at."""
 
     at: str
@@ -744,6 +755,7 @@ class Fleet(TypedDict):
     images: list[ImageRun]
     racks: list[Rack]
     first: list[MachineEntry]
+    cases: list[CaseShown]
     rollouts: list[RolloutStatus] | None
     problem: str
 
@@ -1055,10 +1067,14 @@ MachineEntry = TypedDict(
         "step": "str",
         "boot": "str",
         "image": "str",
+        "said": "str",
+        "cause": "str",
     },
 )
-"""A machine, and of the condition that says how it is `condition`, `reason`, `message`, `since`; `step`,
-`boot`, `image` of the boot that counts. Empty, or null: not known."""
+"""A machine, and of the condition that says how it is `condition`, `reason`, `message`, `since`, and
+`said`: the machine's own words in `message`, as it said them; `step`, `boot`, `image` of the boot that
+counts. Empty, or null: not known. `cause`: of the case in which it is, empty of one that is neither
+late nor ill."""
 
 
 class MachineHealth(TypedDict):

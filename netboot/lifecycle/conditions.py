@@ -17,18 +17,21 @@ def moment(at_ms: int) -> str:
 
 
 class MachineCondition(Strict):
-    """As Kubernetes has conditions. `since_ms`: when the status last changed, milliseconds since 1970."""
+    """As Kubernetes has conditions. `since_ms`: when the status last changed, milliseconds since 1970; `said`: the
+    machine's own words in `message`, as it said them; not written where there are none."""
 
     type: ConditionType
     status: Status
     reason: Reason
     message: str
     since_ms: int
+    said: str = Field("", exclude_if=lambda said: not said)
 
     @classmethod
-    def of(cls, kind: ConditionType, reason: Reason, message: str, now_ms: int) -> Self:
+    def of(cls, kind: ConditionType, reason: Reason, message: str, now_ms: int, said: str = "") -> Self:
         """With the status that the table has for this reason; a reason that it has not is a defect."""
-        return cls(type=kind, status=STATUSES[kind][reason], reason=reason, message=message, since_ms=now_ms)
+        status = STATUSES[kind][reason]
+        return cls(type=kind, status=status, reason=reason, message=message, since_ms=now_ms, said=said)
 
     def after(self, before: "MachineCondition | None") -> "MachineCondition":
         """The same, with the moment of the transition: of before, unless the status is another; never an earlier one,

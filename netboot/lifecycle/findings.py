@@ -9,7 +9,8 @@ from netboot.lifecycle.reasons import Reason
 from netboot.lifecycle.trace import Trace
 from netboot.lifecycle.transitions import Gate, Mark, Trouble, gravest
 
-Finding = tuple[Reason, str]
+Finding = tuple[Reason, str] | tuple[Reason, str, str]
+"""Why, in which words; and of these the machine's own, where it has some: what it said last."""
 
 
 def _nothing(known: Known) -> Finding:
@@ -23,14 +24,15 @@ def _going(known: Known, subject: Subject, waits: Reason) -> Finding:
     trace, (step, trouble), declared = subject.trace, subject.course, known.declared
     deadline = declared.deadlines[str(step)]
     if trouble is Trouble.STUCK:
-        stuck = sentences.stuck(trace, step, deadline)
-        return (
-            (Reason.RETIRED, _retired(stuck)) if _is_retired(known) else (Reason.STUCK, stuck + _newer(known, subject))
-        )
+        stuck, said = sentences.stuck(trace, step, deadline), sentences.said_last(trace)
+        if _is_retired(known):
+            return Reason.RETIRED, _retired(stuck), said
+        return Reason.STUCK, stuck + _newer(known, subject), said
     if subject.tries and not _is_retired(known):
-        return Reason.BOOT_LOOP, sentences.looping(subject.tries, declared.boot_limit, joins=declared.joins)
+        loop = sentences.looping(subject.tries, declared.boot_limit, joins=declared.joins)
+        return Reason.BOOT_LOOP, loop, sentences.said_last(subject.tries[0])
     if trouble is Trouble.FAILED:
-        return Reason.FAILED, sentences.failed(trace, step) + _newer(known, subject)
+        return Reason.FAILED, sentences.failed(trace, step) + _newer(known, subject), trace.failures[-1].detail
     return waits, sentences.booting(trace, step, deadline)
 
 
@@ -46,7 +48,8 @@ def _lost(known: Known, subject: Subject) -> Finding:
     declared = known.declared
     deadline = declared.deadlines["Lost" if declared.joins else "ReportStale"]
     lost = sentences.lost(subject.trace, deadline, joins=declared.joins)
-    return (Reason.RETIRED, _retired(lost)) if _is_retired(known) else (Reason.LOST, lost)
+    said = sentences.said_last(subject.trace)
+    return (Reason.RETIRED, _retired(lost), said) if _is_retired(known) else (Reason.LOST, lost, said)
 
 
 def _is_retired(known: Known) -> bool:

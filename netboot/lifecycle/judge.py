@@ -85,8 +85,8 @@ def judge(known: Known, before: Judged | None, shows: Mapping[str, int], now_ms:
     judged = Judged(
         machine=known.declared.name,
         conditions=tuple(
-            MachineCondition.of(kind, reason, message, now_ms).after(before.condition(kind) if before else None)
-            for kind, (reason, message) in found.items()
+            MachineCondition.of(kind, reason, message, now_ms, *said).after(before.condition(kind) if before else None)
+            for kind, (reason, message, *said) in found.items()
         ),
         timers=clocks.timers,
         step=str(subject.course.step) if subject else "",

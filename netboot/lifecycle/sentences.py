@@ -1,13 +1,12 @@
 """What conditions say, for people: the same sentence in the command line, the API and the log. No sentence holds what
 changes by itself (an age), so that it is written once for each change."""
 
-import re
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from images.values.durations import in_words
 from netboot.lifecycle.conditions import moment
-from netboot.lifecycle.phases import Phase
+from netboot.lifecycle.phases import REPORTED_PHASES, Phase
+from netboot.lifecycle.reasons import Reason
 from netboot.lifecycle.state import CLAIMS_KEPT, Standing, standing
 from netboot.lifecycle.trace import Trace
 from netboot.lifecycle.transitions import PLACE, Gate, Step, Trouble
@@ -35,11 +34,6 @@ STUCK: Mapping[Step, str] = {
 """Of a boot that got no further than this, by the deadline: what is known, and what is likely."""
 HEARD = "; last heard: "
 """Between what was found of a boot and the last fact of it."""
-_LAST_WORDS = (
-    re.compile(r"(?P<rest>boot \S+ says that it failed after \w+, at \S+): (?P<said>(?!not why$).+)", re.DOTALL),
-    re.compile(rf"(?P<rest>.*?{HEARD}\w[\w ]* at [^\s,]+), (?P<quote>['\"])(?P<said>.+)(?P=quote)", re.DOTALL),
-)
-"""Sentences that end in a machine's own words: `failed`, and those with HEARD."""
 
 
 def lasting(deadline: Deadline) -> str:
@@ -49,13 +43,23 @@ def lasting(deadline: Deadline) -> str:
 
 def last_heard(trace: Trace) -> str:
     """The last fact of a boot, by the time at which it came."""
+    at_ms, what, detail = _last(trace)
+    return f"{what} at {moment(at_ms)}" + (f", {detail!r}" if detail else "")
+
+
+def said_last(trace: Trace) -> str:
+    """The machine's own words in `last_heard`, as it said them; empty: it said none, or the fact is not by its word."""
+    _, what, detail = _last(trace)
+    return detail if what in REPORTED_PHASES else ""
+
+
+def _last(trace: Trace) -> tuple[int, str, str]:
     facts = [(reached.at_ms, str(reached.phase), reached.detail) for reached in trace.reached]
     facts += [(failure.at_ms, str(Phase.FAILED), failure.detail) for failure in trace.failures]
     facts += [(crash.at_ms, "a crash that it found", "") for crash in trace.crashes]
     if not facts and trace.console is not None:  # it comes again and again, and tells of no step
         facts.append((trace.console.first_ms, "the first lines of its console", ""))
-    at_ms, what, detail = max(reversed(facts), key=lambda fact: fact[0])
-    return f"{what} at {moment(at_ms)}" + (f", {detail!r}" if detail else "")
+    return max(reversed(facts), key=lambda fact: fact[0])
 
 
 def reached(trace: Trace, step: Step) -> str:
@@ -138,15 +142,8 @@ def lost(trace: Trace, deadline: Deadline, *, joins: bool) -> str:
     return f"boot {trace.boot}: {what} for {lasting(deadline)}{HEARD}{last_heard(trace)}"
 
 
-class Divided(NamedTuple):
-    """A sentence in parts. `said`: the machine's own words, which are what is nearest to a cause, empty: there are
-    none; `rest`: what was found."""
-
-    said: str
-    rest: str
-
-
-def parts(message: str) -> Divided:
-    """Those of a sentence of this file; any other is `rest`."""
-    found = next(filter(None, (pattern.fullmatch(message) for pattern in _LAST_WORDS)), None)
-    return Divided(found["said"], found["rest"]) if found else Divided("", message)
+def without(message: str, said: str, reason: str) -> str:
+    """What a condition says but for the machine's own words in it, which begin where `said` is found first: all that
+    stands before them is ours."""
+    words = f": {said}" if reason == Reason.FAILED else f", {said!r}"
+    return message.replace(words, "", 1) if said else message

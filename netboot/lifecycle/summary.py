@@ -40,7 +40,7 @@ RANK: Mapping[MachineStatus, int] = {status: rank for rank, status in enumerate(
 class MachineSummary(NamedTuple):
     """A machine's status, and the condition that says so. `step`: the furthest of the boot that counts, `boot`: its
     id, `image`: what it was served; empty: not known. `reasons`: of all conditions, by their types. `late_ms`: when it
-    will be late though nothing is found of it, None: never."""
+    will be late though nothing is found of it, None: never; `said`: the machine's own words in `message`."""
 
     status: MachineStatus
     condition: str = ""
@@ -52,6 +52,7 @@ class MachineSummary(NamedTuple):
     image: str = ""
     reasons: tuple[tuple[str, str], ...] = ()
     late_ms: int | None = None
+    said: str = ""
 
 
 class Summaries(Protocol):
@@ -135,4 +136,4 @@ def _of(status: MachineStatus, because: MachineCondition, judged: Judged) -> Mac
     if gated is not None and judged.trouble is Trouble.STUCK:  # its class has a deadline for that
         status, gated = MachineStatus.LATE, None
     late_ms = gated + LONG_GATED_MS if gated is not None else None
-    return MachineSummary(status, *said, judged.step, judged.boot, judged.image, reasons, late_ms)
+    return MachineSummary(status, *said, judged.step, judged.boot, judged.image, reasons, late_ms, because.said)

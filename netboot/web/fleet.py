@@ -17,25 +17,28 @@ from netboot.lifecycle.published import View
 from netboot.lifecycle.summary import RANK, UNJUDGED, MachineStatus, MachineSummary, as_of, is_retired
 from netboot.machines.values import Machine
 from netboot.status.controllers import LifecycleStatus, ProjectionStatus, RolloutsStatus, RolloutStatus
+from netboot.web.causes import cases, cause_of
 from netboot.web.dependencies import Dependencies, dependencies
 from netboot.web.details import at_work
-from netboot.web.fleet_shapes import Fleet, FleetMachines, ImageRun, MachineEntry, MachinesAsked, Rack, Run
+from netboot.web.fleet_shapes import CaseShown, Fleet, FleetMachines, ImageRun, MachineEntry, MachinesAsked, Rack, Run
 from netboot.web.pages import by_number, written
 from netboot.web.readiness import said_by
 
 BEHIND_SECONDS = 300
 """For so long a machine may wait to be judged; as in the alert NetbootConditionsBehind."""
 FIRST = 20
-"""Machines that are late or ill, and that the summary names."""
+"""Machines that are late or ill, and causes of that, that the summary names."""
+AILING = frozenset({MachineStatus.LATE, MachineStatus.ILL})
 FRESH_MS = 2_000
 """For so long a look is good, so that a page costs the same with fifty machines and with fifty thousand."""
 
 
 class Seen(NamedTuple):
-    """A machine of the inventory, and how it is."""
+    """A machine of the inventory, and how it is. `cause`: of one that is late or ill."""
 
     machine: Machine
     summary: MachineSummary
+    cause: str = ""
 
 
 class Look(NamedTuple):
@@ -78,7 +81,7 @@ class Looked:
                 machines = view.snapshot.inventory.machines
                 seen = [Seen(each, as_of(summaries.get(each.name, UNJUDGED), now)) for each in machines]
                 until = min((each.summary.late_ms for each in seen if each.summary.late_ms is not None), default=inf)
-                first = sorted(seen, key=_urgency)
+                first = [_with_cause(each) for each in sorted(seen, key=_urgency)]
                 retired = frozenset(each.machine.name for each in seen if is_retired(each.summary))
                 users = users_of(view.snapshot, retired)
                 fleet = _summary(view, now, seen, first)
@@ -118,7 +121,8 @@ def look(deps: Dependencies) -> Look:
 
 def _summary(view: View, at_ms: int, seen: Sequence[Seen], first: Sequence[Seen]) -> Fleet:
     statuses = Counter(each.summary.status for each in seen)
-    ailing = statuses[MachineStatus.LATE] + statuses[MachineStatus.ILL]
+    ailing = first[: statuses[MachineStatus.LATE] + statuses[MachineStatus.ILL]]
+    found = cases(each.cause for each in ailing)[:FIRST]
     return Fleet(
         at_ms=at_ms,
         machines=len(seen),
@@ -127,7 +131,10 @@ def _summary(view: View, at_ms: int, seen: Sequence[Seen], first: Sequence[Seen]
         steps=dict(Counter(each.summary.step for each in seen if each.summary.step)),
         images=_images(view, seen),
         racks=_racks(seen),
-        first=tuple(_entry(each) for each in first[: min(FIRST, ailing)]),
+        first=tuple(_entry(each) for each in ailing[:FIRST]),
+        cases=tuple(
+            CaseShown(cause=each.cause, machines=each.machines, first=_entry(first[each.first])) for each in found
+        ),
         rollouts=None,
         problem="",
     )
@@ -163,33 +170,44 @@ def _urgency(seen: Seen) -> tuple[int, int, str]:
     return RANK[seen.summary.status], seen.summary.since_ms, seen.machine.name
 
 
+def _with_cause(seen: Seen) -> Seen:
+    return seen._replace(cause=cause_of(seen.summary)) if seen.summary.status in AILING else seen
+
+
 def _fits(seen: Seen, wanted: Mapping[str, str]) -> bool:
-    machine, found = seen
+    machine, found, cause = seen
     said = {
         "name": machine.name,
         "status": found.status,
         "step": found.step,
         "rack": machine.rack or "",
-        "image": found.image,
         "class_name": machine.class_name or "",
+        "cause": cause,
     }
     return all(
         text in (reason for _, reason in found.reasons)
         if name == "reason"
         else text.casefold() in f"{machine.name} {machine.rack or ''} {found.reason} {found.message}".casefold()
         if name == "text"
+        else found.image.startswith(text)
+        if name == "image"
         else said[name] == text
         for name, text in wanted.items()
     )
 
 
 def _entry(seen: Seen) -> MachineEntry:
-    machine, found = seen
+    machine, found, cause = seen
     told = found._asdict()
     del told["reasons"], told["late_ms"]
     told["since_ms"] = found.since_ms or None
     return MachineEntry.model_construct(
-        name=machine.name, rack=machine.rack, class_name=machine.class_name, profile=machine.profile, **told
+        name=machine.name,
+        rack=machine.rack,
+        class_name=machine.class_name,
+        profile=machine.profile,
+        cause=cause,
+        **told,
     )
 
 

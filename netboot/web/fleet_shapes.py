@@ -12,11 +12,13 @@ from netboot.web.pages import PageAsked, Paged
 
 SHOWN, MOST = 100, 1_000
 LONGEST_TEXT = 200
+"""Characters of what a list of machines is asked for."""
 
 
 class MachinesAsked(PageAsked):
-    """What machines have to fit, all of it. `text`: a part of name, rack, reason or message; `offset`: so many are left
-    out, where no `continue` says how many."""
+    """What machines have to fit, all of it. `image`: a digest, or its beginning; `cause`: one of a fleet's `cases`;
+    `text`: a part of name, rack, reason or message; `offset`: so many are left out, where no `continue` says how
+    many."""
 
     name: str | None = None
     status: MachineStatus | None = None
@@ -25,14 +27,16 @@ class MachinesAsked(PageAsked):
     rack: str | None = None
     image: str | None = None
     class_name: str | None = Field(None, alias="class")
+    cause: str | None = None
     text: Annotated[str, Field(max_length=LONGEST_TEXT)] | None = None
     limit: Annotated[int, Whole(1, MOST)] = SHOWN
     offset: Annotated[int, Whole(0, 10_000_000)] = 0
 
 
 class MachineEntry(Shown):
-    """A machine, and of the condition that says how it is `condition`, `reason`, `message`, `since_ms`; `step`, `boot`,
-    `image` of the boot that counts. Empty, or null: not known."""
+    """A machine, and of the condition that says how it is `condition`, `reason`, `message`, `since_ms`, and `said`: the
+    machine's own words in `message`, as it said them; `step`, `boot`, `image` of the boot that counts. Empty, or null:
+    not known. `cause`: of the case in which it is, empty of one that is neither late nor ill."""
 
     name: str
     rack: str | None
@@ -46,6 +50,8 @@ class MachineEntry(Shown):
     step: str
     boot: str
     image: str
+    said: str
+    cause: str
 
 
 class FleetMachines(Paged):
@@ -83,10 +89,19 @@ class Rack(Shown):
     runs: tuple[Run, ...]
 
 
+class CaseShown(Shown):
+    """`machines`: how many are late or ill for the same cause, `first`: the one that wants to be seen first."""
+
+    cause: str
+    machines: int
+    first: MachineEntry
+
+
 class Fleet(Shown):
     """How many machines are how, have which reason of which condition, are at which phase. `first`: late and ill ones;
-    `rollouts`: those under way, null where that cannot be told; `problem`: why this may not be so any more, empty while
-    machines are looked at."""
+    `cases`: all of these by their causes, no machine in two, the twenty that want to be seen first; `rollouts`: those
+    under way, null where that cannot be told; `problem`: why this may not be so any more, empty while machines are
+    looked at."""
 
     at_ms: int
     machines: int
@@ -96,5 +111,6 @@ class Fleet(Shown):
     images: tuple[ImageRun, ...]
     racks: tuple[Rack, ...]
     first: tuple[MachineEntry, ...]
+    cases: tuple[CaseShown, ...]
     rollouts: tuple[RolloutStatus, ...] | None
     problem: str

@@ -48,12 +48,14 @@ class TraceShown(Shown):
 
 
 class ConditionShown(Shown):
-    """As Kubernetes has conditions, by the names that it gives these fields."""
+    """As Kubernetes has conditions, by the names that it gives these fields. `said`: the machine's own words in
+    `message`, as it said them; left out where there are none."""
 
     type: ConditionType
     status: Status
     reason: Reason
     message: str
+    said: str = Field("", exclude_if=lambda said: not said)
     lastTransitionTime: Annotated[str, Field(json_schema_extra=dict(SCHEMA))]  # noqa: N815 - Kubernetes' name
 
 

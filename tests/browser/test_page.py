@@ -1,6 +1,7 @@
 """The page in Chromium: everybody can read it, with whatever they have; and it changes by itself."""
 
 import re
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
@@ -10,6 +11,7 @@ from tests.browser.conftest import AXE, log_in, paths
 from tests.browser.world import HUNG, LATE, World
 from tests.processes import wait_for
 from tests.sites import TOKEN
+from tests.sockets.served import served
 
 RULES = {"light": "axe.run()", "dark": "axe.run({runOnly: ['color-contrast', 'link-in-text-block']})"}
 """In the dark nothing but colours is another."""
@@ -36,6 +38,22 @@ def test_nothing_is_wider_than_a_phone_or_said_on_the_console(page: Page, world:
             continue  # a browser says on its console that there is none
         page.goto(path)
         assert (path, page.evaluate("document.documentElement.scrollWidth")) == (path, 360)
+
+
+def test_words_without_a_space_widen_no_phone_and_long_reasons_hide_no_cause(browser: Browser, tmp_path: Path) -> None:
+    """Whatever machines and operators say."""
+    world = World(tmp_path, words="w" * 200)
+    for path in ("/v1/freeze", "/v1/remedies/pause"):
+        assert world.api.post(path, {"reason": "because " * 49}).status_code == 200
+    with served(world.api) as address, browser.new_context(base_url=address) as context:
+        page = context.new_page()
+        page.set_viewport_size({"width": 1280, "height": 720})
+        log_in(page)
+        expect(page.locator(".case q").first).to_be_in_viewport(ratio=1)
+        page.set_viewport_size({"width": 360, "height": 780})
+        for path in paths(world):
+            page.goto(path)
+            assert (path, page.evaluate("document.documentElement.scrollWidth")) == (path, 360)
 
 
 def test_a_boot_is_drawn_on_a_phone_as_wide_as_that(page: Page, world: World) -> None:

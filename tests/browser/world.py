@@ -74,12 +74,17 @@ class World:
         """This was found of machines."""
         self.api.kept.keep(list(judged), (), {})
 
-    def found(self, name: str, step: str = "Ready", minutes: int = 4000, said: str = "", **other: Reason) -> Judged:
-        """A machine that is well but for what is said by the names of conditions."""
+    def found(
+        self, name: str, step: str = "Ready", minutes: int = 4000, said: str = "", heard: str = "", **other: Reason
+    ) -> Judged:
+        """A machine that is well but for what is said by the names of conditions. `heard`: its own words in that."""
         reasons = WELL | {T[kind]: reason for kind, reason in other.items()}
         at = NOW - minutes * MINUTE
         words = {kind: said if T(kind).name in other else "" for kind in reasons}
-        conditions = tuple(MachineCondition.of(kind, reason, words[kind], at) for kind, reason in reasons.items())
+        conditions = tuple(
+            MachineCondition.of(kind, reason, words[kind], at, heard if words[kind] else "")
+            for kind, reason in reasons.items()
+        )
         boot = self.boots.get(name) or mint(KEY, name, self.new, at, 1)
         image = OLD if reasons[T.UP_TO_DATE] is R.OTHER_IMAGE else self.new
         trouble = {R.STUCK: Trouble.STUCK, R.FAILED: Trouble.FAILED, R.LOST: Trouble.LOST}.get(reasons[T.BOOTED])
@@ -106,16 +111,17 @@ class World:
             f"boot {boot} reached InitrdStarted at 2023-11-14T21:35:20Z and nothing beyond in 15m (default): the root "
         )
         stuck += "image does not come: no origin answers, or each of them tells it to wait; last heard: Failed at "
-        stuck += f"2023-11-14T22:11:03Z, {self.words or 'no link on enp65s0f0 after 60 s'!r}"
+        heard = self.words or "no link on enp65s0f0 after 60 s"
+        stuck += f"2023-11-14T22:11:03Z, {heard!r}"
         if name == LATE:
-            return self.found(name, "InitrdStarted", 24, stuck, **_down(R.STUCK))
+            return self.found(name, "InitrdStarted", 24, stuck, heard, **_down(R.STUCK))
         if name == HUNG:
             loop = (
                 "6 boots by their own word, in 20m, and none was Ready: more than 5 (default) are a loop; the furthest "
             )
             loop += "phase of all is Switched; last heard: Switched at 2023-11-14T22:10:41Z"
             loop += f", {self.words!r}" if self.words else ""
-            return self.found(name, "Switched", 21, loop, **_down(R.BOOT_LOOP))
+            return self.found(name, "Switched", 21, loop, self.words, **_down(R.BOOT_LOOP))
         if name == SICK:
             failed = "gpu: GPU 3 fell off the bus (Xid 79); ecc: 41 uncorrectable errors" + self.words
             return self.found(name, "InService", 7, failed, HEALTHY=R.CHECKS_FAILED)
@@ -133,7 +139,8 @@ class World:
             failed = (
                 f"boot {mint(KEY, name, self.new, NOW, 1)} says that it failed after Booted, at 2023-11-14T22:03:20Z: "
             )
-            return self.found(name, "Booted", 12, f"{failed}no time server answers", **_down(R.FAILED))
+            heard = "no time server answers"
+            return self.found(name, "Booted", 12, f"{failed}{heard}", heard, **_down(R.FAILED))
         if number % 400 == 31:
             return self.found(name, "", 9000, "no boot of it is known", **_down(R.NEVER_BOOTED))
         return self.found(

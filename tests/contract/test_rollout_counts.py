@@ -289,3 +289,17 @@ class Writers(RuleBasedStateMachine):
 
 def test_whoever_writes_in_whatever_order() -> None:
     run_state_machine_as_test(Writers, settings=settings(max_examples=60, stateful_step_count=15, deadline=None))
+
+
+def test_a_row_that_is_no_json_stands_in_no_way_of_a_newer_netboot(tmp_path: Path) -> None:
+    """Its index of states is made all the same, and the other machines are read by it."""
+    path = tmp_path / "rollouts.db"
+    begun, those = rollout().model_copy(update={"number": 1}), waiting("a", "b")
+    with closing(shared_file.connect(path, MIGRATIONS[:2])) as db:
+        db.execute(
+            "INSERT INTO rollouts (number, channel, under_way, body) VALUES (1, 's', 1, ?)", (begun.model_dump_json(),)
+        )
+        for name, body in ({name: each.model_dump_json() for name, each in those.items()} | {"c": "garbage"}).items():
+            db.execute("INSERT INTO members VALUES (1, ?, ?)", (name, body))
+    make(path).close()
+    assert [each.machine for each in SqliteRollouts(path).part(1, (S.WAITING,), None, 9)] == ["a", "b"]

@@ -10,11 +10,10 @@ import pytest
 from netboot.boot.metrics import Counters
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.reasons import ConditionType, Reason
-from netboot.lifecycle.sentences import parts
 from netboot.lifecycle.state import Batch
 from netboot.status.controllers import RolloutStatus
 from netboot.status.nodes import NodesStatus
-from netboot.web.page.words import spaced
+from netboot.web.page.words import spaced, without_words
 from tests.browser.world import World
 from tests.records import event, script
 from tests.sites import TOKEN
@@ -166,7 +165,7 @@ def test_each_row_of_the_page_s_list_is_of_its_machine(tmp_path: Path) -> None:
     shown = dict(map(_cells, rows))
     assert len({(each["status"], each["rack"], each["reason"], each["step"]) for each in told.values()}) > 5
     assert shown == {
-        name: (each["rack"], spaced(each["reason"]), spaced(each["step"]) or "–", *parts(each["message"]))
+        name: (each["rack"], spaced(each["reason"]), spaced(each["step"]) or "–", each["said"], without_words(each))
         for name, each in told.items()
     }
 

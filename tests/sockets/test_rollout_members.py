@@ -5,10 +5,13 @@ from typing import Any
 
 import pytest
 
+from netboot.lifecycle.rollout import MemberState, Rollout, RolloutState
+from netboot.lifecycle.rollout_store import Members
 from netboot.web.page import shapes, views
 from netboot.web.page.words import MEMBERS
 from tests.browser.world import World
 from tests.commands import Run
+from tests.drains import drain
 from tests.sites import TOKEN
 from tests.sockets.served import runner, served
 
@@ -95,6 +98,54 @@ def test_the_page_tells_of_all_that_are_under_way(world: World, monkeypatch: pyt
     assert len(wanted) > 2
     answer = client.get("/page/rollouts/1?continue=x")
     assert (answer.status_code, answer.location) == (303, "/page/rollouts/1")
+
+
+def test_the_page_has_first_who_failed_then_who_was_skipped_and_rows_have_names(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And it leads on from there, where nobody under way is on it."""
+    client = world.api.client.application.test_client()
+    client.post("/page/login", data={"token": TOKEN}, headers={"Origin": "http://localhost"})
+
+    def to(state: MemberState) -> None:
+        def change(begun: Rollout, those: Members) -> tuple[Rollout, Members]:
+            return begun, {**those, "gpu-0001": those["gpu-0001"].model_copy(update={"state": state})}
+
+        world.api.rollouts.change(1, change, lambda *_: None)
+
+    to(MemberState.SKIPPED)
+    try:
+        found = re.findall(r'<tr id="row-([^"]+)"', client.get("/page/rollouts/1").text)
+        assert found[:2] == ["gpu-0006", "gpu-0001"]
+        assert found == [each["machine"] for each in paged(world, "state=failed,skipped,out,assigned")]
+        monkeypatch.setattr(views, "MOST_TOLD", 2)
+        shown = client.get("/page/rollouts/1").text
+        apart = re.search(r'<section aria-labelledby="apart">.*?</section>', shown, re.DOTALL)
+        assert apart is not None
+        assert re.findall(r'<a id="next" rel="next" href="/page/rollouts/1\?continue=[^"]+">', apart[0])
+    finally:
+        to(MemberState.DONE)
+
+
+def test_orders_are_of_rollouts_under_way_alone(world: World) -> None:
+    """Who has ended one has nothing more to do with what is ordered of its machines."""
+    world.api.drains.order(drain("gpu-0002", "a", "reboot"))
+
+    def to(state: RolloutState) -> None:
+        world.api.rollouts.change(
+            1, lambda begun, those: (begun.model_copy(update={"state": state}), those), lambda *_: None
+        )
+
+    def ordered() -> list[bool]:
+        members = [world.api.get(f"/v1/rollouts/1{path}").json["members"] for path in ("", "/members?limit=9")]
+        return [bool(each["order"]) for of in members for each in of if each["machine"] == "gpu-0002"]
+
+    assert ordered() == [True, True]
+    to(RolloutState.COMPLETE)
+    try:
+        assert ordered() == [False, False]
+    finally:
+        to(RolloutState.RUNNING)
 
 
 def test_the_command_shows_all_of_them(

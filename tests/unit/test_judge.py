@@ -286,6 +286,17 @@ def test_a_failed_boot_says_why_in_its_own_words() -> None:
     )
 
 
+def test_a_condition_has_what_the_machine_said_last_as_it_said_it() -> None:
+    """Of whoever has failed, is stuck, lost, in a loop or retired; never what was written down of it by others."""
+    words = 'can\'t open "C:\\new"'
+    of = known(boot(Phase.SWITCHED, Phase.FAILED, detail=words))
+    failed = {str(each.type): each for each in judge(of, None, shows(0), START).judged.conditions}
+    assert {kind: each.said for kind, each in failed.items() if each.said} == {"Booted": words, "Joined": words}
+    assert failed["Booted"].document()["said"] == words
+    silent = judge(known(upto(Phase.INITRD_STARTED)), None, shows(0), START).judged.conditions
+    assert ["said" in each.document() for each in silent] == [False] * 6
+
+
 def test_a_failed_boot_that_says_nothing_more_is_silent() -> None:
     of = known(boot(Phase.INITRD_STARTED, Phase.FAILED, detail="no link"))
     early = after(of, 900_000 - 1)

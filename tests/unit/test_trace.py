@@ -20,7 +20,8 @@ from netboot.lifecycle.events import (
     TraceRecord,
 )
 from netboot.lifecycle.phases import REPORTED_PHASES, SERVED_PHASES, Phase, Source
-from netboot.lifecycle.sentences import Divided, failed, last_heard, lost, parts, stuck
+from netboot.lifecycle.reasons import Reason
+from netboot.lifecycle.sentences import failed, last_heard, lost, said_last, stuck, without
 from netboot.lifecycle.state import is_claim
 from netboot.lifecycle.trace import MOST_FAILURES, ORDER, Reached, Trace, apply
 from netboot.machines.deadlines import Deadline
@@ -169,20 +170,30 @@ def test_a_failure_that_is_said_again_is_one_failure_the_earliest() -> None:
 def test_a_sentence_is_parted_before_a_machine_s_own_words(words: str) -> None:
     """Which may look like sentences of ours."""
     trace, deadline = fold(*WHOLE[:4], event(10_000, Phase.FAILED, words)), Deadline(900, "")
+    assert said_last(trace) == words
     for sentence in (stuck(trace, Phase.INITRD_STARTED, deadline), lost(trace, deadline, joins=True)):
-        said, rest = parts(sentence)
-        assert (said, rest) == (words, sentence.removesuffix(f", {words!r}"))
-        assert rest.endswith("; last heard: Failed at 1970-01-01T00:00:10Z")
-    assert parts(failed(trace, Phase.INITRD_STARTED)) == Divided(
-        words, f"boot {BOOT} says that it failed after InitrdStarted, at 1970-01-01T00:00:10Z"
-    )
+        for since in ("", f"; since then boot {BOOT} says that it failed: x, {words!r}: {words}"):
+            rest = sentence.removesuffix(f", {words!r}") + since
+            assert without(sentence + since, words, Reason.STUCK) == rest
+        assert sentence.removesuffix(f", {words!r}").endswith("; last heard: Failed at 1970-01-01T00:00:10Z")
+    at = f"boot {BOOT} says that it failed after InitrdStarted, at 1970-01-01T00:00:10Z"
+    since = f"; since then boot {BOOT} says: {words}, {words!r}"
+    assert without(failed(trace, Phase.INITRD_STARTED) + since, words, Reason.FAILED) == at + since
 
 
 def test_where_a_machine_said_nothing_a_sentence_has_one_part() -> None:
     silent, mute = fold(*WHOLE[:4]), fold(*WHOLE[:4], event(10_000, Phase.FAILED))
     sentences = [stuck(each, Phase.INITRD_STARTED, Deadline(900, "")) for each in (silent, mute)]
     for sentence in (*sentences, failed(mute, Phase.INITRD_STARTED), "alice: a fan is to be replaced"):
-        assert parts(sentence) == Divided("", sentence)
+        assert without(sentence, "", Reason.FAILED) == sentence
+    assert [said_last(silent), said_last(mute)] == ["", ""]
+
+
+def test_what_we_write_down_of_a_boot_is_no_word_of_its_machine() -> None:
+    """The detail of a fact that was observed."""
+    trace = fold(*WHOLE, event(20_000, Phase.READY, "Node gpu-001"))
+    assert last_heard(trace) == "Ready at 1970-01-01T00:00:20Z, 'Node gpu-001'"
+    assert said_last(trace) == ""
 
 
 def test_a_trace_that_begins_with_a_failure() -> None:

@@ -8,7 +8,8 @@ from flask import current_app, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
 from netboot.machines.found import reported, summary
-from netboot.web.page import causes, shapes
+from netboot.web.fleet_shapes import LONGEST_TEXT
+from netboot.web.page import shapes
 from netboot.web.page.client import Api, ApiError
 from netboot.web.page.words import MEMBERS
 from netboot.web.pages import LONGEST
@@ -21,7 +22,7 @@ NOT_BACK, UNDER_WAY = ("failed", "skipped"), ("out", "assigned")
 """Of a rollout's machines: those that somebody has to look at, those that are under way; in this order."""
 MOST_TOLD = 100
 EVENTS = 30
-FILTERS = ("status", "reason", "step", "rack", "image", "class", "text")
+FILTERS = ("status", "reason", "step", "rack", "image", "class", "cause", "text")
 
 
 def fleet() -> str:
@@ -39,28 +40,26 @@ def fleet() -> str:
             raise
         stopped["untold"] = error.message
     shown = {"racks": drawn, "left": len(told["racks"]) - len(drawn), "ready": ready["ready"], "wrong": wrong}
-    return render_template("fleet.html", fleet=told, cases=_cases(api, told["first"]), **shown, **stopped)
-
-
-def _cases(api: Api, first: list[dict[str, Any]]) -> list[causes.Case]:
-    """Those of the first; where several are alike, with all of the fleet that are."""
-    return [
-        each._replace(machines=api.get("/v1/fleet/machines", **each.asked, limit=1)["of"])
-        if each.machines > 1
-        else each
-        for each in causes.cases(first)
-    ]
+    return render_template("fleet.html", fleet=told, **shown, **stopped)
 
 
 def machines() -> str:
-    """A page of those that fit."""
-    asked = {name: request.args.get(name, "")[:200] for name in FILTERS}
+    """A page of those that fit; the last, where a list has become shorter than it was."""
+    api = of_page()
+    asked = {name: request.args.get(name, "")[:LONGEST_TEXT] for name in FILTERS}
     number = request.args.get("page", "1")
-    page = int(number) if number.isascii() and number.isdigit() and len(number) < 6 else 1
-    offset = (max(page, 1) - 1) * PAGE
-    told = of_page().get("/v1/fleet/machines", **asked, limit=PAGE, offset=offset)
+    page = max(int(number), 1) if number.isascii() and number.isdigit() and len(number) < 6 else 1
+    told = _part(api, asked, page)
     pages = max(1, -(-told["of"] // PAGE))
-    return render_template("machines.html", told=told, asked=asked, page=max(page, 1), pages=pages)
+    if page > pages:
+        told, page = _part(api, asked, pages), pages
+    classes = api.get("/v1/inventory")["classes"] if request.headers.get("HX-Request") != "true" else []
+    return render_template("machines.html", told=told, asked=asked, page=page, pages=pages, classes=classes)
+
+
+def _part(api: Api, asked: Mapping[str, str], page: int) -> dict[str, Any]:
+    found: dict[str, Any] = api.get("/v1/fleet/machines", **asked, limit=PAGE, offset=(page - 1) * PAGE)
+    return found
 
 
 def machine(name: str) -> str:

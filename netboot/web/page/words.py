@@ -8,8 +8,8 @@ from markupsafe import Markup, escape
 
 from netboot.clock import moment_ms, rfc3339
 from netboot.lifecycle.health import WORST
-from netboot.lifecycle.reasons import ConditionType
-from netboot.lifecycle.sentences import parts
+from netboot.lifecycle.reasons import ConditionType, Reason
+from netboot.lifecycle.sentences import without
 from netboot.lifecycle.summary import MachineStatus
 from netboot.lifecycle.transitions import STEPS
 from netboot.stores.audit import told
@@ -113,6 +113,11 @@ def spaced(words: str) -> str:
     return " ".join([parts[0], *(part if part.isupper() else part.lower() for part in parts[1:])]) if parts else words
 
 
+def without_words(found: Mapping[str, Any]) -> str:
+    """What was found of a machine but for its own words, which stand elsewhere."""
+    return without(found["message"], found["said"], found["reason"])
+
+
 def without_boot(message: str) -> str:
     """Without the id with which sentences about a boot begin: in lists the machine stands beside it."""
     return re.sub(r"^boot [0-9a-f-]{36}[:,]? ", "", message)
@@ -138,7 +143,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "short": short,
     "spaced": spaced,
     "told": told,
-    "parts": parts,
+    "without_words": without_words,
     "gravest": gravest,
     "without_boot": without_boot,
     "unbroken": unbroken,
@@ -152,4 +157,5 @@ GLOBALS: Mapping[str, Any] = {
     "MEMBERS": MEMBERS,
     "OF_MEMBER": OF_MEMBER,
     "STEPS": STEPS,
+    "REASONS": sorted(Reason),
 }
