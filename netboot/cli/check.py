@@ -19,11 +19,11 @@ from netboot.config import Config, load_config
 from netboot.config_nodes import told
 from netboot.config_outside import PauseSignal, Traces, UpstreamPlace
 from netboot.lifecycle.errors import CannotTellError, StateUnavailableError
+from netboot.machines.declarations import Declarations
 from netboot.machines.declared import overlooked
-from netboot.machines.inventory import declared_at, load_inventory
 from netboot.machines.values import Inventory
 from netboot.stores.bootkey import key_of
-from netboot.stores.inventory import joining_of
+from netboot.stores.inventory import Folder, declarations_of, joining_of, place_of
 
 
 @dataclass(slots=True)
@@ -46,12 +46,13 @@ def check_site(path: Path) -> Findings:
     path, findings = path.absolute(), Findings()
     try:
         findings.config = load_config(path)
-        folder = findings.config.inventory
+        place, joining_ = declarations_of(findings.config), joining_of(findings.config)
     except FaultsError as error:
         findings.faults += error.faults
-        folder = _inventory_folder(path)
+        place, joining_ = Folder(_inventory_folder(path)), None
     try:
-        findings.inventory = load_inventory(folder, joining_of(findings.config) if findings.config else None)
+        findings.inventory, left_out, _ = place.judged(joining_)
+        findings.faults += left_out
     except FaultsError as error:
         findings.faults += error.faults
     if findings.config is not None:
@@ -70,7 +71,7 @@ def check_site(path: Path) -> Findings:
         ]
         findings.tokens += check_access.warnings(findings.config.management)
     if findings.inventory is not None:
-        findings.overlooked += _overlooked(folder)
+        findings.overlooked += _overlooked(place, findings.config)
     if findings.config is not None and findings.inventory is not None:
         findings.faults += _revoked(findings.config, findings.inventory)
         findings.faults += command_lines.faults(findings.config, findings.inventory)
@@ -78,9 +79,12 @@ def check_site(path: Path) -> Findings:
     return findings
 
 
-def _overlooked(folder: Path) -> Iterator[str]:
-    if paths := overlooked(folder):
-        yield f"not read, for the inventory is {folder}/*.yaml: {first_few(paths)}"
+def _overlooked(place: Declarations, config: Config | None) -> Iterator[str]:
+    if config is not None and config.inventory_kubernetes is not None:
+        if files.look(config.inventory) is not None and (paths := sorted(config.inventory.glob("*.yaml"))):
+            yield f"not read, for the inventory is custom resources (inventory_kubernetes): {first_few(paths)}"
+    elif paths := overlooked(Path(place.where)):
+        yield f"not read, for the inventory is {place.where}/*.yaml: {first_few(paths)}"
 
 
 def _inventory_folder(path: Path) -> Path:
@@ -152,7 +156,7 @@ def _discovered(config: Config, inventory: Inventory | None) -> Iterator[Fault]:
     channel, names = config.discovery.channel, [each.name for each in inventory.channels]
     if channel not in names:
         message = f"no channel is named {channel!r}; the inventory declares {', '.join(names) or 'none'}"
-        yield Fault(str(config.inventory), 0, "discovery.channel", message)
+        yield Fault(declarations_of(config).where, 0, "discovery.channel", message)
 
 
 def _revoked(config: Config, inventory: Inventory) -> Iterator[Fault]:
@@ -177,9 +181,9 @@ def _fit(findings: Findings, config: Config, inventory: Inventory) -> None:
         if misfit.outcome == "warn":
             findings.warnings.append(str(misfit))
             continue
-        place = declared_at(config.inventory, "channel", misfit.channel) or f"{config.inventory}:0"
-        file, _, line = place.rpartition(":")
-        findings.faults.append(Fault(file, int(line), "", str(misfit)))
+        file, _, line = place_of(config, "channel", misfit.channel).rpartition(":")
+        at = (file, int(line)) if line.isdigit() else (line, 0)
+        findings.faults.append(Fault(*at, "", str(misfit)))
 
 
 def _told(config: Config) -> Iterator[Fault]:

@@ -20,6 +20,7 @@ from netboot.config import Cluster, Config, Join
 from netboot.config_management import Management, Tls
 from netboot.lifecycle.errors import LifecycleError
 from netboot.machines.values import Inventory
+from netboot.stores.inventory import declarations_of
 from netboot.stores.sealing import NONCES, SEALING, read_keys
 
 PRIVATE = 0o600
@@ -89,13 +90,13 @@ def _machines(config: Config, inventory: Inventory) -> Iterator[Fault]:
     for machine in {machine.cluster: machine for machine in inventory.machines}.values():
         if machine.cluster not in known:
             fault = f"machine {machine.name} is of cluster {machine.cluster}, which netboot.yaml does not have"
-            yield Fault(str(config.inventory), 0, "", f"{fault} (`clusters.{machine.cluster}`)")
+            yield Fault(declarations_of(config).where, 0, "", f"{fault} (`clusters.{machine.cluster}`)")
     for machine in inventory.machines:
         for key in machine.node.labels:
             if not _KUBELETS_KEY.fullmatch(key):
                 fault = f"machine {machine.name}: no kubelet takes the label {key}"
                 remedy = "a key is a name of at most 63 characters, or a domain, one / and such a name"
-                yield Fault(str(config.inventory), 0, "", f"{fault}: {remedy}")
+                yield Fault(declarations_of(config).where, 0, "", f"{fault}: {remedy}")
 
 
 def _listener(join: Join, now: datetime) -> Iterator[Fault]:

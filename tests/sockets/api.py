@@ -233,7 +233,6 @@ class Api:
             idempotency=SqliteIdempotency(self.config.data / "audit.db", secrets.token_hex(8)),
             clock=self.clock,
             steady=SteadyClock(self.clock.now_ms),
-            inventory=self.config.inventory,
             declared=partial(read_inventory, self.config),
             inventory_files=InventoryFiles(self.config),
             inventory_limits=self.config.inventory_limits,

@@ -19,7 +19,7 @@ from netboot.join.errors import ClusterUnavailableError, ConflictError
 from netboot.join.node_drains import DO_NOT_DISRUPT
 from netboot.join.node_said import KURED, NVSENTINEL
 from netboot.join.ports import NodeView
-from netboot.kube import connection as connections
+from netboot.kube import following as watches
 from netboot.kube import transport
 from netboot.kube.connection import Connection, connect
 from netboot.kube.drains import KubeDrains
@@ -441,7 +441,7 @@ def test_a_watch_that_fell_silent_is_begun_again_where_it_was(
     server: Server, connection: Connection, monkeypatch: pytest.MonkeyPatch, *, alive: bool
 ) -> None:
     """A quiet cluster is no failure; an apiserver that is gone is one, as soon as it is asked again."""
-    monkeypatch.setattr(connections, "SILENCE_SECONDS", 0.5)
+    monkeypatch.setattr(watches, "SILENCE_SECONDS", 0.5)
     ended = threading.Event()
     listed = {"items": [], "metadata": {"resourceVersion": "7"}}
     following = (200, json.dumps(event("ADDED", "b", "8")).encode() + b"\n") if alive else (0, None)
@@ -476,10 +476,10 @@ def test_a_watch_whose_time_is_up_before_its_answer_begins_is_no_failure(
     server.answer = lambda _method, path: (500, None) if "watch=1" in path and ended.wait(20) else (200, listed)
     try:
         assert [seen.name for seen in KubeNodes(connection).watch(0.3)] == ["a"]
-        monkeypatch.setattr(connections, "BEGINS_SECONDS", 0.1)
+        monkeypatch.setattr(watches, "BEGINS_SECONDS", 0.1)
         with pytest.raises(ClusterUnavailableError, match="did not answer within"):
             list(KubeNodes(connection).watch(2.0))
-        monkeypatch.setattr(connections, "SILENCE_SECONDS", 0.3)
+        monkeypatch.setattr(watches, "SILENCE_SECONDS", 0.3)
         with pytest.raises(ClusterUnavailableError, match="did not answer within"):
             list(KubeNodes(connection).watch(60))
     finally:
