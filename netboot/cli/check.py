@@ -12,18 +12,19 @@ from images.values import files, strict
 from images.values.faults import first_few
 from images.values.strict import Fault, FaultsError
 from netboot.authorities import read_authorities
-from netboot.cli import check_access, command_lines, fit, joining
+from netboot.cli import check_access, command_lines, fit, joining, kubeconfigs
 from netboot.cli.bundles import faults_of_bundle
 from netboot.cli.bundles import revoked as revoked_of
 from netboot.config import Config, load_config
 from netboot.config_nodes import told
-from netboot.config_outside import PauseSignal, Traces, UpstreamPlace
+from netboot.config_outside import InKubernetes, PauseSignal, Traces, UpstreamPlace
 from netboot.lifecycle.errors import CannotTellError, StateUnavailableError
 from netboot.machines.declarations import Declarations
 from netboot.machines.declared import overlooked
 from netboot.machines.values import Inventory
 from netboot.stores.bootkey import key_of
 from netboot.stores.inventory import Folder, declarations_of, joining_of, place_of
+from netboot.stores.resources import KeptResources
 
 
 @dataclass(slots=True)
@@ -36,7 +37,7 @@ class Findings:
     warnings: list[str] = field(default_factory=list)
     """What images lack of drivers for classes of machines that are to boot them."""
     overlooked: list[str] = field(default_factory=list)
-    """Files that look like the inventory's, and are not read."""
+    """Files that look like the inventory's, and are not read; or that nothing of it was read yet."""
     tokens: list[str] = field(default_factory=list)
     """What opens more than it has to."""
 
@@ -54,7 +55,10 @@ def check_site(path: Path) -> Findings:
         findings.inventory, left_out, _ = place.judged(joining_)
         findings.faults += left_out
     except FaultsError as error:
-        findings.faults += error.faults
+        if isinstance(place, KeptResources) and not place.there():
+            findings.overlooked.append("the objects of the inventory are not known before the service has read them")
+        else:
+            findings.faults += error.faults
     if findings.config is not None:
         findings.faults += [
             *_folders(findings.config),
@@ -65,6 +69,7 @@ def check_site(path: Path) -> Findings:
             *_upstream(findings.config.upstream),
             *_pause(findings.config.pause),
             *_traces(findings.config.traces),
+            *_in_kubernetes(findings.config.inventory_kubernetes),
             *_told(findings.config),
             *_discovered(findings.config, findings.inventory),
             *joining.faults(findings.config, findings.inventory),
@@ -191,6 +196,11 @@ def _told(config: Config) -> Iterator[Fault]:
         told(config.journal, config.ssh)
     except FaultsError as error:
         yield from error.faults
+
+
+def _in_kubernetes(place: InKubernetes | None) -> Iterator[Fault]:
+    if place is not None:
+        yield from kubeconfigs.faults(place.kubeconfig, "inventory_kubernetes.kubeconfig", kubeconfigs.OF_INVENTORY)
 
 
 def _upstream(place: UpstreamPlace | None) -> Iterator[Fault]:

@@ -2,7 +2,6 @@
 
 import ipaddress
 import re
-import stat
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +14,7 @@ from cryptography.hazmat.primitives import serialization
 from images.values import files
 from images.values.strict import Fault, FaultsError
 from netboot.authorities import read_authorities
+from netboot.cli import kubeconfigs
 from netboot.cli.authority import new_certificate
 from netboot.config import Cluster, Config, Join
 from netboot.config_management import Management, Tls
@@ -167,13 +167,10 @@ def _key(join: Join, certificate: x509.Certificate) -> Iterator[Fault]:
         return
     if key.public_key() != certificate.public_key():
         yield Fault(str(join.key), 0, "", f"join.key is not the key of join.certificate; {_RENEW}")
-    yield from _private(join.key, "join.key")
+    yield from kubeconfigs.private(join.key, "join.key")
 
 
 def _cluster(name: str, cluster: Cluster, *, joined: bool) -> Iterator[Fault]:
-    from netboot.kube.errors import KubeconfigError
-    from netboot.kube.kubeconfig import read_kubeconfig
-
     try:
         read_authorities(cluster.authority, f"clusters.{name}.authority")
     except FaultsError as error:
@@ -181,15 +178,4 @@ def _cluster(name: str, cluster: Cluster, *, joined: bool) -> Iterator[Fault]:
     accounts = {"issuer": cluster.issuer} if joined else {}
     for role, path in (accounts | {"approver": cluster.approver, "nodes": cluster.nodes}).items():
         key = f"clusters.{name}.{role}"
-        try:
-            read_kubeconfig(path)
-        except KubeconfigError as error:
-            yield Fault(str(path), 0, "", f"{key}: {error}")
-            continue
-        yield from _private(path, key)
-
-
-def _private(path: Path, key: str) -> Iterator[Fault]:
-    mode = stat.S_IMODE(path.stat().st_mode)
-    if mode & 0o077:
-        yield Fault(str(path), 0, "", f"others can read {key} (mode {mode:04o}): `chmod 600 {path}`")
+        yield from kubeconfigs.faults(path, key)

@@ -31,7 +31,7 @@ KEPT_SECONDS = 10.0
 """How often it is written down that the API server still says the same."""
 REMEDY = (
     "see whether the API server answers, and has what `netboot cluster crds` and `netboot cluster manifests "
-    "--inventory` print; machines boot meanwhile"
+    "--inventory` print; `netboot cluster kubeconfigs --inventory` makes a new token; machines boot meanwhile"
 )
 
 
@@ -78,6 +78,7 @@ class ResourcesController:
         """When the first change came that is not written."""
         self._latest = self._kept_at = float("-inf")
         self._follows: Follows | None = None
+        self._connecting = threading.Lock()
         self._trouble = Trouble(log, "custom resources cannot be written down", "custom resources are written again")
         self._stopping = threading.Event()
         self._reflectors = {
@@ -98,8 +99,9 @@ class ResourcesController:
             reflector.stop()
 
     def _watch(self, kind: str, seconds: float) -> Iterator[Seen]:
-        if self._follows is None:
-            self._follows = self._connect()
+        with self._connecting:
+            if self._follows is None:
+                self._follows = self._connect()
         return self._follows.watch(kind, seconds)
 
     def take(self, kind: str, seen: Seen) -> None:

@@ -37,6 +37,10 @@ class KeptResources:
     def paths(self) -> Iterable[Path]:
         return [self._path]
 
+    def there(self) -> bool:
+        """Whether they were ever read."""
+        return files.look(self._path) is not None
+
     def read(self) -> tuple[Resource, ...]:
         """Raises FaultsError: it cannot be told what they are."""
         try:

@@ -22,11 +22,13 @@ from netboot.join.ports import NodeView
 from netboot.kube import following as watches
 from netboot.kube import transport
 from netboot.kube.connection import Connection, connect
+from netboot.kube.custom_resources import KubeResources
 from netboot.kube.drains import KubeDrains
 from netboot.kube.errors import ClusterRefusedError
 from netboot.kube.leases import KubeLeases
 from netboot.kube.nodes import KubeNodes
 from netboot.kube.secrets import KubeTokens
+from netboot.machines.resources import Changed, Listed, Resource, Same
 from tests.handshakes import failing
 
 Answer = tuple[int, Any]
@@ -416,6 +418,36 @@ def test_a_node_that_cannot_be_read_hinders_no_other(
 def test_a_watch_whose_place_is_forgotten_lists_again(server: Server, connection: Connection, gone: Any) -> None:
     names = watched(server, connection, ("list", (["a"], "7")), ("watch", gone), ("list", (["a", "c"], "30")))
     assert [name for name in names if name != "b"] == ["a", "a", "c"]
+
+
+def test_what_becomes_of_custom_resources(server: Server, connection: Connection) -> None:
+    """A list comes whole; then each that changed or went, and that nothing did."""
+    stamp = {"type": "BOOKMARK", "object": node("x", "12")}
+    events = [event("ADDED", "b", "8"), event("MODIFIED", "b", "9"), event("DELETED", "a", "10"), stamp]
+    server.answer = Script(("list", (["a"], "7")), ("watch", [*events, GONE]), ("list", (["b"], "30")))
+    seen = KubeResources(connection, "site").watch("class", 60)
+    found = [next(seen) for _ in range(6)]
+    a, b = (Resource(kind="class", name=name, shown=f"machineclass/{name}", spec=None) for name in "ab")
+    assert found == [
+        Listed((a,)),
+        Changed(b, there=True),
+        Changed(b, there=True),
+        Changed(a, there=False),
+        Same(),
+        Listed((b,)),
+    ]
+    place = "/apis/netboot.dev/v1alpha1/namespaces/site/machineclasses?"
+    assert all(place in path for path in server.asked)
+
+
+def test_a_kind_that_is_not_there_has_no_empty_list(server: Server, connection: Connection) -> None:
+    server.answer = lambda _method, _path: status(404, "NotFound", "the server could not find the requested resource")
+    with pytest.raises(ClusterRefusedError) as caught:
+        next(KubeResources(connection, "site").watch("machine", 60))
+    assert str(caught.value) == (
+        "the apiserver has no machines.netboot.dev: `netboot cluster crds | kubectl apply -f -`; where they were "
+        "removed, so were all objects"
+    )
 
 
 @pytest.mark.parametrize(

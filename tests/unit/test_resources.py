@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from images.values.strict import FaultsError
+from netboot.cli.check import check_site
 from netboot.config import Config, load_config
 from netboot.controllers import resources as controllers
 from netboot.controllers.inventory import InventoryInForce
@@ -22,8 +23,10 @@ from netboot.status.controllers import InventoryStatus, PendingInventory
 from netboot.status.resources import Followed
 from netboot.stores import resources as stores
 from netboot.stores.acceptance import Acceptance
+from netboot.stores.inventory import place_of
 from netboot.stores.resources import KeptResources
 from tests.sites import make_site
+from tests.sockets.join_site import write_kubeconfigs
 
 WHERE = "namespace netboot"
 NO_MAC = "not a MAC address (twelve hexadecimal digits, with ':', '-' or nothing between)"
@@ -162,6 +165,47 @@ def config(tmp_path: Path) -> Config:
     file = make_site(tmp_path).keys.parent / "netboot.yaml"
     file.write_text(file.read_text() + "inventory_kubernetes: {}\n")
     return load_config(file)
+
+
+def test_files_and_objects_are_not_both_the_inventory(config: Config) -> None:
+    file = config.keys.parent / "netboot.yaml"
+    file.write_text(file.read_text() + "inventory_writable: true\n")
+    with pytest.raises(FaultsError, match="is of files, and with inventory_kubernetes there are none"):
+        load_config(file)
+
+
+def test_a_site_is_in_order_before_its_objects_were_read_for_the_first_time(config: Config) -> None:
+    file = config.keys.parent / "netboot.yaml"
+    account = config.keys.parent / "secrets" / "inventory.kubeconfig"
+    found = check_site(file)
+    [fault] = found.faults
+    assert str(fault) == (
+        f"{account}: inventory_kubernetes.kubeconfig: {account} cannot be read (No such file or directory): make it "
+        "with `netboot cluster kubeconfigs --inventory`"
+    )
+    write_kubeconfigs(account.parent, 6443)
+    found = check_site(file)
+    assert (found.faults, found.inventory) == ([], None)
+    assert found.overlooked == ["the objects of the inventory are not known before the service has read them"]
+    KeptResources(config.data, "netboot").write([*fleet(2), machine(3, profile="compote")])
+    account.chmod(0o640)
+    found = check_site(file)
+    assert found.inventory is not None
+    assert [each.name for each in found.inventory.machines] == ["gpu-001", "gpu-002"]
+    assert sorted(map(str, found.faults)) == [
+        f"{account}: others can read inventory_kubernetes.kubeconfig (mode 0640): `chmod 600 {account}`",
+        "machine/gpu-003: spec.profile: no profile is named 'compote'; did you mean 'compute'?",
+    ]
+    [words] = found.overlooked
+    assert words.startswith("not read, for the inventory is custom resources (inventory_kubernetes): ")
+
+
+def test_where_something_is_declared(config: Config) -> None:
+    KeptResources(config.data, "netboot").write(fleet(1))
+    assert place_of(config, "channel", "stable") == "channel/stable"
+    assert place_of(config, "channel", "nobody") == WHERE
+    files = config.model_copy(update={"inventory_kubernetes": None})
+    assert place_of(files, "channel", "stable") == f"{config.inventory}/site.yaml:8"
 
 
 class InForce:
@@ -331,12 +375,12 @@ def test_what_is_applied_together_is_written_together(follower: Follower) -> Non
 def test_what_changes_for_ever_is_written_all_the_same(follower: Follower) -> None:
     follower.lists(fleet(1))
     follower.passes(SETTLE_SECONDS)
-    changes, step = 0, SETTLE_SECONDS / 2
-    while "machine/gpu-009" not in follower.written():
-        follower.controller.take("machine", Changed(machine(9, architecture=f"a{changes}"), there=True))
+    step, written = SETTLE_SECONDS / 2, list[bool]()
+    for change in range(round(UNSETTLED_SECONDS / step) + 2):
+        follower.controller.take("machine", Changed(machine(9, architecture=f"a{change}"), there=True))
         follower.passes(step)
-        changes += 1
-    assert changes * step <= UNSETTLED_SECONDS + 2 * step
+        written.append("machine/gpu-009" in follower.written())
+    assert (written[0], written[-1]) == (False, True)
 
 
 def test_one_that_is_deleted_is_gone_and_a_list_says_of_others_what_no_event_did(follower: Follower) -> None:

@@ -5,11 +5,8 @@ from pathlib import Path
 from images.store.store import Store
 from lab.kube.authority import write_private
 from netboot.config import Config, load_config
-from netboot.machines.declared import documents_of, items_of
-from netboot.machines.resources import Resource
 from netboot.stores import proofkey
-from netboot.stores.resources import KeptResources
-from tests.sites import add_image, free_ports
+from tests.sites import add_image, as_objects, free_ports
 from tests.sockets.join_site import make_whole_site
 
 
@@ -19,19 +16,11 @@ def walled_site(root: Path, apiserver: int) -> Config:
     [nobody] = free_ports(1)
     more = outside(apiserver, nobody) + "inventory_kubernetes: {}\n"
     config = load_config(make_whole_site(root, apiserver, workers=1, more=more))
-    declare(config)
+    as_objects(config)
     proofkey.rotate(config.proof_key, proofkey.folder_of(config))
     write_secrets(root / "secrets")
     Store(config.store).set_channel("stable", add_image(config))
     return config
-
-
-def declare(config: Config) -> None:
-    """As the API server, which cannot be asked, had it: what the files say."""
-    items = [item for document in documents_of(config.inventory)[0] for item in items_of(document)]
-    KeptResources(config.data, "netboot").write(
-        [Resource(kind=item.kind, name=item.name, shown=f"{item.kind}/{item.name}", spec=item.value) for item in items]
-    )
 
 
 def outside(port: int, nobody: int) -> str:
