@@ -20,7 +20,7 @@ from netboot.authorities import read_authorities
 from netboot.config_dhcp import Dhcp
 from netboot.config_management import Management, under
 from netboot.config_nodes import Discovery, Journal, NodeLabels, Ssh, told
-from netboot.config_outside import PauseSignal, Traces, UpstreamPlace
+from netboot.config_outside import InKubernetes, PauseSignal, Traces, UpstreamPlace
 from netboot.logs import Log
 from netboot.watchdog import Watchdog
 
@@ -127,6 +127,8 @@ class Config(Strict):
     inventory_writable: bool = False
     """Whether the API may write its files, where they are not kept in git."""
     inventory_limits: InventoryLimits = InventoryLimits()
+    inventory_kubernetes: InKubernetes | None = None
+    """With it custom resources are the inventory, and files are not read."""
     keys: Path = Path("keys")
     proof_key: Path = Path("secrets/proof.key")
     minimum_epoch: Annotated[int, Field(ge=0, le=2**31)] = 0
@@ -162,6 +164,12 @@ class Config(Strict):
                 raise ValueError(f"{other} ({theirs}) and {name} ({ours}) meet; give one of them another port")
         return self
 
+    @model_validator(mode="after")
+    def _one_inventory(self) -> Self:
+        if self.inventory_writable and self.inventory_kubernetes is not None:
+            raise ValueError("inventory_writable is of files, and with inventory_kubernetes there are none")
+        return self
+
     @property
     def all_origins(self) -> tuple[str, ...]:
         """Origins in the order in which machines try them: the extra ones (caches) first, ours as the last resort."""
@@ -177,12 +185,14 @@ class Config(Strict):
         pause = self.pause and under(folder, self.pause, "token_file", "authority")
         traces = self.traces and under(folder, self.traces, "headers_file", "authority")
         provisioning = under(folder, self.provisioning, "ipxe")
+        declared = self.inventory_kubernetes and under(folder, self.inventory_kubernetes, "kubeconfig")
         inner = {"management": self.management.resolved(folder), "join": join, "clusters": clusters}
         outer = under(folder, self, "data", "boot_id_key", "store", "inventory", "keys", "proof_key")
         journal = self.journal and under(folder, self.journal, "authorities")
         ssh = self.ssh and under(folder, self.ssh, "authorities")
         outside = {
             "provisioning": provisioning,
+            "inventory_kubernetes": declared,
             "journal": journal,
             "ssh": ssh,
             "upstream": upstream,

@@ -1,5 +1,5 @@
-"""Sections of `netboot.yaml` about whom the service speaks to outside of its own site: where images come from that it
-does not have, who says whether anything may begin now, and who is told how boots went."""
+"""Sections of `netboot.yaml` about whom the service speaks to outside of its own site: where its inventory is, and
+images come from that it does not have, who says whether anything may begin now, and who is told how boots went."""
 
 from pathlib import Path
 from typing import Annotated, Self
@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 from images.registry.errors import BadReferenceError
 from images.registry.reference import read_place
 from images.values.strict import Strict
+from images.values.types import Name
 from netboot.addresses import TlsUrl, Url
 
 
@@ -23,6 +24,14 @@ def parse_upstream(value: str) -> str:
         return str(read_place(value))
     except BadReferenceError as error:
         raise ValueError(str(error)) from None
+
+
+class InKubernetes(Strict):
+    """Where custom resources are the inventory, in the place of files."""
+
+    kubeconfig: Path = Path("secrets/inventory.kubeconfig")
+    """Of an account that may read them, and nothing else."""
+    namespace: Name = "netboot"
 
 
 class UpstreamPlace(Strict):

@@ -27,7 +27,17 @@ in it (`kubernetes.client.rest`: response bodies)."""
 REQUEST_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 Level = Literal["debug", "info", "warning", "error"]
 Speaker = Literal[
-    "supervisor", "boot", "management", "controllers", "join", "approver", "nodes", "fetcher", "pause", "traces"
+    "supervisor",
+    "boot",
+    "management",
+    "controllers",
+    "join",
+    "approver",
+    "nodes",
+    "fetcher",
+    "pause",
+    "traces",
+    "resources",
 ]
 """The supervisor, and every kind of process."""
 _FIELDS: ContextVar[Mapping[str, object]] = ContextVar("fields", default={})  # noqa: B039 - never changed in place

@@ -13,7 +13,9 @@ from netboot.config import Config
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
-Kind = Literal["boot", "management", "controllers", "join", "approver", "nodes", "fetcher", "pause", "traces"]
+Kind = Literal[
+    "boot", "management", "controllers", "join", "approver", "nodes", "fetcher", "pause", "traces", "resources"
+]
 """What a process does: `netboot.processes` has a file of this name for each."""
 
 Loop = Literal["main loop", "publisher", "lifecycle", "rollouts", "arbiter"]

@@ -12,6 +12,9 @@ from images.artifact.manifest import Artifact, Artifacts, Manifest
 from images.artifact.signing import SigningKey
 from images.store.store import Store
 from netboot.config import Config, load_config
+from netboot.machines.declared import documents_of, items_of
+from netboot.machines.resources import Resource
+from netboot.stores.resources import KeptResources
 
 TOKEN = "an-operators-token-of-a-test"
 
@@ -116,6 +119,14 @@ def manifest_of(
             "ram_mib": 512,
             "artifacts": Artifacts(**artifacts),
         }
+    )
+
+
+def as_objects(config: Config) -> None:
+    """What the files declare, as custom resources that an API server had."""
+    items = [item for document in documents_of(config.inventory)[0] for item in items_of(document)]
+    KeptResources(config.data, "netboot").write(
+        [Resource(kind=item.kind, name=item.name, shown=f"{item.kind}/{item.name}", spec=item.value) for item in items]
     )
 
 

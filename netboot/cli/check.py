@@ -13,19 +13,20 @@ from images.values.faults import first_few
 from images.values.strict import Fault, FaultsError
 from netboot import credentials
 from netboot.authorities import read_authorities
-from netboot.cli import check_access, command_lines, fit, host_token, joining
+from netboot.cli import check_access, command_lines, fit, host_token, joining, kubeconfigs
 from netboot.cli.bundles import faults_of_bundle
 from netboot.cli.bundles import revoked as revoked_of
 from netboot.cli.ends import SAYS_WHAT_TO_DO, in_words
 from netboot.config import Config, load_config
 from netboot.config_nodes import told
-from netboot.config_outside import PauseSignal, Traces, UpstreamPlace
+from netboot.config_outside import InKubernetes, PauseSignal, Traces, UpstreamPlace
 from netboot.lifecycle.errors import CannotTellError, StateUnavailableError
+from netboot.machines.declarations import Declarations
 from netboot.machines.declared import overlooked
-from netboot.machines.inventory import declared_at, load_inventory
 from netboot.machines.values import Inventory
 from netboot.stores.bootkey import key_of
-from netboot.stores.inventory import joining_of
+from netboot.stores.inventory import Folder, declarations_of, joining_of, place_of
+from netboot.stores.resources import KeptResources
 
 
 @dataclass(slots=True)
@@ -38,7 +39,7 @@ class Findings:
     warnings: list[str] = field(default_factory=list)
     """What images lack of drivers for classes of machines that are to boot them."""
     overlooked: list[str] = field(default_factory=list)
-    """Files that look like the inventory's, and are not read."""
+    """Files that look like the inventory's, and are not read; or that nothing of it was read yet."""
     tokens: list[str] = field(default_factory=list)
     """What opens more than it has to; the end of what commands of this host send, and of the operators' certificate."""
 
@@ -48,14 +49,18 @@ def check_site(path: Path) -> Findings:
     path, findings = path.absolute(), Findings()
     try:
         findings.config = load_config(path)
-        folder = findings.config.inventory
+        place, joining_ = declarations_of(findings.config), joining_of(findings.config)
     except FaultsError as error:
         findings.faults += error.faults
-        folder = _inventory_folder(path)
+        place, joining_ = Folder(_inventory_folder(path)), None
     try:
-        findings.inventory = load_inventory(folder, joining_of(findings.config) if findings.config else None)
+        findings.inventory, left_out, _ = place.judged(joining_)
+        findings.faults += left_out
     except FaultsError as error:
-        findings.faults += error.faults
+        if isinstance(place, KeptResources) and not place.there():
+            findings.overlooked.append("the objects of the inventory are not known before the service has read them")
+        else:
+            findings.faults += error.faults
     if findings.config is not None:
         findings.faults += [
             *_folders(findings.config),
@@ -66,6 +71,7 @@ def check_site(path: Path) -> Findings:
             *_upstream(findings.config.upstream),
             *_pause(findings.config.pause),
             *_traces(findings.config.traces),
+            *_in_kubernetes(findings.config.inventory_kubernetes),
             *_told(findings.config),
             *_discovered(findings.config, findings.inventory),
             *joining.faults(findings.config, findings.inventory),
@@ -73,7 +79,7 @@ def check_site(path: Path) -> Findings:
         management = findings.config.management
         findings.tokens += [*host_token.warnings(management), *check_access.ending(management)]
     if findings.inventory is not None:
-        findings.overlooked += _overlooked(folder)
+        findings.overlooked += _overlooked(place, findings.config)
     if findings.config is not None and findings.inventory is not None:
         findings.faults += _revoked(findings.config, findings.inventory)
         findings.faults += command_lines.faults(findings.config, findings.inventory)
@@ -81,9 +87,12 @@ def check_site(path: Path) -> Findings:
     return findings
 
 
-def _overlooked(folder: Path) -> Iterator[str]:
-    if paths := overlooked(folder):
-        yield f"not read, for the inventory is {folder}/*.yaml: {first_few(paths)}"
+def _overlooked(place: Declarations, config: Config | None) -> Iterator[str]:
+    if config is not None and config.inventory_kubernetes is not None:
+        if files.look(config.inventory) is not None and (paths := sorted(config.inventory.glob("*.yaml"))):
+            yield f"not read, for the inventory is custom resources (inventory_kubernetes): {first_few(paths)}"
+    elif paths := overlooked(Path(place.where)):
+        yield f"not read, for the inventory is {place.where}/*.yaml: {first_few(paths)}"
 
 
 def _inventory_folder(path: Path) -> Path:
@@ -158,7 +167,7 @@ def _discovered(config: Config, inventory: Inventory | None) -> Iterator[Fault]:
     channel, names = config.discovery.channel, [each.name for each in inventory.channels]
     if channel not in names:
         message = f"no channel is named {channel!r}: name one of the inventory ({', '.join(names) or 'it has none'})"
-        yield Fault(str(config.inventory), 0, "discovery.channel", message)
+        yield Fault(declarations_of(config).where, 0, "discovery.channel", message)
 
 
 def _revoked(config: Config, inventory: Inventory) -> Iterator[Fault]:
@@ -183,9 +192,9 @@ def _fit(findings: Findings, config: Config, inventory: Inventory) -> None:
         if misfit.outcome == "warn":
             findings.warnings.append(str(misfit))
             continue
-        place = declared_at(config.inventory, "channel", misfit.channel) or f"{config.inventory}:0"
-        file, _, line = place.rpartition(":")
-        findings.faults.append(Fault(file, int(line), "", str(misfit)))
+        file, _, line = place_of(config, "channel", misfit.channel).rpartition(":")
+        at = (file, int(line)) if line.isdigit() else (line, 0)
+        findings.faults.append(Fault(*at, "", str(misfit)))
 
 
 def _told(config: Config) -> Iterator[Fault]:
@@ -193,6 +202,11 @@ def _told(config: Config) -> Iterator[Fault]:
         told(config.journal, config.ssh)
     except FaultsError as error:
         yield from error.faults
+
+
+def _in_kubernetes(place: InKubernetes | None) -> Iterator[Fault]:
+    if place is not None:
+        yield from kubeconfigs.faults(place.kubeconfig, "inventory_kubernetes.kubeconfig", kubeconfigs.OF_INVENTORY)
 
 
 def _upstream(place: UpstreamPlace | None) -> Iterator[Fault]:

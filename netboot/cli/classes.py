@@ -17,7 +17,6 @@ from netboot.cli import fit
 from netboot.cli.paths import Paths
 from netboot.machines.classes import Class
 from netboot.machines.fit import without_drivers
-from netboot.machines.inventory import load_inventory
 
 classes_option = click.option(
     "--class",
@@ -36,9 +35,9 @@ def chosen_classes(paths: Paths, architecture: Architecture, named: Sequence[str
         NotFoundError: a class that is named is not declared, or of another architecture.
         images.values.strict.FaultsError: one is named, and the inventory has faults.
     """
-    folder = paths.inventory
     try:
-        declared = load_inventory(folder).classes if folder is not None else ()
+        inventory = paths.declared()
+        declared = inventory.classes if inventory is not None else ()
     except FaultsError:
         if named:
             raise

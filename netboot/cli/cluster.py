@@ -13,33 +13,51 @@ from netboot.cli.times import moment
 
 if TYPE_CHECKING:
     from netboot.config import Cluster, Config
+    from netboot.config_outside import InKubernetes
 
 PRIVATE = 0o600
+_LAST = {"profile": 1, "machine": 2}
+"""What refers to others, in whose place they are applied: one without them is left out until they are there."""
 
 
 @click.group()
 def group() -> None:
-    """Prepare a Kubernetes cluster that machines of this site join.
+    """Prepare a Kubernetes cluster that machines of this site join, or that has the site's inventory.
 
     \b
     Once for a cluster, with an administrator's kubeconfig; the second again before its tokens expire:
       netboot cluster manifests | kubectl apply -f -
       netboot cluster kubeconfigs --admin-kubeconfig ~/.kube/config
       netboot doctor
+
+    \b
+    Where custom resources are to be the inventory (`inventory_kubernetes`), likewise:
+      netboot cluster crds | kubectl apply -f -
+      netboot cluster manifests --inventory | kubectl apply -f -
+      netboot cluster kubeconfigs --inventory --admin-kubeconfig ~/.kube/config
+      netboot cluster inventory | kubectl apply -f -
     """
 
 
 @group.command()
 @config_option
 @click.option("--name", help="Cluster of the configuration, for its namespace.  [default: the namespace netboot]")
-def manifests(config: Path | None, name: str | None) -> None:
+@click.option(
+    "--inventory", is_flag=True, help="Of who reads the inventory's custom resources (`inventory_kubernetes`), alone."
+)
+def manifests(config: Path | None, name: str | None, inventory: bool) -> None:
     """Print the accounts, their rights and the admission policies as YAML, for `kubectl apply -f -`.
 
     \b
       netboot cluster manifests | kubectl apply -f -
     """
-    from netboot.kube.manifests import DEFAULT_NAMESPACE, manifest_text
+    from netboot.kube.manifests import DEFAULT_NAMESPACE, inventory_text, manifest_text
 
+    if inventory:
+        if name is not None:
+            raise click.UsageError("--inventory has the namespace of `inventory_kubernetes`: leave --name out")
+        click.echo(inventory_text(_in_kubernetes(find_config(config)).namespace), nl=False)
+        return
     namespace = DEFAULT_NAMESPACE if name is None else find_cluster(find_config(config), name).namespace
     click.echo(manifest_text(namespace), nl=False)
 
@@ -49,8 +67,8 @@ def crds() -> None:
     """Print the custom resources of the inventory, `netboot.dev/v1alpha1`, as YAML for `kubectl apply -f -`.
 
     Machine, Profile, Channel, MachineClass, Rack and MaintenanceWindow, with the keys that the inventory's files have.
-    They are the schema alone: the service reads its inventory from files, and nothing reads these objects yet. With
-    them an API server checks objects as the service checks files, as far as one object says it, and `kubectl explain
+    With `inventory_kubernetes` their objects are the inventory; else files are, and nothing reads objects. An API
+    server checks them as the service checks files, as far as one object says it, and `kubectl explain
     machine.spec.match` says what each key is for.
 
     \b
@@ -64,12 +82,15 @@ def crds() -> None:
 
 @group.command()
 @config_option
-@click.option("--name", help="Cluster of the configuration, for its namespace.  [default: the namespace netboot]")
+@click.option(
+    "--name",
+    help="Cluster of the configuration, for its namespace.  [default: that of inventory_kubernetes, else netboot]",
+)
 def inventory(config: Path | None, name: str | None) -> None:
     """Print what the inventory's files declare as objects of `netboot cluster crds`, as YAML for kubectl.
 
-    The whole inventory is checked first, and printed only where nothing is wrong with it. Nothing reads the objects
-    yet: apply them with --dry-run=server to see that they will do.
+    Files are those of `inventory`, also where they are not read any more. They are checked first, and printed only
+    where nothing is wrong with them; first what others refer to.
 
     \b
       netboot cluster inventory | kubectl apply --dry-run=server -f -
@@ -77,15 +98,19 @@ def inventory(config: Path | None, name: str | None) -> None:
     from netboot.kube.manifests import DEFAULT_NAMESPACE
     from netboot.kube.resources.definitions import objects_of
     from netboot.machines.declared import documents_of, items_of
-    from netboot.stores.inventory import read_inventory
+    from netboot.machines.inventory import load_inventory
+    from netboot.stores.inventory import joining_of
 
     found = find_config(config)
-    namespace = DEFAULT_NAMESPACE if name is None else find_cluster(found, name).namespace
-    read_inventory(found)
+    namespace = found.inventory_kubernetes.namespace if found.inventory_kubernetes is not None else DEFAULT_NAMESPACE
+    if name is not None:
+        namespace = find_cluster(found, name).namespace
+    load_inventory(found.inventory, joining_of(found))
     documents, faults = documents_of(found.inventory)
     if faults:  # since they were checked
         raise FaultsError(faults)
-    _print(objects_of((item for document in documents for item in items_of(document)), namespace))
+    items = [item for document in documents for item in items_of(document)]
+    _print(objects_of(sorted(items, key=lambda item: _LAST.get(item.kind, 0)), namespace))
 
 
 @group.command("readiness-rule")
@@ -121,7 +146,10 @@ def rule(config: Path | None, name: str) -> None:
 @click.option("--name", default="default", show_default=True, help="Cluster of the configuration.")
 @click.option("--server", help="Address of the apiserver for the service, if not the administrator's.")
 @click.option("--days", type=click.IntRange(1, 3650), default=365, show_default=True, help="How long they are good.")
-def kubeconfigs(config: Path | None, admin_kubeconfig: Path, name: str, server: str | None, days: int) -> None:
+@click.option("--inventory", is_flag=True, help="Of who reads the inventory (`inventory_kubernetes`), alone.")
+def kubeconfigs(
+    config: Path | None, admin_kubeconfig: Path, name: str, server: str | None, days: int, inventory: bool
+) -> None:
     """Write the kubeconfigs of the three accounts to where the configuration says, with mode 0600.
 
     Each holds a token that expires. A running service takes up a new one by itself.
@@ -129,17 +157,21 @@ def kubeconfigs(config: Path | None, admin_kubeconfig: Path, name: str, server: 
     \b
       netboot cluster kubeconfigs --admin-kubeconfig admin.conf
     """
-    from netboot.kube.accounts import ACCOUNTS, make_kubeconfig
+    from netboot.kube.accounts import ACCOUNTS, INVENTORY, make_kubeconfig
 
-    cluster = find_cluster(find_config(config), name)
-    kubeconfigs = {
-        role: make_kubeconfig(admin_kubeconfig, role, cluster.namespace, days * 86_400, server) for role in ACCOUNTS
-    }
+    found = find_config(config)
+    if inventory:
+        place = _in_kubernetes(found)
+        namespace, paths = place.namespace, {INVENTORY: place.kubeconfig}
+    else:
+        cluster = find_cluster(found, name)
+        namespace, paths = cluster.namespace, {role: getattr(cluster, role) for role in ACCOUNTS}
+    kubeconfigs = {role: make_kubeconfig(admin_kubeconfig, role, namespace, days * 86_400, server) for role in paths}
     for role, kubeconfig in kubeconfigs.items():
-        path: Path = getattr(cluster, role)
+        path: Path = paths[role]
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         files.write(path, kubeconfig.content, mode=PRIVATE)
-        click.echo(f"wrote {path}: {ACCOUNTS[role]}, until {moment(kubeconfig.expires_ms)}")
+        click.echo(f"wrote {path}: {kubeconfig.account}, until {moment(kubeconfig.expires_ms)}")
     soonest = min(kubeconfig.expires_ms for kubeconfig in kubeconfigs.values())
     click.echo(f"make them again before {moment(soonest)}; `netboot doctor` warns 30 days before")
 
@@ -148,6 +180,15 @@ def _print(documents: list[dict[str, Any]]) -> None:
     """As one YAML stream."""
     for document in documents:
         click.echo(Output("yaml").line(document, None))
+
+
+def _in_kubernetes(config: "Config") -> "InKubernetes":
+    """Raises click.ClickException: files are the inventory."""
+    if config.inventory_kubernetes is None:
+        raise click.ClickException(
+            "the configuration has no `inventory_kubernetes`, so files are the inventory: see docs/custom-resources.md"
+        )
+    return config.inventory_kubernetes
 
 
 def find_cluster(config: "Config", name: str) -> "Cluster":

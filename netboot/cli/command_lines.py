@@ -11,9 +11,10 @@ from images.values.strict import Fault
 from netboot.config import Config
 from netboot.lifecycle.publish import SiteFacts, compose
 from netboot.lifecycle.published import View
-from netboot.machines.declared import documents_of, items_of
+from netboot.machines.declared import items_of
 from netboot.machines.values import Inventory, Machine
 from netboot.stores.image_repository import open_image_repository
+from netboot.stores.inventory import declarations_of
 
 
 def faults(config: Config, inventory: Inventory) -> Iterator[Fault]:
@@ -29,7 +30,7 @@ def faults(config: Config, inventory: Inventory) -> Iterator[Fault]:
             found.setdefault(alike, []).append((machine, why))
     if not found:
         return
-    declared = (item for document in documents_of(config.inventory)[0] for item in items_of(document))
+    declared = (item for document in declarations_of(config).documents()[0] for item in items_of(document))
     items = {item.name: item for item in declared if item.kind == "machine"}
     for machines in found.values():
         first, why = machines[0]

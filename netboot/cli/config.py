@@ -57,7 +57,9 @@ def check(config: Path | None, output: str) -> None:
         raise click.exceptions.Exit(1 if findings.faults else 0)
     if findings.faults:
         raise FaultsError(findings.faults)
-    assert findings.inventory is not None
+    if findings.inventory is None:
+        click.echo(f"{path}: no faults; the inventory is not known yet")
+        return
     counts = [(kind, len(getattr(findings.inventory, f"{kind}s"))) for kind in ("machine", "profile", "channel")]
     declared = ", ".join(f"{count} {kind}{'' if count == 1 else 's'}" for kind, count in counts)
     click.echo(f"{path}: no faults; {declared}")

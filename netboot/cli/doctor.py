@@ -1,23 +1,19 @@
 """`netboot doctor`: every precondition of a site, with remedies. Reads and asks; changes nothing."""
 
-import base64
-import json
-import stat
 from collections.abc import Container, Iterable, Iterator
 from pathlib import Path
 from time import time
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import click
 from pydantic import ValidationError
 
 from images.store.store import Store
-from netboot.cli import archives, daemon_sets, network
+from netboot.cli import archives, daemon_sets, kubeconfigs, network
 from netboot.cli.check import check_site
 from netboot.cli.diagnosis import Diagnosis, blocks, confinement, ipxe, join, proofs, show, store, sum_up
 from netboot.cli.output import output_option, program
 from netboot.cli.paths import config_file, config_option, find_config
-from netboot.cli.times import moment
 from netboot.cli.tls import endpoint_fault
 from netboot.client import transport
 from netboot.config import Cluster, Config
@@ -26,17 +22,12 @@ from netboot.join.preconditions import ADVICE, Finding, check, rights
 from netboot.join.rights import RIGHTS
 from netboot.readiness import Readiness
 
-if TYPE_CHECKING:
-    from netboot.kube.connection import Connection
-
-EXPIRES_SOON_MS = 30 * 86_400_000
 SERVICE_SECONDS = (3.0, 10.0)
 UNTRIED = (
     "gates are told by the condition netboot.dev/Gate; the Node Readiness Controller, which may act on it, was never "
     "run by netboot's tests: its rule was checked against its published schema alone"
 )
 UNTRIED_REMEDY = "none is needed: netboot's own taint keeps Pods off whatever it does; see docs/gate.md"
-_AGAIN = "`netboot cluster kubeconfigs`"
 
 
 @click.command()
@@ -92,7 +83,7 @@ def diagnose(path: Path, admin: Iterable[str] = ()) -> list[Diagnosis]:
         diagnoses.append(Diagnosis("site", "files", "ok", "configuration, inventory, keys, token and site bundle"))
     if site.config is None:
         return diagnoses
-    kubeconfigs = daemon_sets.kubeconfigs(site.config, admin)
+    admins, faulty = daemon_sets.kubeconfigs(site.config, admin), {fault.file for fault in site.faults}
     diagnoses += [Diagnosis("site", "inventory", "warn", words) for words in site.overlooked]
     diagnoses += [Diagnosis("site", "tokens", "warn", words) for words in site.tokens]
     diagnoses += [Diagnosis("images", "fit", "warn", words) for words in site.warnings]
@@ -101,8 +92,9 @@ def diagnose(path: Path, admin: Iterable[str] = ()) -> list[Diagnosis]:
     diagnoses += ipxe(site.config, site.inventory)
     checks = (confinement, store, blocks, _service, join, proofs)
     diagnoses += (diagnosis for check in checks for diagnosis in check(site.config))
-    diagnoses += _clusters(site.config, {fault.file for fault in site.faults})
-    return [*diagnoses, *daemon_sets.diagnosis(site.config, kubeconfigs)]
+    diagnoses += kubeconfigs.of_inventory(site.config, faulty)
+    diagnoses += _clusters(site.config, faulty)
+    return [*diagnoses, *daemon_sets.diagnosis(site.config, admins)]
 
 
 def _fault(file: str, message: str) -> Diagnosis:
@@ -200,10 +192,10 @@ def _account(where: str, role: str, cluster: Cluster) -> Iterator[Diagnosis]:
     try:
         connection = connect(path)
     except ClusterUnavailableError as error:
-        yield Diagnosis(where, f"kubeconfig of the {role}", "refuse", str(error), f"make it anew: {_AGAIN}")
+        yield Diagnosis(where, f"kubeconfig of the {role}", "refuse", str(error), f"make it anew: {kubeconfigs.AGAIN}")
         return
     try:
-        yield from _kubeconfig(where, role, path, connection)
+        yield from kubeconfigs.diagnosis(where, role, path, connection)
         preconditions = KubePreconditions(connection, cluster.namespace)
         findings: tuple[Finding, ...]
         if role == "issuer":
@@ -214,31 +206,3 @@ def _account(where: str, role: str, cluster: Cluster) -> Iterator[Diagnosis]:
             yield Diagnosis(where, finding.name, finding.outcome, finding.words, finding.remedy)
     finally:
         connection.close()
-
-
-def _kubeconfig(where: str, role: str, path: Path, connection: "Connection") -> Iterator[Diagnosis]:
-    name = f"kubeconfig of the {role}"
-    mode = stat.S_IMODE(path.stat().st_mode)
-    if mode & 0o077:
-        yield Diagnosis(where, name, "warn", f"others can read {path} (mode {mode:04o})", f"`chmod 600 {path}`")
-    expires = token_expiry_ms(connection.token or "")
-    left = None if expires is None else expires - round(time() * 1000)
-    if left is None or left > EXPIRES_SOON_MS:
-        until = f", until {moment(expires)}" if expires else ""
-        yield Diagnosis(where, name, "ok", f"{path}{until}")
-    else:
-        tense: Literal["warn", "refuse"] = "warn" if left > 0 else "refuse"
-        word = "expires" if left > 0 else "expired"
-        yield Diagnosis(where, name, tense, f"the token in {path} {word} at {moment(expires)}", f"renew it: {_AGAIN}")
-
-
-def token_expiry_ms(token: str) -> int | None:
-    """When a ServiceAccount's token says that it expires (`exp` of RFC 7519); None: it does not say. Not verified."""
-    segments = token.split(".")
-    if len(segments) != 3:
-        return None
-    try:
-        claims = json.loads(base64.urlsafe_b64decode(segments[1] + "=" * (-len(segments[1]) % 4)))
-        return round(float(claims["exp"]) * 1000)
-    except (ValueError, KeyError, TypeError, OverflowError):
-        return None

@@ -18,9 +18,9 @@ from netboot.cli.paths import config_path, find_config
 from netboot.lifecycle.channels import resolve
 from netboot.lifecycle.errors import LifecycleError
 from netboot.machines.fit import Candidate, Misfit, misfits
-from netboot.machines.inventory import load_inventory
 from netboot.machines.values import Inventory
 from netboot.stores.image_repository import open_image_repository
+from netboot.stores.inventory import declarations_of
 
 BUILT_IN = {
     "MLX5_CORE": "mlx5_core",
@@ -65,7 +65,7 @@ def judge(config: Path | None, channel: str, image: str) -> Judged:
         repository = open_image_repository(settings)
         digest = resolve(repository.images(), image).digest
         found = candidate(Store(settings.store), repository.verified(digest))
-        inventory = load_inventory(settings.inventory)
+        inventory = declarations_of(settings).judged(None).inventory
         return Judged(tuple(misfits(inventory, channel, found)), digest)
     except FaultsError:
         return Judged(why="the site has faults, see `netboot config check`")

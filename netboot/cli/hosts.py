@@ -12,8 +12,8 @@ from images.errors import NotFoundError
 from netboot.cli import complete
 from netboot.cli.outcomes import NOT_ALLOWED, UNKNOWN, ApiError
 from netboot.cli.paths import Paths, paths_options
-from netboot.machines.inventory import load_inventory
 from netboot.machines.values import Machine
+from netboot.stores.inventory import declarations_of
 
 RACK_LABEL = "topology.kubernetes.io/rack"
 Command = Callable[..., None]
@@ -39,14 +39,15 @@ class Choice:
         ways = [bool(self.names), self.rack is not None, self.class_name is not None, self.all_]
         if sum(ways) != 1:
             raise click.UsageError("say which machines: names, --rack, --class or --all, one of them")
-        if paths.inventory is None:
+        inventory = paths.declared()
+        if inventory is None:
             raise NotFoundError("no configuration here: change into the folder of a site, or give --config")
-        declared = load_inventory(paths.inventory).machines
+        declared = inventory.machines
         known = {machine.name: machine for machine in declared}
         for name in self.names:
             if name not in known:
                 said = f"no machine is named {name!r}{_hint(name, list(known))}"
-                raise ApiError(said, f"see the names in {paths.inventory}", UNKNOWN)
+                raise ApiError(said, f"see the names in {declarations_of(paths.configured).where}", UNKNOWN)
             if not known[name].enabled:
                 raise ApiError(f"{name} may not boot (`enabled: false` in the inventory)", "leave it out", NOT_ALLOWED)
         chosen = [machine for machine in declared if machine.enabled and self._is(machine)]

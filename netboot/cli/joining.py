@@ -2,7 +2,6 @@
 
 import ipaddress
 import re
-import stat
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,12 +14,14 @@ from cryptography.hazmat.primitives import serialization
 from images.values import files
 from images.values.strict import Fault, FaultsError
 from netboot.authorities import read_authorities
+from netboot.cli import kubeconfigs
 from netboot.cli.authority import new_certificate
 from netboot.cli.ends import in_words
 from netboot.config import Cluster, Config, Join
 from netboot.config_management import Management, Tls
 from netboot.lifecycle.errors import LifecycleError
 from netboot.machines.values import Inventory
+from netboot.stores.inventory import declarations_of
 from netboot.stores.sealing import NONCES, SEALING, read_keys
 
 PRIVATE = 0o600
@@ -92,13 +93,15 @@ def _machines(config: Config, inventory: Inventory) -> Iterator[Fault]:
     for machine in {machine.cluster: machine for machine in inventory.machines}.values():
         if machine.cluster not in known:
             fault = f"machine {machine.name} is of cluster {machine.cluster}, which netboot.yaml does not have"
-            yield Fault(str(config.inventory), 0, "", f"{fault}: add `clusters.{machine.cluster}`, or correct the name")
+            yield Fault(
+                declarations_of(config).where, 0, "", f"{fault}: add `clusters.{machine.cluster}`, or correct the name"
+            )
     for machine in inventory.machines:
         for key in machine.node.labels:
             if not _KUBELETS_KEY.fullmatch(key):
                 fault = f"machine {machine.name}: no kubelet takes the label {key}"
                 remedy = "a key is a name of at most 63 characters, or a domain, one / and such a name"
-                yield Fault(str(config.inventory), 0, "", f"{fault}: {remedy}")
+                yield Fault(declarations_of(config).where, 0, "", f"{fault}: {remedy}")
 
 
 def _listener(join: Join, now: datetime) -> Iterator[Fault]:
@@ -172,13 +175,10 @@ def key_faults(path: Path, section: str, certificate: x509.Certificate, renew: s
         return
     if key.public_key() != certificate.public_key():
         yield Fault(str(path), 0, "", f"{section}.key is not the key of {section}.certificate; {renew}")
-    yield from _private(path, f"{section}.key")
+    yield from kubeconfigs.private(path, f"{section}.key")
 
 
 def _cluster(name: str, cluster: Cluster, *, joined: bool) -> Iterator[Fault]:
-    from netboot.kube.errors import KubeconfigError
-    from netboot.kube.kubeconfig import read_kubeconfig
-
     try:
         read_authorities(cluster.authority, f"clusters.{name}.authority")
     except FaultsError as error:
@@ -186,15 +186,4 @@ def _cluster(name: str, cluster: Cluster, *, joined: bool) -> Iterator[Fault]:
     accounts = {"issuer": cluster.issuer} if joined else {}
     for role, path in (accounts | {"approver": cluster.approver, "nodes": cluster.nodes}).items():
         key = f"clusters.{name}.{role}"
-        try:
-            read_kubeconfig(path)
-        except KubeconfigError as error:
-            yield Fault(str(path), 0, "", f"{key}: {in_words(error)}")
-            continue
-        yield from _private(path, key)
-
-
-def _private(path: Path, key: str) -> Iterator[Fault]:
-    mode = stat.S_IMODE(path.stat().st_mode)
-    if mode & 0o077:
-        yield Fault(str(path), 0, "", f"others can read {key} (mode {mode:04o}): `chmod 600 {path}`")
+        yield from kubeconfigs.faults(path, key)

@@ -10,7 +10,7 @@ from netboot.config import Config
 from netboot.dhcp.asking import SECONDS, ask, why_not_fetched
 from netboot.dhcp.packets import CLIENTS, Client, Offer
 from netboot.dhcp.plan import unfit
-from netboot.machines.inventory import load_inventory
+from netboot.stores.inventory import declarations_of
 
 _PRINT = "`netboot dhcp config` prints what the server has to know; see docs/dhcp.md"
 _CHOICE = "let one server answer for each network: machines take whichever offer comes first"
@@ -22,7 +22,7 @@ def diagnose(config: Config, interface: str | None) -> list[Diagnosis]:
     Raises:
         click.ClickException: it cannot be asked there, with the remedy. FaultsError: the inventory has faults.
     """
-    arm64 = any(machine.architecture == "arm64" for machine in load_inventory(config.inventory).machines)
+    arm64 = any(machine.architecture == "arm64" for machine in declarations_of(config).judged(None).inventory.machines)
     clients = [client for client in CLIENTS if arm64 or "arm64" not in client.firmware.key]
     name = interface or _default()
     try:

@@ -13,6 +13,7 @@ from images.values import files
 
 if TYPE_CHECKING:
     from netboot.config import Config
+    from netboot.machines.values import Inventory
 
 Command = Callable[..., None]
 
@@ -94,10 +95,17 @@ class Paths:
         """See that both are known, before a person is asked for anything."""
         _ = self.store, self.keys
 
-    @property
-    def inventory(self) -> Path | None:
-        """The inventory's folder; None: there is no configuration."""
-        return self.configured.inventory if files.look(config_path(self.config)) is not None else None
+    def declared(self) -> "Inventory | None":
+        """What the site's inventory declares, whatever is asked of machines that join; None: there is no configuration.
+
+        Raises:
+            images.values.strict.FaultsError: it has faults.
+        """
+        from netboot.stores.inventory import declarations_of  # brings the whole inventory
+
+        if files.look(config_path(self.config)) is None:
+            return None
+        return declarations_of(self.configured).judged(None).inventory
 
     @property
     def store(self) -> Path:

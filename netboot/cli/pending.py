@@ -62,14 +62,16 @@ def accept(yes: bool, reason: str, dry_run: bool, connection: Connection, output
         empty = {"accepted": None, "removed": 0, "of": difference["machines_in_force"]}
         show(output, empty, (), (), "nothing waits to be accepted: the files are in force")
         return
-    removed = difference["machines"]["removed"]
+    machines = difference["machines"]["removed"]
+    removed = machines or [f"{kind} {name}" for key, kind in KINDS.items() for name in difference[key]["removed"]]
     for name in removed[:NAMES_SHOWN]:
         click.echo(f"- {name}", err=output == "json")
     if len(removed) > NAMES_SHOWN:
         click.echo(f"… and {len(removed) - NAMES_SHOWN} more: `netboot config diff`", err=output == "json")
     click.echo(_summary(difference), err=output == "json")
     if not (yes or dry_run):
-        question = f"Remove these {len(removed)} of {difference['machines_in_force']} machines?"
+        of = f"{len(removed)} of {difference['machines_in_force']} machines" if machines else "objects"
+        question = f"Remove these {of}?"
         click.confirm(question, abort=True, err=output == "json")
     answer = client.inventory.accept({"digest": difference["digest"], "reason": reason, "dry_run": dry_run})
     so = "would go; nothing was changed" if answer["dry_run"] else "go; in force within a second"

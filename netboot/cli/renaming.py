@@ -90,6 +90,9 @@ def _edit(declared: "DeclaredShown", name: str, connection: Connection, *, dry_r
     from netboot.stores.inventory_files import InventoryFiles
 
     path, machine = Path(declared["file"]), declared["name"]
+    if not declared["line"]:
+        remedy = "delete that object and apply one of the new name, with the old one in its `former_names`"
+        raise ApiError(declared["read_only"], remedy, NOT_ALLOWED)
     config = find_config(connection.config)
     if path.parent.resolve() != config.inventory.resolve():
         raise ApiError(declared["read_only"], f"run this on the host that has {path}", NOT_ALLOWED)

@@ -11,7 +11,6 @@ from images.store.store import Store
 from images.values.faults import first_few
 from images.values.strict import FaultsError
 from netboot.cli.paths import Paths
-from netboot.machines.inventory import load_inventory
 from netboot.machines.values import Inventory
 
 
@@ -70,7 +69,7 @@ def ends_with(key: str, ring: KeyRing, paths: Paths) -> Ends:
 def _declared(paths: Paths) -> Inventory:
     """The inventory; of one with faults nothing: the channels of the store are told all the same."""
     try:
-        return load_inventory(paths.inventory) if paths.inventory is not None else Inventory()
+        return paths.declared() or Inventory()
     except FaultsError:
         return Inventory()
 

@@ -43,6 +43,7 @@ KUBECONFIGS: Mapping[str, frozenset[str]] = {
     "clusters.*.issuer": frozenset({"join", "management"}),
     "clusters.*.approver": frozenset({"approver"}),
     "clusters.*.nodes": frozenset({"nodes"}),
+    "inventory_kubernetes.kubeconfig": frozenset({"resources"}),
     "management.token_review.kubeconfig": frozenset({"management"}),
 }
 """Likewise, with the files that they name, and the port of the server that they name to connect to."""
@@ -67,9 +68,10 @@ _SHARED = {
 _JOURNALS = frozenset({"approver", "boot", "join", "nodes"})
 _STORES = frozenset({"controllers", "fetcher", "management"})
 _WRITES = {
-    "status": frozenset({"approver", "boot", "fetcher", "join", "nodes", "pause", "traces"}),
+    "status": frozenset({"approver", "boot", "fetcher", "join", "nodes", "pause", "resources", "traces"}),
     "accepted": frozenset({"management"}),
     "pause": frozenset({"pause"}),
+    "resources": frozenset({"resources"}),
     "traces": frozenset({"traces"}),
 }
 """Folders of `data`. The controllers write all of it; the others further their own journal and `tmp/<process>`."""
@@ -130,7 +132,8 @@ def access_of(kind: str, name: str, cluster: str, config: Config) -> Access:
         ports |= _USUAL_PORTS | {urlsplit(url).port or 443 for url in endpoints}
     if kind == "management" and config.management.oidc is not None:
         ports |= {_NAMES, config.management.oidc.port}
-    if kind == "management" and config.management.token_review is not None:
+    reviews = kind == "management" and config.management.token_review is not None
+    if reviews or kind == "resources":
         ports |= _USUAL_PORTS
     if kind == "pause" and config.pause is not None:
         ports |= {_NAMES, urlsplit(config.pause.where).port or 443}

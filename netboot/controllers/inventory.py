@@ -1,26 +1,29 @@
-"""The inventory in force: its files are taken whole or not at all, and no accident in them empties a fleet.
+"""The inventory in force: files are taken whole or not at all, of objects all that have no faults, and no accident
+empties a fleet.
 
-With any fault the one before stays in force. So it does where more machines would go than `inventory_limits` lets go
-unasked, until an operator accepts that very inventory. What goes step by step within an hour counts together.
+With any fault of files the one before stays in force. So it does where more machines would go than `inventory_limits`
+lets go unasked, until an operator accepts that very inventory. What goes step by step within an hour counts together.
 """
 
 import logging
 import time
-from collections.abc import Callable, Iterable
-from pathlib import Path
+from collections.abc import Callable
 
 from images.values.strict import FaultsError
 from netboot.config import Config
 from netboot.controllers.changes import Changes
 from netboot.controllers.reading import Reading
+from netboot.machines.declarations import Judged
 from netboot.machines.difference import digest_of, names, too_many
 from netboot.machines.former import staying
 from netboot.machines.values import Inventory
 from netboot.status.controllers import InventoryStatus, PendingInventory
 from netboot.stores.acceptance import Acceptance
+from netboot.stores.inventory import declarations_of
 
 log = logging.getLogger(__name__)
 
+_LEFT_OUT = "objects that are named are left out, all others are in force"
 FAULTS_SHOWN = 20
 NAMES_SHOWN = 20
 QUICK_SECONDS = 0.1
@@ -46,10 +49,11 @@ class InventoryInForce:
         and read in a thread, for the files of 50,000 machines take many seconds, and those of a file server that does
         not answer for ever; not while nothing is in force."""
         self.value, self._config = value, config
-        self._folder, self._limits, self._monotonic = config.inventory, config.inventory_limits, monotonic
-        self._changes = Changes(self._files, monotonic=monotonic)
+        self._declared, self._limits, self._monotonic = declarations_of(config), config.inventory_limits, monotonic
+        self._changes = Changes(self._declared.paths, by_content=self._declared.by_content, monotonic=monotonic)
         self._acceptance = Acceptance(config.data)
         self._faults: tuple[str, ...] = ()
+        self._left_out: tuple[str, ...] = ()
         self._pending: PendingInventory | None = None
         self._gone: dict[str, float] = {}
         self._in_background = in_background
@@ -61,7 +65,7 @@ class InventoryInForce:
 
     @property
     def valid(self) -> bool:
-        """Whether the inventory's files, as they are now, are in force."""
+        """Whether what is declared now is in force, but for what is left out of it."""
         return not self._faults and self._pending is None
 
     def step(self, *, now: bool) -> bool:
@@ -77,7 +81,7 @@ class InventoryInForce:
         if self._behind_since is None:
             self._behind_since = self._monotonic()
         accepted = self._pending is not None and self._accepted() == self._pending.digest
-        self._reading = Reading(self._config, self._changes, now=self._hurry, anyway=accepted)
+        self._reading = Reading(self._config, self._declared, self._changes, now=self._hurry, anyway=accepted)
         self._hurry, self._began = False, self._monotonic()
         if self.value is not None and self._in_background:
             self._reading.start()
@@ -91,7 +95,7 @@ class InventoryInForce:
         if reading.is_alive():
             return False
         self._reading = None
-        read = reading.inventory_or_none()
+        read = reading.judged_or_none()
         if not reading.unread:
             self._behind_since = None
         if read is not None:
@@ -105,10 +109,6 @@ class InventoryInForce:
                 self._acceptance.spend()
             except OSError as error:
                 log.warning("inventory: what was accepted cannot be forgotten: %s", error.strerror)
-
-    def _files(self) -> Iterable[Path]:
-        """The folder itself where there are none: not there and empty are two things."""
-        return list(self._folder.glob("*.yaml")) or [self._folder]
 
     def _accepted(self) -> str | None:
         return self._acceptance.read()
@@ -125,25 +125,27 @@ class InventoryInForce:
         if seconds <= LATE_SECONDS:
             return ""
         if self._reading is not None and self._monotonic() - self._began > LATE_SECONDS:
-            return f"its files are being read for {seconds:.0f} s, without an end"
-        return f"its files change more often than they can be read, for {seconds:.0f} s"
+            return f"its {self._declared.called} are being read for {seconds:.0f} s, without an end"
+        return f"its {self._declared.called} change more often than they can be read, for {seconds:.0f} s"
 
-    def _load(self, read: Inventory | FaultsError) -> None:
-        faults: tuple[str, ...] = ()
+    def _load(self, read: Judged | FaultsError) -> None:
+        faults, left_out, before = tuple[str, ...](), tuple[str, ...](), self._faults + self._left_out
         if isinstance(read, FaultsError):
             faults, self._pending = tuple(map(str, read.faults)), None
         else:
+            left_out = tuple(map(str, read.left_out))
             self._take(read)
-        if self._faults and not faults:
+        self._faults, self._left_out = faults, left_out
+        said = faults + left_out
+        if before and not said:
             log.warning("inventory: in order again")
-        if faults and faults != self._faults:
-            log.error("inventory: %d faults; %s", len(faults), self._kept())
-            for fault in faults[:FAULTS_SHOWN]:
+        if said and said != before:
+            log.error("inventory: %d faults; %s", len(said), self._kept() if faults else _LEFT_OUT)
+            for fault in said[:FAULTS_SHOWN]:
                 log.error("inventory: %s", fault)
-        self._faults = faults
 
-    def _take(self, inventory: Inventory) -> None:
-        pending = self._held(inventory)
+    def _take(self, judged: Judged) -> None:
+        inventory, pending = judged.inventory, self._held(judged)
         if pending is None:
             self._remember(inventory)
             self.value, self._pending = inventory, None
@@ -156,16 +158,17 @@ class InventoryInForce:
                 log.error("inventory: it %s; %s until an operator accepts it", _goes(pending), self._kept())
             self._pending = pending
 
-    def _held(self, inventory: Inventory) -> PendingInventory | None:
+    def _held(self, judged: Judged) -> PendingInventory | None:
         """What has to be accepted first; None: nothing, as for a site's first inventory, whatever its size."""
         if self.value is None:
             return None
         since = self._monotonic() - REMEMBERED_SECONDS
         self._gone = {name: at for name, at in self._gone.items() if at > since}
-        in_force = names(self.value)
+        inventory, in_force = judged.inventory, names(self.value)
         before, after = in_force | self._gone.keys(), staying(inventory, in_force, self._gone.keys())
-        limits = self._limits
-        if not in_force - after or not too_many(before, after, limits.removals_percent, limits.removals_minimum):
+        limits, emptied = self._limits, tuple(sorted(each for each in judged.absent if getattr(self.value, each)))
+        many = too_many(before, after, limits.removals_percent, limits.removals_minimum)
+        if not emptied and not (in_force - after and many):
             return None
         removed = sorted(in_force - after)
         return PendingInventory(
@@ -174,6 +177,7 @@ class InventoryInForce:
             of=len(in_force),
             lately=len(before - in_force - after),
             names=tuple(removed[:NAMES_SHOWN]),
+            lists=emptied,
         )
 
     def _remember(self, inventory: Inventory) -> None:
@@ -209,16 +213,36 @@ class InventoryInForce:
             faults, remedy = self._faults[:FAULTS_SHOWN], "run `netboot config check`"
             return InventoryStatus(ok=False, valid=False, message=message, faults=faults, remedy=remedy)
         if self._pending is not None:
-            message = f"its files changed: it {_goes(self._pending)}; {self._kept()} until an operator accepts it"
-            remedy = "look with `netboot config diff`; then `netboot config accept`, or put the files back"
-            return InventoryStatus(ok=False, valid=False, message=message, remedy=remedy, pending=self._pending)
+            called, goes = self._declared.called, _goes(self._pending)
+            message = f"its {called} changed: it {goes}; {self._kept()} until an operator accepts it"
+            remedy = f"look with `netboot config diff`; then `netboot config accept`, or put the {called} back"
+            return InventoryStatus(
+                ok=False,
+                valid=False,
+                message=message,
+                remedy=remedy,
+                pending=self._pending,
+                faults=self._left_out[:FAULTS_SHOWN],
+                left_out=len(self._left_out),
+            )
         if problem is not None:
             remedy = "free space, and let the service write there"
             return InventoryStatus(ok=False, valid=True, message=problem, remedy=remedy)
+        if self._left_out:
+            return InventoryStatus(
+                ok=False,
+                valid=False,
+                message=f"{len(self._left_out)} faults; {_LEFT_OUT}",
+                remedy="correct the objects that are named: `netboot config check` has all faults",
+                faults=self._left_out[:FAULTS_SHOWN],
+                left_out=len(self._left_out),
+            )
         return InventoryStatus(ok=True, valid=True, message="in force")
 
 
 def _goes(pending: PendingInventory) -> str:
     shown = ", ".join(pending.names[:3]) + (", …" if pending.removed > 3 else "")
     lately = f", after {pending.lately} within the last hour" if pending.lately else ""
-    return f"removes {pending.removed} of {pending.of} machines ({shown}){lately}"
+    machines = f"{pending.removed} of {pending.of} machines ({shown}){lately}" if pending.removed else ""
+    lists = f"all that was declared of {', '.join(pending.lists)}" if pending.lists else ""
+    return f"removes {' and '.join(filter(None, (machines, lists)))}"

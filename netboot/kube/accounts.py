@@ -17,11 +17,15 @@ from netboot.kube.kubeconfig import read_kubeconfig
 
 ACCOUNTS = {"issuer": "netboot-issuer", "approver": "netboot-approver", "nodes": "netboot-nodes"}
 """Role (the key in `clusters.<name>` of the configuration) → ServiceAccount."""
+INVENTORY = "inventory"
+"""The role of who reads the inventory's custom resources, in `inventory_kubernetes`."""
+_NAMES = {**ACCOUNTS, INVENTORY: "netboot-inventory"}
 
 
 class Made(NamedTuple):
     """A kubeconfig to be written with mode 0600, and when its token expires, as the apiserver said."""
 
+    account: str
     content: bytes
     expires_ms: int
 
@@ -32,7 +36,7 @@ def make_kubeconfig(admin: Path, role: str, namespace: str, seconds: int, server
     Raises:
         ClusterUnavailableError: also where the account is not there yet (words say what to apply).
     """
-    account = ACCOUNTS[role]
+    account = _NAMES[role]
     connection, read = connect(admin), read_kubeconfig(admin)
     try:
         api = client.CoreV1Api(connection.api)
@@ -45,7 +49,8 @@ def make_kubeconfig(admin: Path, role: str, namespace: str, seconds: int, server
     except StatusError:
         raise ClusterRefusedError(
             f"there is no ServiceAccount {namespace}/{account} yet: "
-            "apply the manifests first (`netboot cluster manifests | kubectl apply -f -`)"
+            f"apply the manifests first (`netboot cluster manifests{' --inventory' if role == INVENTORY else ''} "
+            "| kubectl apply -f -`)"
         ) from None
     finally:
         connection.api.last_response = None
@@ -56,7 +61,7 @@ def make_kubeconfig(admin: Path, role: str, namespace: str, seconds: int, server
     if read.server_name and server is None:
         cluster["tls-server-name"] = read.server_name
     expires = datetime.fromisoformat(status["expirationTimestamp"])
-    return Made(_document(account, cluster, status["token"]), round(expires.timestamp() * 1000))
+    return Made(account, _document(account, cluster, status["token"]), round(expires.timestamp() * 1000))
 
 
 def _document(account: str, cluster: dict[str, Any], token: str) -> bytes:

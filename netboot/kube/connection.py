@@ -1,20 +1,15 @@
 """A connection to one cluster under one account."""
 
-import json
-import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
-from time import monotonic
 from typing import Any, Literal, NamedTuple
 
-import urllib3
 from kubernetes import client
 
-from netboot.join.errors import ClusterUnavailableError
 from netboot.kube.errors import KubeconfigError, StatusError, TooMuchError, in_words
 from netboot.kube.kubeconfig import Kubeconfig, read_kubeconfig
-from netboot.kube.transport import Reply, Transport, lines
+from netboot.kube.transport import Reply, Transport
 from netboot.reread import Reread
 
 PAGE = 500
@@ -22,15 +17,9 @@ FEW = 5
 """Objects that are asked for at once: so many, and where those are too much, so few, then twice as many each time, up
 to half of what was too much. So few fit into LONGEST_ANSWER, whatever somebody has made of them."""
 PatchKind = Literal["merge-patch", "strategic-merge-patch"]
-SILENCE_SECONDS = 75.0
-"""A watch that says nothing for so long is begun again where it was. A quiet cluster has nothing to say, not even
-bookmarks (with etcd 3.4 its version stands still); and of a connection that is dead only a new one tells."""
-_AGAIN_SECONDS = 0.2
-BEGINS_SECONDS = 1.0
-"""In which an apiserver that works begins to answer a watch."""
 
 
-class _Page(NamedTuple):
+class Page(NamedTuple):
     """A part of a list; `first`: those that came before it are not of it."""
 
     items: list[dict[str, Any]]
@@ -76,7 +65,7 @@ class Connection:
             StatusError: for the statuses that the adapter says it expects, to give them their meaning.
             ClusterUnavailableError: everything else that is no success, in words.
         """
-        self._authorise()
+        self.authorise()
         try:
             return operation(*args, **how, _preload_content=False)
         except StatusError as error:
@@ -90,9 +79,9 @@ class Connection:
         Raises:
             ClusterUnavailableError.
         """
-        self._authorise()
+        self.authorise()
         try:
-            return self.transport.exchange("GET", self.server + path, self._headers())
+            return self.transport.exchange("GET", self.server + path, self.headers())
         except StatusError as error:
             raise in_words(error, str(self.path)) from None
 
@@ -105,8 +94,8 @@ class Connection:
             StatusError: for the statuses that the adapter says it expects.
             ClusterUnavailableError: everything else that is no success, in words.
         """
-        self._authorise()
-        headers = {**self._headers(), "Content-Type": f"application/{kind}+json"}
+        self.authorise()
+        headers = {**self.headers(), "Content-Type": f"application/{kind}+json"}
         try:
             return self.transport.exchange("PATCH", self.server + path, headers, body).body
         except StatusError as error:
@@ -122,12 +111,12 @@ class Connection:
         """
         items: list[dict[str, Any]] = []
         version = ""
-        for page in self._listed(operation, *args, **how):
+        for page in self.listed(operation, *args, **how):
             items = page.items if page.first else items + page.items
             version = page.version
         return items, version
 
-    def _listed(self, operation: Callable[..., Any], *args: Any, **how: Any) -> Iterator[_Page]:
+    def listed(self, operation: Callable[..., Any], *args: Any, **how: Any) -> Iterator[Page]:
         """A list as it is read, LONGEST_ANSWER of it at most at once; begun again (`first`) where it grew too old."""
         following, limit, most = "", PAGE, PAGE
         while True:
@@ -145,77 +134,17 @@ class Connection:
                 continue
             limit = min(2 * limit, most)
             first, following = not following, page["metadata"].get("continue", "")
-            yield _Page(page["items"], str(page["metadata"]["resourceVersion"]), first)
+            yield Page(page["items"], str(page["metadata"]["resourceVersion"]), first)
             if not following:
                 return
 
-    def follow(self, operation: Callable[..., Any], path: str, seconds: float) -> Iterator[dict[str, Any]]:
-        """All objects as they are, then each as it is added or modified, for about `seconds`.
-
-        `operation` lists them, `path` is where they are watched. Where the apiserver has forgotten the place (410),
-        all are listed, and come, again. Deletions are not told.
-
-        Raises:
-            ClusterUnavailableError.
-        """
-        deadline, pause = monotonic() + seconds, threading.Event()
-        while True:
-            version = ""
-            for page in self._listed(operation):
-                version = page.version
-                yield from page.items
-            while monotonic() < deadline:
-                try:
-                    for kind, thing in self._events(path, version, deadline):
-                        version = str(thing["metadata"]["resourceVersion"])
-                        if kind in ("ADDED", "MODIFIED"):
-                            yield thing
-                except StatusError as error:
-                    if error.status != 410:
-                        raise in_words(error, str(self.path)) from None
-                    break
-                pause.wait(min(_AGAIN_SECONDS, max(0.0, deadline - monotonic())))
-            if monotonic() >= deadline:
-                return
-            pause.wait(_AGAIN_SECONDS)
-
-    def _events(self, path: str, version: str, deadline: float) -> Iterator[tuple[str, dict[str, Any]]]:
-        """The events of one watch request, until it ends or `deadline`."""
-        self._authorise()
-        left = max(0.1, deadline - monotonic())
-        query = f"watch=1&allowWatchBookmarks=true&resourceVersion={version}&timeoutSeconds={max(1, round(left))}"
-        url, quiet = f"{self.server}{path}?{query}", min(left, SILENCE_SECONDS)
-        try:
-            response = self.transport.open("GET", url, self._headers(), read=quiet)
-        except TooMuchError:
-            if left >= BEGINS_SECONDS:
-                raise
-            return  # too short for the beginning of an answer: the next round has more
-        try:
-            if response.status != 200:
-                raise StatusError(response.status, response.data)
-            for line in lines(response):
-                event = json.loads(line)
-                if event["type"] == "ERROR":
-                    raise StatusError(int(event["object"].get("code", 500)), json.dumps(event["object"]).encode())
-                yield str(event["type"]), event["object"]
-                if monotonic() >= deadline:
-                    return
-        except urllib3.exceptions.ReadTimeoutError:
-            pass
-        except (urllib3.exceptions.HTTPError, OSError) as error:
-            raise ClusterUnavailableError(f"the apiserver ended a watch: {error}") from None
-        except (ValueError, KeyError, TypeError):
-            raise ClusterUnavailableError("the apiserver sent an event that is none") from None
-        finally:
-            response.close()
-
-    def _headers(self) -> dict[str, str]:
+    def headers(self) -> dict[str, str]:
+        """Of a request, with the account's word; after `authorise`."""
         headers = {"User-Agent": "netboot", "Accept": "application/json"}
         self.api.update_params_for_auth(headers, [], ["BearerToken"])
         return headers
 
-    def _authorise(self) -> None:
+    def authorise(self) -> None:
         """Put the token in force into the generated client, which sends it with the next request."""
         if (token := self.token) is not None:
             self.api.configuration.api_key["authorization"] = f"Bearer {token}"

@@ -1,5 +1,5 @@
 """The files of `deploy/kubernetes`, which travel with the package: accounts, rights and admission policies; and
-the rule of `deploy/node-readiness`."""
+the rule of `deploy/node-readiness`, the account of `deploy/inventory`."""
 
 import re
 from importlib import resources
@@ -14,7 +14,16 @@ def manifest_text(namespace: str = DEFAULT_NAMESPACE) -> str:
     """All files as one YAML stream for `kubectl apply -f -`, for another namespace where the configuration says so."""
     folder = resources.files("netboot.kube") / "manifests"
     files = sorted((file for file in folder.iterdir() if file.name.endswith(".yaml")), key=lambda file: file.name)
-    text = "---\n".join(file.read_text(encoding="utf-8") for file in files)
+    return _in_namespace("---\n".join(file.read_text(encoding="utf-8") for file in files), namespace)
+
+
+def inventory_text(namespace: str = DEFAULT_NAMESPACE) -> str:
+    """The account that reads the inventory's custom resources, and what it may, likewise."""
+    file = resources.files("netboot.kube") / "inventory" / "account.yaml"
+    return _in_namespace(file.read_text(encoding="utf-8"), namespace)
+
+
+def _in_namespace(text: str, namespace: str) -> str:
     if namespace == DEFAULT_NAMESPACE:
         return text
     text = re.sub(r"(?m)^( *namespace: )netboot$", rf"\g<1>{namespace}", text)
@@ -28,5 +37,5 @@ def readiness_rule() -> str:
 
 
 def manifests(namespace: str = DEFAULT_NAMESPACE) -> list[dict[str, Any]]:
-    """The same, parsed, in the order in which they can be applied."""
+    """Those of `deploy/kubernetes`, parsed, in the order in which they can be applied."""
     return list(yaml.safe_load_all(manifest_text(namespace)))

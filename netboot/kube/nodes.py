@@ -15,6 +15,7 @@ from netboot.join.node_said import BY_HAND, GATE, WRITTEN, GateSaid, HealthSaid,
 from netboot.join.ports import MARK, NodeView
 from netboot.kube.connection import Connection, milliseconds
 from netboot.kube.errors import StatusError
+from netboot.kube.following import follow
 from netboot.machines.values import UNCHECKED
 
 log = logging.getLogger(__name__)
@@ -50,7 +51,7 @@ class KubeNodes:
                 raise NodeKeptError(name, kept)
 
     def watch(self, seconds: float) -> Iterator[NodeView]:
-        for node in self._connection.follow(self._api.list_node, "/api/v1/nodes", seconds):
+        for node in follow(self._connection, self._api.list_node, "/api/v1/nodes", seconds):
             view = self._read(node)
             if view is not None:
                 yield view

@@ -12,6 +12,7 @@ from netboot.join.errors import ConflictError
 from netboot.join.ports import Csr
 from netboot.kube.connection import Connection, milliseconds
 from netboot.kube.errors import StatusError
+from netboot.kube.following import follow
 
 SIGNERS = ("kubernetes.io/kube-apiserver-client-kubelet", "kubernetes.io/kubelet-serving")
 MOST_BYTES = 16_384
@@ -29,7 +30,7 @@ class KubeCertificateRequests:
         self._connection, self._api = connection, client.CertificatesV1Api(connection.api)
 
     def watch(self, seconds: float) -> Iterator[Csr]:
-        for request in self._connection.follow(self._api.list_certificate_signing_request, _PATH, seconds):
+        for request in follow(self._connection, self._api.list_certificate_signing_request, _PATH, seconds):
             if request["spec"].get("signerName") in SIGNERS:
                 yield _csr(request)
 

@@ -1,7 +1,7 @@
 """The inventory folder: all its `*.yaml` together are what the operator declares; all faults of all files at once."""
 
 import difflib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -44,11 +44,17 @@ def load_inventory(
     faults += found
     faults += addresses_of_others(items, joining)
     if not faults_of_files:  # what an unreadable file declares is unknown, not undeclared
-        faults += _unknown_references(items)
-        faults += _other_architectures(items)
+        faults += unknown_references(items)
+        faults += other_architectures(items)
         faults += unsaid_policies(items) if joining is not None else ()
     if faults:
         raise FaultsError(faults)
+    return merged(inventories)
+
+
+def merged(inventories: Sequence[Inventory]) -> Inventory:
+    """All that documents declare whose references are known; each machine with what it leaves to its profile and its
+    class."""
     profiles = {profile.name: profile for inventory in inventories for profile in inventory.profiles}
     classes = {declared.name: declared for inventory in inventories for declared in inventory.classes}
     return Inventory(
@@ -80,6 +86,12 @@ def _read(documents: Sequence[Document]) -> tuple[list[Inventory], list[Declared
         except FaultsError as error:
             faults += error.faults
     items = [item for document in documents for item in items_of(document)]
+    return inventories, items, faults + faults_of_items(items)
+
+
+def faults_of_items(items: list[Declared]) -> list[Fault]:
+    """What is wrong with items by themselves and beside each other: of two that meet, it is said of the second."""
+    faults: list[Fault] = []
     faults += _names_declared_twice(items)
     faults += names_of_two_machines(items)
     faults += _identifiers_of_two_machines(items)
@@ -89,7 +101,7 @@ def _read(documents: Sequence[Document]) -> tuple[list[Inventory], list[Declared
     faults += misunderstood(items)
     faults += unknown_names(items)
     faults += unknown_zones(items)
-    return inventories, items, faults
+    return faults
 
 
 def _completed(machine: Machine, of_profile: PcrPolicy | None, classes: Mapping[str, Class]) -> Machine:
@@ -100,13 +112,6 @@ def _completed(machine: Machine, of_profile: PcrPolicy | None, classes: Mapping[
     if machine.class_name is not None and "architecture" not in machine.model_fields_set:
         left["architecture"] = classes[machine.class_name].architecture
     return machine.model_copy(update=left) if left else machine
-
-
-def declared_at(folder: Path, kind: str, name: str) -> str | None:
-    """`file:line` of the declaration of a machine, profile, channel or class; None where it cannot be found."""
-    documents, _ = documents_of(folder)
-    items = (item for document in documents for item in items_of(document))
-    return next((item.place("name") for item in items if (item.kind, item.name) == (kind, name)), None)
 
 
 def _names_declared_twice(items: list[Declared]) -> Iterator[Fault]:
@@ -167,7 +172,8 @@ def _readable(
         return
 
 
-def _unknown_references(items: list[Declared]) -> Iterator[Fault]:
+def unknown_references(items: list[Declared], left_out: Set[tuple[str, str]] = frozenset()) -> Iterator[Fault]:
+    """References to what is not declared. `left_out`: kinds and names of what is, and is no part of the inventory."""
     names = {kind: sorted({item.name for item in items if item.kind == kind}) for kind in KINDS.values()}
     users = (("machine", "profile"), ("machine", "class"), ("machine", "rack"), ("profile", "channel"))
     for user, target in users:
@@ -175,12 +181,13 @@ def _unknown_references(items: list[Declared]) -> Iterator[Fault]:
         for item in items:
             reference = item.value.get(target) if item.kind == user else None
             if isinstance(reference, str) and reference not in known:
-                yield item.fault(
-                    f"no {target} is named {reference!r}; {_nearest(reference, target, names[target])}", target
-                )
+                words = f"no {target} is named {reference!r}; {_nearest(reference, target, names[target])}"
+                if (target, reference) in left_out:
+                    words = f"the {target} {reference!r} is left out, for its own faults"
+                yield item.fault(words, target)
 
 
-def _other_architectures(items: list[Declared]) -> Iterator[Fault]:
+def other_architectures(items: list[Declared]) -> Iterator[Fault]:
     """Machines that say another architecture than their class."""
     of_class = {item.name: item.value.get("architecture", "amd64") for item in items if item.kind == "class"}
     for item in items:

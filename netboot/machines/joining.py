@@ -31,7 +31,7 @@ def unsaid_policies(items: Sequence[Declared]) -> Iterator[Fault]:
     """Machines, by profile, of which nobody says which PCRs they must show. Nothing is a policy by omission."""
     silent: Counter[str] = Counter()
     for item in items:
-        if item.kind in ("machine", "profile") and "pcrs" in item.value and item.value["pcrs"] in ({}, None):
+        if _says_nothing(item):
             yield item.fault(f"says nothing: {_REMEDY}", "pcrs")
         elif item.kind == "machine" and "pcrs" not in item.value:
             silent[str(item.value.get("profile"))] += 1
@@ -40,6 +40,21 @@ def unsaid_policies(items: Sequence[Declared]) -> Iterator[Fault]:
         if count:
             machines = "its machine" if count == 1 else f"its {count} machines"
             yield item.fault(f"nobody says which PCRs {machines} must show to join: {_REMEDY}", "name")
+
+
+def unsaid_policies_apart(items: Sequence[Declared]) -> Iterator[Fault]:
+    """The same, said of each machine: the others of its profile are in order."""
+    silent = {item.name for item in items if item.kind == "profile" and "pcrs" not in item.value}
+    for item in items:
+        if _says_nothing(item):
+            yield item.fault(f"says nothing: {_REMEDY}", "pcrs")
+        elif item.kind == "machine" and "pcrs" not in item.value and item.value.get("profile") in silent:
+            yield item.fault(f"neither it nor its profile says which PCRs it must show to join: {_REMEDY}")
+
+
+def _says_nothing(item: Declared) -> bool:
+    """Whether it has the key, and nothing there."""
+    return item.kind in ("machine", "profile") and "pcrs" in item.value and item.value["pcrs"] in ({}, None)
 
 
 _REMEDY = (

@@ -107,7 +107,6 @@ def compose(
         idempotency=SqliteIdempotency(config.data / "audit.db", secrets.token_hex(8)),
         clock=clock,
         steady=SteadyClock(clock.now_ms),
-        inventory=config.inventory,
         declared=partial(read_inventory, config),
         inventory_files=InventoryFiles(config),
         inventory_limits=config.inventory_limits,

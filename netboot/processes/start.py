@@ -46,7 +46,7 @@ def _make(config: Config) -> None:
     needs it."""
     with suppress(OSError, StateUnavailableError):
         modes.folder(config.store, config.store)
-        for folder in ("accepted", "journal", "pause", "status", "traces"):
+        for folder in ("accepted", "journal", "pause", "resources", "status", "traces"):
             (config.data / folder).mkdir(parents=True, exist_ok=True)
         key_of(config)
 

@@ -93,6 +93,7 @@ def _definitions(config: Config, broker: Broker, running: RunningConfig) -> list
         *([one("fetcher", "fetcher", stage=1)] if config.upstream is not None else []),
         *([one("pause", "pause", stage=1)] if config.pause is not None else []),
         *([one("traces", "traces", stage=1)] if config.traces is not None else []),
+        *([one("resources", "resources", stage=1)] if config.inventory_kubernetes is not None else []),
         one("management", "management", stage=1, listener=bind(config.management.listen, "management.listen")),
         *(
             _servers(one, "join", config.join.listen, "join.listen", config.join.workers, 1)

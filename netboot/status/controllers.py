@@ -13,7 +13,8 @@ class LoopStatus(Timed):
 class PendingInventory(Strict):
     """An inventory that waits for an operator's word, for it removes `removed` of the `of` machines in force.
 
-    `digest`: its own; `lately`: machines that went within the last hour before; `names`: the first that would go.
+    `digest`: its own; `lately`: machines that went within the last hour before; `names`: the first that would go;
+    `lists`: lists of the inventory of which all that there was is gone.
     """
 
     digest: str
@@ -21,10 +22,12 @@ class PendingInventory(Strict):
     of: int
     lately: int
     names: tuple[str, ...]
+    lists: tuple[str, ...] = ()
 
 
 class InventoryStatus(Condition):
-    """`valid`: the inventory's files, as they are now, are in force; `faults`: the first of what is wrong with them;
+    """`valid`: what is declared now is in force; `faults`: the first of what is wrong with it; `left_out`: how many
+    faults there are of objects that are left out, while all others are in force;
     `pending`: what has to be accepted before they are; `late`: what keeps them from being read; empty: nothing;
     `lately`: how many machines went within the last hour, which count with those that go next."""
 
@@ -32,6 +35,7 @@ class InventoryStatus(Condition):
     late: str = ""
     lately: int = 0
     faults: tuple[str, ...] = ()
+    left_out: int = 0
     pending: PendingInventory | None = None
 
 

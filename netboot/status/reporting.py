@@ -5,9 +5,10 @@ from netboot.status.fetcher import FetcherStatus
 from netboot.status.join import JoinStatus
 from netboot.status.nodes import NodesStatus
 from netboot.status.pause import PauseStatus
+from netboot.status.resources import ResourcesStatus
 from netboot.status.traces import TracesStatus
 
-Reporting = FetcherStatus | ApproverStatus | NodesStatus | JoinStatus | PauseStatus | TracesStatus
+Reporting = FetcherStatus | ApproverStatus | NodesStatus | JoinStatus | PauseStatus | TracesStatus | ResourcesStatus
 
 _CLASSES: dict[str, type[Reporting]] = {
     "fetcher": FetcherStatus,
@@ -16,6 +17,7 @@ _CLASSES: dict[str, type[Reporting]] = {
     "join": JoinStatus,
     "pause": PauseStatus,
     "traces": TracesStatus,
+    "resources": ResourcesStatus,
 }
 
 

@@ -25,6 +25,7 @@ from images.values.strict import Strict
 from images.values.types import Sha256
 from netboot.config import Config
 from netboot.stores import bootkey, proofkey
+from netboot.stores.resources import FOLDER
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -67,6 +68,7 @@ def places(config: Config, file: Path) -> dict[str, Path]:
         "data/rollouts.db": config.data / "rollouts.db",
         "data/audit.db": config.data / "audit.db",
         "data/boot-id.key": bootkey.file_of(config),
+        "data/resources.json": config.data / FOLDER / "objects.json",
         "file/management.token_file": config.management.token_file,
         "file/management.tokens": config.management.tokens,
         "file/proof_key": config.proof_key,
@@ -78,7 +80,8 @@ def places(config: Config, file: Path) -> dict[str, Path]:
         for key in ("authority", "issuer", "approver", "nodes"):
             paths[f"file/clusters.{name}.{key}"] = getattr(cluster, key)
     people = (("management.oidc", config.management.oidc), ("management.token_review", config.management.token_review))
-    sections = (("upstream", config.upstream), ("pause", config.pause), ("traces", config.traces), *people)
+    outside = (("upstream", config.upstream), ("pause", config.pause), ("traces", config.traces))
+    sections = (*outside, *people, ("inventory_kubernetes", config.inventory_kubernetes))
     keys = ("credentials", "token_file", "headers_file", "authority", "client_secret_file", "certificate_authority")
     for name, section in sections:
         for key in (*keys, "kubeconfig"):

@@ -1,23 +1,71 @@
-"""The inventory of a site as it is in its files, held against what the configuration says of those who join."""
+"""The inventory of a site as it is declared, held against what the configuration says of those who join."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from ipaddress import ip_address
+from pathlib import Path
 
-from images.values.strict import Document
+from images.values.strict import Document, Fault
 from netboot.config import Config
-from netboot.machines.declared import NO_EDIT, Edit
+from netboot.machines.declarations import Declarations, Judged
+from netboot.machines.declared import NO_EDIT, Edit, documents_of, items_of
 from netboot.machines.inventory import load_inventory
 from netboot.machines.joining import Joining
 from netboot.machines.values import Inventory
+from netboot.stores.resources import KeptResources
+
+
+class Folder:
+    """Files, taken whole or not at all."""
+
+    by_content = True
+    called = "files"
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self.where = folder, str(folder)
+
+    def paths(self) -> Iterable[Path]:
+        """The folder itself where there are none: not there and empty are two things."""
+        return list(self._folder.glob("*.yaml")) or [self._folder]
+
+    def documents(self) -> tuple[list[Document], list[Fault]]:
+        return documents_of(self._folder)
+
+    def judged(self, joining: Joining | None) -> Judged:
+        return Judged(load_inventory(self._folder, joining))
+
+
+def declarations_of(config: Config) -> Declarations:
+    """Where this site's inventory is declared."""
+    if config.inventory_kubernetes is not None:
+        return KeptResources(config.data, config.inventory_kubernetes.namespace)
+    return Folder(config.inventory)
+
+
+def place_of(config: Config, kind: str, name: str) -> str:
+    """Where a machine, profile, channel or class is declared: `file:line`, or an object; else where all are."""
+    place = declarations_of(config)
+    items = (item for document in place.documents()[0] for item in items_of(document))
+    return next((item.place("name") for item in items if (item.kind, item.name) == (kind, name)), place.where)
+
+
+def judged_inventory(config: Config) -> Judged:
+    """What is declared now, and what was left out of it.
+
+    Raises:
+        images.values.strict.FaultsError: nothing of it can be used.
+    """
+    return declarations_of(config).judged(joining_of(config))
 
 
 def read_inventory(config: Config, edit: Edit = NO_EDIT, sent: Sequence[Document] = ()) -> Inventory:
-    """All that the files of `config.inventory` declare; with `edit` and what was `sent`, would declare.
+    """What is declared now; of files with `edit` and what was `sent`, what would be.
 
     Raises:
-        images.values.strict.FaultsError: with every fault of every file.
+        images.values.strict.FaultsError: with every fault of every file; nothing of it can be used.
     """
-    return load_inventory(config.inventory, joining_of(config), edit, sent)
+    if edit or sent:
+        return load_inventory(config.inventory, joining_of(config), edit, sent)
+    return judged_inventory(config).inventory
 
 
 def joining_of(config: Config) -> Joining | None:

@@ -22,13 +22,14 @@ from images.values.flock import exclusive
 from images.values.strict import Document, FaultsError
 from netboot.config import Config
 from netboot.lifecycle.errors import InventoryReadOnlyError
-from netboot.machines.declared import Declared, Edit, documents_of, items_of
+from netboot.machines.declared import Declared, Edit, items_of
 from netboot.machines.values import Inventory, Machine
-from netboot.stores.inventory import read_inventory
+from netboot.stores.inventory import declarations_of, place_of, read_inventory
 
 LOCK_SECONDS = 5.0
 """For which a writer waits for another one, in whichever process."""
 _LOCK = ".lock"
+_AS_OBJECTS = "`netboot cluster inventory` prints files of an inventory as objects"
 _PREFIX, _TOGETHER = "machine-", "import-"
 _LEFT = re.compile(rf"\.(?:{_PREFIX}|{_TOGETHER}).+\.yaml\.[0-9]+\.[0-9a-f]{{8}}")
 """Of a process that was killed, as `images.values.files.replacing` names it; an editor's are somebody's."""
@@ -41,17 +42,26 @@ class InventoryFiles:
 
     def __init__(self, config: Config) -> None:
         self._config, self.folder = config, config.inventory
+        self.where = declarations_of(config).where
+        """The folder, or what there is in its place."""
 
     def machines(self) -> tuple[list[Declared], tuple[str, ...]]:
         """Those that are declared, as they are written; and what is wrong with files, or items, that cannot be told."""
-        documents, faults = documents_of(self.folder)
+        documents, faults = declarations_of(self._config).documents()
         items = [item for document in documents for item in items_of(document) if item.kind == "machine"]
         odd = [item for item in items if not _is_json(item.value)]
         problems = (*map(str, faults), *(f"{item.place()}: has values that JSON has no words for" for item in odd))
         return [item for item in items if item not in odd] if odd else items, problems
 
+    def place(self, kind: str, name: str) -> str:
+        """Where a machine, profile, channel or class is declared."""
+        return place_of(self._config, kind, name)
+
     def kept_from(self) -> str:
         """Why nothing may be written there, in words with where to edit it; empty: it may."""
+        if self._config.inventory_kubernetes is not None:
+            where = f"custom resources of namespace {self._config.inventory_kubernetes.namespace}"
+            return f"this site's inventory is {where}: `kubectl apply` there ({_AS_OBJECTS})"
         if not self._config.inventory_writable:
             return f"this site's inventory is its files alone: edit {self.folder}, or set `inventory_writable: true`"
         try:

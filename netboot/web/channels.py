@@ -14,7 +14,6 @@ from netboot.lifecycle.channels import ChannelState, channel_states, declared, m
 from netboot.lifecycle.errors import CannotTellError, RolloutRefusedError
 from netboot.lifecycle.rollout_orders import cancelled
 from netboot.lifecycle.rollout_store import Note
-from netboot.machines.inventory import declared_at
 from netboot.web import render
 from netboot.web.dependencies import dependencies
 from netboot.web.fleet import Look, look
@@ -68,7 +67,7 @@ def shown(name: str) -> ChannelState:
 def moved(name: str, body: Move) -> Moved:
     """Let the channel point to another image: written into the store, in force within a second."""
     deps, asked = dependencies(), body
-    place = declared_at(deps.inventory, "channel", name) or str(deps.inventory)
+    place = deps.inventory_files.place("channel", name)
     snapshot = deps.live.view().snapshot
     ended, kept = list[int](), False
 

@@ -129,7 +129,7 @@ def overview() -> InventoryDescribed:
     deps = dependencies()
     in_force = deps.live.view().snapshot.inventory
     return InventoryDescribed(
-        folder=str(deps.inventory),
+        folder=deps.inventory_files.where,
         read_only=deps.inventory_files.kept_from(),
         profiles=tuple(each.name for each in in_force.profiles),
         classes=tuple(each.name for each in in_force.classes),

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import cast
 
 from flask import current_app
@@ -62,7 +61,6 @@ class Dependencies:
     clock: Clock
     steady: Clock
     """The same as of the start, and what has gone by since, whatever is set: by it is forgotten what is old."""
-    inventory: Path
     declared: Callable[[], Inventory]
     """What its files say now; raises FaultsError."""
     inventory_files: InventoryFiles

@@ -4,9 +4,9 @@ Names follow Prometheus' conventions, and each stands in docs/metrics.md: a test
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from flask import Response, current_app
 from prometheus_client import CollectorRegistry, Metric, generate_latest
@@ -23,6 +23,7 @@ from netboot.status.boot import BootStatus
 from netboot.status.controllers import LifecycleStatus, ProjectionStatus, PublisherStatus, RolloutsStatus
 from netboot.status.fetcher import FetcherStatus
 from netboot.status.pause import PauseStatus
+from netboot.status.resources import ResourcesStatus
 from netboot.status.supervisor import ProcessStatus, SupervisorStatus
 from netboot.status.traces import TracesStatus
 from netboot.stores.live import LiveView
@@ -36,6 +37,7 @@ from netboot.web.metrics_lifecycle import lifecycle
 from netboot.web.metrics_objective import objective
 from netboot.web.metrics_pause import pause_signal
 from netboot.web.metrics_remedies import remedies
+from netboot.web.metrics_resources import resources
 from netboot.web.metrics_rollouts import rollouts
 from netboot.web.metrics_traces import traces
 
@@ -104,22 +106,9 @@ class Now(Collector):
         yield from self._machines()
         with suppress(CannotTellError):
             yield from objective(self._history.durations())
-        if (publisher := self._read("publisher", PublisherStatus)) is not None:
-            yield from _publisher(publisher)
-        if (projection := self._read("projection", ProjectionStatus)) is not None:
-            yield from _projection(projection)
-        if (judged := self._read("lifecycle", LifecycleStatus)) is not None:
-            yield from lifecycle(judged)
-        if (rolling := self._read("rollouts", RolloutsStatus)) is not None:
-            yield from rollouts(rolling)
-        if (helping := self._read("remedies", RemediesStatus)) is not None:
-            yield from remedies(helping)
-        if (fetcher := self._read("fetcher", FetcherStatus)) is not None:
-            yield from _fetcher(fetcher)
-        if (pause := self._read("pause", PauseStatus)) is not None:
-            yield from pause_signal(pause)
-        if (exported := self._read("traces", TracesStatus)) is not None:
-            yield from traces(exported)
+        for process, model, tell in _SAID:
+            if (said := self._read(process, model)) is not None:
+                yield from tell(said)
         if (supervisor := self._read("supervisor", SupervisorStatus)) is not None:
             yield from _processes(supervisor.processes)
             yield from self._boot_servers(supervisor.processes)
@@ -194,8 +183,10 @@ def _sum(counts: Iterable[Mapping[str, int]]) -> Counter[str]:
 
 
 def _publisher(status: PublisherStatus) -> Iterator[Metric]:
-    text = "1: the inventory's files, as they are now, are in force."
+    text = "1: the inventory, as it is declared now, is in force, whole."
     yield _gauge("netboot_inventory_valid", text, int(status.inventory.valid))
+    text = "Faults of objects that are left out of the inventory, while all others are in force."
+    yield _gauge("netboot_inventory_left_out_faults", text, status.inventory.left_out)
     text = "Machines that would go with an inventory that waits for `netboot config accept`."
     pending = status.inventory.pending
     yield _gauge("netboot_inventory_pending_removals", text, pending.removed if pending is not None else 0)
@@ -240,3 +231,17 @@ def _processes(processes: dict[str, ProcessStatus]) -> Iterator[Metric]:
 
 def _gauge(name: str, text: str, value: float) -> Metric:
     return GaugeMetricFamily(name, text, value=value)
+
+
+_SAID: tuple[tuple[str, type[Strict], Callable[[Any], Iterator[Metric]]], ...] = (
+    ("publisher", PublisherStatus, _publisher),
+    ("projection", ProjectionStatus, _projection),
+    ("lifecycle", LifecycleStatus, lifecycle),
+    ("rollouts", RolloutsStatus, rollouts),
+    ("remedies", RemediesStatus, remedies),
+    ("fetcher", FetcherStatus, _fetcher),
+    ("pause", PauseStatus, pause_signal),
+    ("resources", ResourcesStatus, resources),
+    ("traces", TracesStatus, traces),
+)
+"""What processes, and loops, say of themselves, and the metrics of it."""

@@ -26,7 +26,6 @@ from netboot.lifecycle.rollout_orders import Wish, another, begin, partakers, pa
 from netboot.lifecycle.rollout_store import Change, Members, Note
 from netboot.lifecycle.rollout_undo import no_way_back
 from netboot.lifecycle.snapshot import Assignment, ImageFacts, Snapshot
-from netboot.machines.inventory import declared_at
 from netboot.machines.strategy import Strategy
 from netboot.machines.values import Channel
 from netboot.web import render
@@ -97,7 +96,7 @@ def started(body: Start) -> RolloutStarted | RolloutPlanned:
     view = deps.live.view()
     channel = declared(view.snapshot, body.channel)
     if channel.image is not None:
-        place = declared_at(deps.inventory, "channel", body.channel) or str(deps.inventory)
+        place = deps.inventory_files.place("channel", body.channel)
         said = f"channel {body.channel} is pinned to {channel.image[:12]} in {place}"
         raise ChannelPinnedError(f"{said}, and its machines boot that: a rollout needs a channel that is not pinned")
     image = _image(body.image, view.snapshot)

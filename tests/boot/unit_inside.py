@@ -84,7 +84,7 @@ def main(say: Callable[[str, Any], None]) -> None:
         pids = {name: process["pid"] for name, process in processes().items()} | {"supervisor": main_pid}
         status = Path(f"/proc/{pids['boot-0']}/status").read_text()
         say("status", dict(line.split(":\t") for line in status.splitlines() if ":\t" in line))
-        for kind in NAMES:
+        for kind in (each for each in NAMES if NAMES[each] in pids):  # `resources` only where no file is the inventory
             orders = attempts(ROOT, STATE, kind, pids, APISERVER, OTHER)
             say(kind, broken_into(INTRUDER, NAMES[kind], processes, orders, SECONDS))
         say("reloaded", run("systemctl", "reload", UNIT))

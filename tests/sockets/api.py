@@ -14,6 +14,7 @@ from images.store.store import Store
 from images.values.strict import Strict
 from netboot.clock import SteadyClock
 from netboot.config_access import Oidc
+from netboot.config_outside import InKubernetes
 from netboot.controllers.snapshot_publisher import SnapshotPublisher
 from netboot.join.issue import Issuer
 from netboot.join.ports import ClusterAccess
@@ -63,7 +64,7 @@ from tests.declared import DeclaredClient
 from tests.enrolments import MemoryEnrolments
 from tests.intents import MemoryIntents
 from tests.kube_fake import FakeCluster
-from tests.sites import INVENTORY, TOKEN, make_site
+from tests.sites import INVENTORY, TOKEN, as_objects, make_site
 from tests.states import MemoryStates
 
 NOW = 1_700_000_100_000
@@ -132,15 +133,20 @@ class Api:
         oidc: Oidc | None = None,
         here: str = HERE,
         writable: bool = False,
+        kubernetes: InKubernetes | None = None,
     ) -> None:
         """`clusters`, `join`: whether the service has them. `oidc`: an issuer, whose tokens are of now: the clock goes
-        then; `here`: where its browsers find us."""
+        then; `here`: where its browsers find us. `kubernetes`: what was declared in files is custom resources."""
         self.config = make_site(root / "site", inventory=inventory)
-        self.config = self.config.model_copy(update={"inventory_writable": writable})
+        self.config = self.config.model_copy(
+            update={"inventory_writable": writable, "inventory_kubernetes": kubernetes}
+        )
         self.here = here
         self.clock: Fixed | Going = Going() if oidc is not None else Fixed()
         self.people = People(oidc, self.clock.now_ms) if oidc is not None else None
         self.config.data.mkdir()
+        if kubernetes is not None:
+            as_objects(self.config)
         if oidc is not None:
             access_tokens.change(self.config.management.tokens, lambda there: there)
         self.store, self.states = Store(self.config.store), MemoryStates()
@@ -233,7 +239,6 @@ class Api:
             idempotency=SqliteIdempotency(self.config.data / "audit.db", secrets.token_hex(8)),
             clock=self.clock,
             steady=SteadyClock(self.clock.now_ms),
-            inventory=self.config.inventory,
             declared=partial(read_inventory, self.config),
             inventory_files=InventoryFiles(self.config),
             inventory_limits=self.config.inventory_limits,

@@ -47,7 +47,7 @@ def service(tmp_path_factory: pytest.TempPathFactory, apiserver: socket.socket) 
     os.environ["NETBOOT_TEST_INTRUDER"] = str(root / "intruder")
     try:
         with serving(config, root / "netboot.yaml", path=str(Path(intruder.__path__[0]))) as made:
-            for name in ("history.db", "pause/pause.json", "traces/position.json"):
+            for name in ("history.db", "pause/pause.json", "traces/position.json", "resources/objects.json"):
                 wait_for((config.data / name).exists)  # or who tries to write it would find none
             yield made
     finally:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from lab.kube.authority import Authority, Pair
 from netboot.cli import doctor
-from netboot.cli.doctor import token_expiry_ms
+from netboot.cli.kubeconfigs import token_expiry_ms
 from netboot.cli.tls import pair_fault
 from netboot.config import load_config
 from netboot.confine import landlock

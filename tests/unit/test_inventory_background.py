@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from netboot.config import Config
-from netboot.controllers import reading
 from netboot.controllers.changes import Changes
 from netboot.controllers.inventory import InventoryInForce
 from netboot.machines.inventory import load_inventory
+from netboot.machines.joining import Joining
 from netboot.machines.values import Inventory
 from netboot.status.controllers import InventoryStatus
+from netboot.stores import inventory as declared
 from tests.processes import wait_for
 from tests.sites import INVENTORY, make_site
 
@@ -26,9 +26,9 @@ class Slow:
     def __init__(self) -> None:
         self.may, self.reads = threading.Event(), 0
 
-    def __call__(self, config: Config) -> Inventory:
+    def __call__(self, folder: Path, joining: Joining | None) -> Inventory:
         self.reads += 1
-        read = load_inventory(config.inventory)
+        read = load_inventory(folder, joining)
         self.may.wait(60)
         return read
 
@@ -36,7 +36,7 @@ class Slow:
 @pytest.fixture
 def slow(monkeypatch: pytest.MonkeyPatch) -> Slow:
     slow = Slow()
-    monkeypatch.setattr(reading, "read_inventory", slow)
+    monkeypatch.setattr(declared, "load_inventory", slow)
     return slow
 
 

@@ -19,14 +19,16 @@ from netboot.join.errors import ClusterUnavailableError, ConflictError
 from netboot.join.node_drains import DO_NOT_DISRUPT
 from netboot.join.node_said import KURED, NVSENTINEL
 from netboot.join.ports import NodeView
-from netboot.kube import connection as connections
+from netboot.kube import following as watches
 from netboot.kube import transport
 from netboot.kube.connection import Connection, connect
+from netboot.kube.custom_resources import KubeResources
 from netboot.kube.drains import KubeDrains
 from netboot.kube.errors import ClusterRefusedError
 from netboot.kube.leases import KubeLeases
 from netboot.kube.nodes import KubeNodes
 from netboot.kube.secrets import KubeTokens
+from netboot.machines.resources import Changed, Listed, Resource, Same
 from tests.handshakes import failing
 
 Answer = tuple[int, Any]
@@ -418,6 +420,36 @@ def test_a_watch_whose_place_is_forgotten_lists_again(server: Server, connection
     assert [name for name in names if name != "b"] == ["a", "a", "c"]
 
 
+def test_what_becomes_of_custom_resources(server: Server, connection: Connection) -> None:
+    """A list comes whole; then each that changed or went, and that nothing did."""
+    stamp = {"type": "BOOKMARK", "object": node("x", "12")}
+    events = [event("ADDED", "b", "8"), event("MODIFIED", "b", "9"), event("DELETED", "a", "10"), stamp]
+    server.answer = Script(("list", (["a"], "7")), ("watch", [*events, GONE]), ("list", (["b"], "30")))
+    seen = KubeResources(connection, "site").watch("class", 60)
+    found = [next(seen) for _ in range(6)]
+    a, b = (Resource(kind="class", name=name, shown=f"machineclass/{name}", spec=None) for name in "ab")
+    assert found == [
+        Listed((a,)),
+        Changed(b, there=True),
+        Changed(b, there=True),
+        Changed(a, there=False),
+        Same(),
+        Listed((b,)),
+    ]
+    place = "/apis/netboot.dev/v1alpha1/namespaces/site/machineclasses?"
+    assert all(place in path for path in server.asked)
+
+
+def test_a_kind_that_is_not_there_has_no_empty_list(server: Server, connection: Connection) -> None:
+    server.answer = lambda _method, _path: status(404, "NotFound", "the server could not find the requested resource")
+    with pytest.raises(ClusterRefusedError) as caught:
+        next(KubeResources(connection, "site").watch("machine", 60))
+    assert str(caught.value) == (
+        "the apiserver has no machines.netboot.dev: `netboot cluster crds | kubectl apply -f -`; where they were "
+        "removed, so were all objects"
+    )
+
+
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
@@ -441,7 +473,7 @@ def test_a_watch_that_fell_silent_is_begun_again_where_it_was(
     server: Server, connection: Connection, monkeypatch: pytest.MonkeyPatch, *, alive: bool
 ) -> None:
     """A quiet cluster is no failure; an apiserver that is gone is one, as soon as it is asked again."""
-    monkeypatch.setattr(connections, "SILENCE_SECONDS", 0.5)
+    monkeypatch.setattr(watches, "SILENCE_SECONDS", 0.5)
     ended = threading.Event()
     listed = {"items": [], "metadata": {"resourceVersion": "7"}}
     following = (200, json.dumps(event("ADDED", "b", "8")).encode() + b"\n") if alive else (0, None)
@@ -476,10 +508,10 @@ def test_a_watch_whose_time_is_up_before_its_answer_begins_is_no_failure(
     server.answer = lambda _method, path: (500, None) if "watch=1" in path and ended.wait(20) else (200, listed)
     try:
         assert [seen.name for seen in KubeNodes(connection).watch(0.3)] == ["a"]
-        monkeypatch.setattr(connections, "BEGINS_SECONDS", 0.1)
+        monkeypatch.setattr(watches, "BEGINS_SECONDS", 0.1)
         with pytest.raises(ClusterUnavailableError, match="did not answer within"):
             list(KubeNodes(connection).watch(2.0))
-        monkeypatch.setattr(connections, "SILENCE_SECONDS", 0.3)
+        monkeypatch.setattr(watches, "SILENCE_SECONDS", 0.3)
         with pytest.raises(ClusterUnavailableError, match="did not answer within"):
             list(KubeNodes(connection).watch(60))
     finally:

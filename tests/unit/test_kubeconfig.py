@@ -59,12 +59,12 @@ def test_a_token_and_an_authority_in_files(tmp_path: Path) -> None:
 def test_a_token_file_that_changes_is_read_again(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("first")
     connection = connect(written(tmp_path, user={"tokenFile": "token"}))
-    connection._authorise()
+    connection.authorise()
     (tmp_path / "token").write_text("second, with spaces")
-    connection._authorise()
+    connection.authorise()
     assert connection.token == "first"
     (tmp_path / "token").write_text("second")
-    connection._authorise()
+    connection.authorise()
     assert connection.api.configuration.api_key == {"authorization": "Bearer second"}
     assert "second" not in repr(connection)
     connection.close()

@@ -35,6 +35,7 @@ def test_every_kind_of_process_has_one_file_and_no_other_file_builds_one() -> No
         ("nodes", {"aiohttp", "flask", "gunicorn", "netboot.boot", "netboot.web"}),
         ("fetcher", {"aiohttp", "flask", "gunicorn", "kubernetes", "netboot.boot", "netboot.web"}),
         ("traces", {"aiohttp", "flask", "gunicorn", "kubernetes", "tokens", "netboot.boot", "netboot.web"}),
+        ("resources", {"aiohttp", "flask", "gunicorn", "sqlite3", "tokens", "netboot.boot", "netboot.web"}),
         ("pause", {"aiohttp", "flask", "gunicorn", "kubernetes", "sqlite3", "tokens", "netboot.boot", "netboot.web"}),
     ],
 )

@@ -25,6 +25,7 @@ NAMES = {
     "fetcher": "fetcher",
     "pause": "pause",
     "traces": "traces",
+    "resources": "resources",
 }
 ALLOWED: dict[str, set[str]] = {
     "boot": {"read nonce keys", "write own journal"},
@@ -35,6 +36,7 @@ ALLOWED: dict[str, set[str]] = {
     | {
         "write word from outside",
         "write position of traces",
+        "write resources",
         "write other journal",
         "write boot-id key",
         "write channel",
@@ -49,6 +51,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"connect apiserver", "connect other"},
     "pause": {"read pause token", "write word from outside", "connect apiserver"},
     "traces": {"read collector's headers", "write position of traces", "connect apiserver"},
+    "resources": {"read inventory's reader", "write resources", "connect apiserver"},
 }
 """All that is possible, of what `attempts` tries; everything else must be refused. Why: docs/operations.md."""
 ALL = {"large question"}
@@ -63,6 +66,7 @@ SECRETS = {
     "issuer": "secrets/issuer.kubeconfig",
     "approver": "secrets/approver.kubeconfig",
     "nodes": "secrets/nodes.kubeconfig",
+    "inventory's reader": "secrets/inventory.kubeconfig",
     "registry's login": "secrets/registry.json",
     "pause token": "secrets/pause.token",
     "collector's headers": "secrets/collector.headers",
@@ -82,7 +86,7 @@ def attempts(root: Path, state: Path, kind: str, pids: Mapping[str, int], apiser
     pid = {"neighbour": pids[neighbour], "supervisor": pids["supervisor"]}
     secrets = {label: root / path for label, path in SECRETS.items()}
     secrets["signing key"] = next((root / "keys").glob("*.key"))
-    own = data / "journal" / f"{name}.db"
+    own, kept = data / "journal" / f"{name}.db", data / "resources" / "objects.json"
     files = {
         "inventory": root / "inventory" / "site.yaml",
         "configuration": root / "netboot.yaml",
@@ -95,6 +99,7 @@ def attempts(root: Path, state: Path, kind: str, pids: Mapping[str, int], apiser
         "rollouts": data / "rollouts.db",
         "word from outside": data / "pause" / "pause.json",
         "position of traces": data / "traces" / "position.json",
+        "resources": kept if kept.exists() else data / "snapshot.json",
         "boot-id key": data / "boot-id.key",
         "own journal": own if own.exists() else data / "journal" / "boot-0.db",
         "other journal": data / "journal" / f"{neighbour}.db",

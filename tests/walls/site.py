@@ -6,7 +6,7 @@ from images.store.store import Store
 from lab.kube.authority import write_private
 from netboot.config import Config, load_config
 from netboot.stores import proofkey
-from tests.sites import add_image, free_ports
+from tests.sites import add_image, as_objects, free_ports
 from tests.sockets.join_site import make_whole_site
 
 
@@ -14,7 +14,9 @@ def walled_site(root: Path, apiserver: int) -> Config:
     """In `root`, with one image in its channel. `apiserver`: the port of loopback that its kubeconfigs name, and where
     somebody is asked whether anything may begin."""
     [nobody] = free_ports(1)
-    config = load_config(make_whole_site(root, apiserver, workers=1, more=outside(apiserver, nobody)))
+    more = outside(apiserver, nobody) + "inventory_kubernetes: {}\n"
+    config = load_config(make_whole_site(root, apiserver, workers=1, more=more))
+    as_objects(config)
     proofkey.rotate(config.proof_key, proofkey.folder_of(config))
     write_secrets(root / "secrets")
     Store(config.store).set_channel("stable", add_image(config))

@@ -1,0 +1,193 @@
+"""Custom resources of the inventory are followed, and kept on the disk as the API server had them last.
+
+Nothing is judged here, and nothing removed because it cannot be seen: what cannot be told now stays as it was.
+"""
+
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Protocol
+
+from images.errors import StoreError
+from netboot.clock import rfc3339
+from netboot.controllers.reflector import Reflector
+from netboot.lifecycle.ports import Clock
+from netboot.logs import Trouble
+from netboot.machines.resources import Changed, Listed, Resource, Seen, counts
+from netboot.status.resources import Followed, ResourcesStatus
+
+log = logging.getLogger(__name__)
+
+ROUND_SECONDS = 600.0
+"""After about so long all are listed anew, whatever was seen of them."""
+LOOK_SECONDS = 0.1
+SETTLE_SECONDS, UNSETTLED_SECONDS = 0.5, 5.0
+"""What is applied together comes one by one: nothing is written until nothing has come for so long, or something has
+been coming for too long."""
+KEPT_SECONDS = 10.0
+"""How often it is written down that the API server still says the same."""
+REMEDY = (
+    "see whether the API server answers, and has what `netboot cluster crds` and `netboot cluster manifests "
+    "--inventory` print; `netboot cluster kubeconfigs --inventory` makes a new token; machines boot meanwhile"
+)
+
+
+class Follows(Protocol):
+    """Who sees custom resources: `netboot.kube.custom_resources`."""
+
+    def watch(self, kind: str, seconds: float) -> Iterator[Seen]:
+        """All of a kind, then what becomes of each; raises ClusterUnavailableError."""
+        ...
+
+
+class Keeps(Protocol):
+    """Where they are on the disk: `netboot.stores.resources`."""
+
+    def write(self, objects: tuple[Resource, ...]) -> None:
+        """Durable when it returns; raises StoreError, or ValueError: they are too much."""
+        ...
+
+
+class ResourcesController:
+    """Of the `kinds` of an inventory, a thread for each, and one that writes."""
+
+    def __init__(
+        self,
+        kinds: Iterable[str],
+        connect: Callable[[], Follows],
+        kept: Keeps,
+        written: tuple[Resource, ...] | None,
+        seen: Followed | None,
+        keep: Callable[[Followed], object],
+        clock: Clock,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`connect`: to the API server, again until it can be done. `written`, `seen`: what is on the disk, and what
+        was kept of it by an earlier process; None: nothing. `keep`: write down when it was seen last."""
+        self._connect, self._kept, self._keep = connect, kept, keep
+        self._clock, self._monotonic = clock, monotonic
+        self._written, self._before = written, seen
+        self._lock = threading.Lock()
+        self._there = dict[str, dict[str, Resource]]()
+        self._signs = dict[str, int]()
+        """Kind → when the API server spoke of it last."""
+        self._since: float | None = None
+        """When the first change came that is not written."""
+        self._latest = self._kept_at = float("-inf")
+        self._follows: Follows | None = None
+        self._connecting = threading.Lock()
+        self._trouble = Trouble(log, "custom resources cannot be written down", "custom resources are written again")
+        self._stopping = threading.Event()
+        self._reflectors = {
+            kind: Reflector(f"objects of kind {kind}", partial(self._watch, kind), partial(self.take, kind), seconds)
+            for kind in kinds
+            for seconds in [ROUND_SECONDS * random.uniform(0.8, 1.2)]  # noqa: S311 - spreads lists
+        }
+        self._threads = [threading.Thread(target=each.run, daemon=True) for each in self._reflectors.values()]
+        self._threads.append(threading.Thread(target=self._work, name="resources", daemon=True))
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        for reflector in self._reflectors.values():
+            reflector.stop()
+
+    def _watch(self, kind: str, seconds: float) -> Iterator[Seen]:
+        with self._connecting:
+            if self._follows is None:
+                self._follows = self._connect()
+        return self._follows.watch(kind, seconds)
+
+    def take(self, kind: str, seen: Seen) -> None:
+        """What the API server said of a kind."""
+        with self._lock:
+            self._signs[kind] = self._clock.now_ms()
+            if self._taken(kind, seen):
+                self._latest = self._monotonic()
+                self._since = self._latest if self._since is None else self._since
+
+    def _taken(self, kind: str, seen: Seen) -> bool:
+        """Whether anything is another now."""
+        if isinstance(seen, Listed):
+            before, now = self._there.get(kind), {resource.name: resource for resource in seen.resources}
+            self._there[kind] = now
+            return now != before
+        if not isinstance(seen, Changed):
+            return False
+        there, resource = self._there.setdefault(kind, {}), seen.resource
+        if not seen.there:
+            return there.pop(resource.name, None) is not None
+        was, there[resource.name] = there.get(resource.name), resource
+        return was != resource
+
+    def step(self) -> None:
+        """Write what has settled, once every kind was seen."""
+        now = self._monotonic()
+        with self._lock:
+            ready = self._since is not None and len(self._there) == len(self._reflectors)
+            if self._since is None or not ready:
+                objects = None
+            elif now - self._latest < SETTLE_SECONDS and now - self._since < UNSETTLED_SECONDS:
+                objects = None
+            else:
+                objects, self._since = self._objects(), None
+            seen_ms = self._seen_ms()
+        if objects is not None:
+            self._write(objects)
+        if seen_ms is not None and now - self._kept_at >= KEPT_SECONDS and self._since is None:
+            self._kept_at = now
+            self._keep(Followed(seen_ms=seen_ms))
+
+    def _objects(self) -> tuple[Resource, ...]:
+        return tuple(self._there[kind][name] for kind in self._reflectors for name in sorted(self._there[kind]))
+
+    def _write(self, objects: tuple[Resource, ...]) -> None:
+        if objects == self._written:
+            return
+        try:
+            self._kept.write(objects)
+        except (StoreError, ValueError) as error:
+            self._trouble.note(str(error))
+            with self._lock:
+                self._latest = self._monotonic()
+                self._since = self._latest if self._since is None else self._since
+            return
+        self._trouble.note(None)
+        self._written = objects
+        log.info("custom resources: %d objects are written down", len(objects))
+
+    def status(self) -> ResourcesStatus:
+        """For `/readyz` and metrics."""
+        with self._lock:
+            seen_ms, written = self._seen_ms(), self._written
+        problem = next((each.problem for each in self._reflectors.values() if each.problem), self._trouble.problem)
+        now_ms, message = self._clock.now_ms(), problem
+        if problem and seen_ms is None:
+            message = f"{problem}; they have never been read"
+        elif problem and seen_ms is not None:
+            message = f"{problem}; what counts is what there was at {rfc3339(seen_ms, 'seconds')}"
+        return ResourcesStatus(
+            at_ms=now_ms,
+            ok=problem is None,
+            message=message or "as the API server has them",
+            remedy=REMEDY,
+            objects=counts(written or ()),
+            age_seconds=None if seen_ms is None else max(0, now_ms - seen_ms) / 1000,
+            unavailable=sum(each.unavailable for each in self._reflectors.values()),
+        )
+
+    def _seen_ms(self) -> int | None:
+        """When the API server spoke last of that kind of which it has been silent for longest."""
+        if len(self._signs) == len(self._reflectors):
+            return min(self._signs.values())
+        return self._before.seen_ms if self._before is not None else None
+
+    def _work(self) -> None:
+        while not self._stopping.wait(LOOK_SECONDS):
+            self.step()

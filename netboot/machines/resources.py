@@ -1,0 +1,113 @@
+"""An inventory declared by custom resources: a bad one takes out itself, and what cannot be without it, and no other.
+
+Of two that share what only one may have (a MAC, a node's name) both are out: nobody can tell whose it is.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from images.values import strict
+from images.values.strict import Document, Fault, FaultsError, Strict
+from netboot.machines.declarations import Judged
+from netboot.machines.declared import KINDS, Declared, items_of
+from netboot.machines.inventory import faults_of_items, merged, other_architectures, unknown_references
+from netboot.machines.joining import Joining, addresses_of_others, unsaid_policies_apart
+from netboot.machines.maintenance import Window
+from netboot.machines.values import Inventory
+
+SHUT = Window(name="left-out", start="00:00", end="00:00", time_zone="left-out")
+"""In the place of windows that were left out: without any, what acts by itself would act at any time."""
+_LISTS = {kind: listed for listed, kind in KINDS.items()}
+_PLACE = re.compile(r"^[a-z]+\[0\](\.name$)?")
+
+
+class Resource(Strict):
+    """One object. `kind`: what an item of a file is called; `shown`: as kubectl takes it, like `machineclass/gpu`."""
+
+    kind: str
+    name: str
+    shown: str
+    spec: Any
+
+
+class Listed(NamedTuple):
+    """All of a kind, as they are."""
+
+    resources: tuple[Resource, ...]
+
+
+class Changed(NamedTuple):
+    """One is `there` as it is now, or is there no more."""
+
+    resource: Resource
+    there: bool
+
+
+class Same(NamedTuple):
+    """Nothing changed, and somebody who knows has said so."""
+
+
+Seen = Listed | Changed | Same
+"""What is seen of a kind."""
+
+
+def document_of(resource: Resource) -> Document:
+    """As a file that declares it alone would be, without lines."""
+    spec = resource.spec if isinstance(resource.spec, dict) else {}
+    return Document(resource.shown, {_LISTS[resource.kind]: [{**spec, "name": resource.name}]}, {(): 0})
+
+
+def judged(resources: Sequence[Resource], where: str, joining: Joining | None) -> Judged:
+    """What they declare. `where`: what messages call the place.
+
+    Raises:
+        FaultsError: there are none: more likely an accident than an inventory.
+    """
+    if not resources:
+        message = "has no object of netboot.dev: `netboot cluster inventory` prints the files of a site as such objects"
+        raise FaultsError([Fault(where, 0, "", message)])
+    inventories, faults = dict[str, Inventory](), list[Fault]()
+    documents = {resource.shown: document_of(resource) for resource in resources}
+    for shown, document in documents.items():
+        try:
+            inventories[shown] = strict.check(document, Inventory)
+        except FaultsError as error:
+            faults += error.faults
+    items = [item for document in documents.values() for item in items_of(document)]
+    faults += faults_of_items(items)
+    faults += faults_of_items(items[::-1])  # of two that meet, the first
+    faults += addresses_of_others(items, joining)
+    faults += _without_each_other(items, faults, joining)
+    out = {fault.file for fault in faults}
+    inventory = merged([inventory for shown, inventory in inventories.items() if shown not in out])
+    if any(resource.kind == "window" and resource.shown in out for resource in resources):
+        inventory = inventory.model_copy(update={"maintenance": (*inventory.maintenance, SHUT)})
+    absent = frozenset(KINDS) - {_LISTS[resource.kind] for resource in resources} - {"machines"}
+    return Judged(inventory, FaultsError(set(map(_of_object, faults))).faults, absent)
+
+
+def _without_each_other(items: Sequence[Declared], known: Sequence[Fault], joining: Joining | None) -> Iterator[Fault]:
+    """What is wrong with items for others are not there, or are left out; in the end none of these is referred to."""
+    out = {fault.file for fault in known}
+    while True:
+        left = [item for item in items if item.document.file not in out]
+        gone = {(item.kind, item.name) for item in items if item.document.file in out}
+        faults = [*unknown_references(left, gone), *other_architectures(left)]
+        if joining is not None:
+            faults += unsaid_policies_apart(left)
+        if not faults:
+            return
+        yield from faults
+        out |= {fault.file for fault in faults}
+
+
+def _of_object(fault: Fault) -> Fault:
+    """The same, with the key as the object has it."""
+    key = _PLACE.sub(lambda found: "metadata.name" if found[1] else "spec", fault.key)
+    return Fault(fault.file, fault.line, key, fault.message)
+
+
+def counts(resources: Sequence[Resource]) -> Mapping[str, int]:
+    """How many there are of each kind."""
+    return {kind: sum(resource.kind == kind for resource in resources) for kind in _LISTS}

@@ -1,0 +1,83 @@
+"""`data/resources/objects.json`: custom resources of the inventory as the API server had them last, so that they are
+there while it is not, over restarts, too. The process `resources` writes it; whoever reads the inventory reads it.
+"""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from images.values import files
+from images.values.strict import Document, Fault, FaultsError, Strict
+from netboot.machines.declarations import Judged
+from netboot.machines.joining import Joining
+from netboot.machines.resources import Resource, document_of, judged
+
+FOLDER = "resources"
+MOST_BYTES = 64 << 20
+"""Of the file, as of a file of an inventory: 50,000 machines have a quarter of it."""
+_MODE = 0o644
+
+
+class _Kept(Strict):
+    namespace: str
+    objects: tuple[Resource, ...]
+
+
+class KeptResources:
+    """The file, of one namespace: what another had is none of it."""
+
+    by_content = False  # it is only ever replaced whole
+    called = "objects"
+
+    def __init__(self, data: Path, namespace: str) -> None:
+        self._path, self._namespace = data / FOLDER / "objects.json", namespace
+        self.where = f"namespace {namespace}"
+
+    def paths(self) -> Iterable[Path]:
+        return [self._path]
+
+    def there(self) -> bool:
+        """Whether they were ever read."""
+        return files.look(self._path) is not None
+
+    def read(self) -> tuple[Resource, ...]:
+        """Raises FaultsError: it cannot be told what they are."""
+        try:
+            kept = _Kept.model_validate_json(files.bytes_of(self._path, MOST_BYTES))
+        except FileNotFoundError:
+            raise self._unknown("have not been read yet: see `resources` of `netboot doctor`") from None
+        except OSError as error:
+            raise self._unknown(f"cannot be told: {self._path}: {error.strerror}") from None
+        except ValidationError:
+            raise self._unknown(f"cannot be told: {self._path} is not what this version writes") from None
+        if kept.namespace != self._namespace:
+            raise self._unknown(f"have not been read yet: {self._path} is of namespace {kept.namespace}")
+        return kept.objects
+
+    def write(self, objects: Sequence[Resource]) -> None:
+        """It is on the disk when this returns.
+
+        Raises:
+            StoreError: it cannot be written. ValueError: it would be longer than MOST_BYTES.
+        """
+        content = _Kept(namespace=self._namespace, objects=tuple(objects)).model_dump_json().encode()
+        if len(content) > MOST_BYTES:
+            raise ValueError(f"the objects have {len(content):,} bytes, and an inventory has at most {MOST_BYTES:,}")
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise files.refused(f"cannot make {self._path.parent}", error) from error
+        files.write(self._path, content, mode=_MODE)
+
+    def documents(self) -> tuple[list[Document], list[Fault]]:
+        try:
+            return [document_of(resource) for resource in self.read()], []
+        except FaultsError as error:
+            return [], list(error.faults)
+
+    def judged(self, joining: Joining | None) -> Judged:
+        return judged(self.read(), self.where, joining)
+
+    def _unknown(self, message: str) -> FaultsError:
+        return FaultsError([Fault(f"objects of {self.where}", 0, "", message)])

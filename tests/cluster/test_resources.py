@@ -1,0 +1,346 @@
+"""Custom resources are the inventory: a real service, a real API server, and what may become of either.
+
+A control plane of its own: definitions, rights and the API server itself go here, and come back.
+"""
+
+import json
+import os
+import signal
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from images.store.store import Store
+from lab.kube import cluster as lab
+from lab.kube.accounts import Admin
+from lab.kube.binaries import find
+from lab.kube.cluster import Cluster, cluster
+from lab.kube.kubectl import Kubectl
+from netboot.clock import SystemClock
+from netboot.config import Config, load_config
+from netboot.controllers.resources import ResourcesController
+from netboot.kube.connection import connect
+from netboot.kube.custom_resources import KubeResources
+from netboot.kube.resources.definitions import GROUP, KINDS, VERSION
+from netboot.machines.declarations import Declarations
+from netboot.machines.resources import Changed, Listed
+from netboot.stores.resources import KeptResources
+from tests.cluster.conftest import CACHE
+from tests.declared_contract import CASES, Key, Spec, World
+from tests.processes import wait_for
+from tests.sites import add_image, make_site
+from tests.sockets.service import Service, serving
+
+pytestmark = pytest.mark.cluster
+SECONDS = 30.0
+"""In which what is applied is known: a second or two, on a machine that has nothing else to do."""
+SITE = """\
+machines:
+  - {name: gpu-001, match: {macs: ["52:54:00:00:00:01"]}, profile: compute}
+  - {name: gpu-002, match: {macs: ["52:54:00:00:00:02"]}, profile: compute}
+profiles:
+  - {name: compute, channel: stable}
+channels:
+  - {name: stable}
+maintenance:
+  - {name: nights, start: "22:00", end: "05:00"}
+"""
+REFUSED = (
+    "this site's inventory is custom resources of namespace netboot: `kubectl apply` there (`netboot cluster "
+    "inventory` prints files of an inventory as objects)"
+)
+BINDING = "/apis/rbac.authorization.k8s.io/v1/namespaces/netboot/rolebindings/netboot-inventory"
+
+
+def mac(number: int) -> str:
+    return f"52:54:00:00:00:{number:02x}"
+
+
+def machine(number: int, mac_: str = "", profile: str = "compute") -> dict[str, Any]:
+    return {
+        "apiVersion": f"{GROUP}/{VERSION}",
+        "kind": "Machine",
+        "metadata": {"name": f"gpu-{number:03}", "namespace": "netboot"},
+        "spec": {"match": {"macs": [mac_ or mac(number)]}, "profile": profile},
+    }
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with cluster(find(CACHE), tmp_path_factory.mktemp("resources-cluster")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def kubectl(own: Cluster) -> Kubectl:
+    return Kubectl(find(CACHE) / "kubectl", own.admin, own.folder)
+
+
+@pytest.fixture(scope="module")
+def service(own: Cluster, kubectl: Kubectl, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """A site whose files were applied, by the commands of docs/custom-resources.md, and are not read any more."""
+    root = tmp_path_factory.mktemp("resources-site")
+    config = prepared(root)
+    service = Service(config, root / "netboot.yaml")
+    for words in (("crds",), ("manifests", "--inventory")):
+        piped(service, kubectl, *words)
+    for kind in KINDS.values():
+        kubectl("wait", "--for=condition=Established", f"crd/{kind.plural}.{GROUP}", "--timeout=60s")
+    made = service.netboot("cluster", "kubeconfigs", "--inventory", "--admin-kubeconfig", str(own.admin))
+    assert (made.returncode, made.stdout.splitlines()[0].split(",")[0]) == (
+        0,
+        f"wrote {root}/secrets/inventory.kubeconfig: netboot-inventory",
+    )
+    piped(service, kubectl, "inventory")
+    with serving(config, service.file, service=service):
+        wait_for(lambda: detail(service, "resources")["ok"], SECONDS)
+        yield service
+
+
+def prepared(root: Path) -> Config:
+    config = make_site(root, workers=1, inventory=SITE)
+    Store(config.store).set_channel("stable", add_image(config))
+    file = root / "netboot.yaml"
+    file.write_text(file.read_text() + "inventory_kubernetes: {}\n")
+    return load_config(file)
+
+
+def piped(service: Service, kubectl: Kubectl, *words: str) -> None:
+    """`netboot cluster … | kubectl apply -f -`."""
+    printed = service.netboot("cluster", *words)
+    assert (printed.returncode, printed.stderr) == (0, "")
+    path = kubectl.folder / "piped.yaml"
+    path.write_text(printed.stdout)
+    kubectl("apply", "-f", str(path))
+
+
+def detail(service: Service, name: str) -> Any:
+    return service.readyz()["details"].get(name, {"ok": False, "message": "", "faults": []})
+
+
+def boots(service: Service, number: int) -> bool:
+    return service.outcome(mac(number)) == "boot"
+
+
+def in_order(service: Service) -> bool:
+    return bool(detail(service, "resources")["ok"] and detail(service, "inventory")["ok"])
+
+
+def test_what_is_applied_is_served_within_seconds_and_what_is_deleted_no_more(
+    service: Service, kubectl: Kubectl
+) -> None:
+    assert (boots(service, 1), boots(service, 10)) == (True, False)
+    kubectl.apply("one", machine(10))
+    wait_for(lambda: boots(service, 10), SECONDS)
+    assert in_order(service)
+    kubectl("delete", "-n", "netboot", "machine.netboot.dev/gpu-010")
+    wait_for(lambda: service.outcome(mac(10)) == "unknown", SECONDS)
+
+
+def test_a_bad_object_takes_out_itself_and_a_shared_mac_both(service: Service, kubectl: Kubectl) -> None:
+    bad = [machine(11), machine(12, mac(11)), machine(13, profile="compote")]
+    kubectl.apply("bad", {"apiVersion": "v1", "kind": "List", "items": bad})
+    shared = f"MAC {mac(11)} is of two machines"
+    faults = [
+        f"machine/gpu-011: spec.match.macs[0]: {shared}, 'gpu-011' and 'gpu-012' in machine/gpu-012",
+        f"machine/gpu-012: spec.match.macs[0]: {shared}, 'gpu-012' and 'gpu-011' in machine/gpu-011",
+        "machine/gpu-013: spec.profile: no profile is named 'compote'; did you mean 'compute'?",
+    ]
+    wait_for(lambda: detail(service, "inventory").get("faults") == faults, SECONDS)
+    said = detail(service, "inventory")
+    assert said["message"] == "3 faults; objects that are named are left out, all others are in force"
+    assert "netboot_inventory_left_out_faults 3.0" in service.text("/metrics")
+    assert [service.outcome(mac(number)) for number in (1, 2, 11, 13)] == ["boot", "boot", "unknown", "unknown"]
+    checked = service.netboot("config", "check")
+    assert (checked.returncode, checked.stderr.splitlines()[-4:-1]) == (1, faults)
+    kubectl.apply("good", machine(12))
+    kubectl.apply("good", machine(13))
+    wait_for(lambda: all(boots(service, number) for number in (11, 12, 13)), SECONDS)
+    kubectl("delete", "-n", "netboot", *(f"machine.netboot.dev/gpu-{number:03}" for number in (11, 12, 13)))
+    wait_for(lambda: in_order(service) and not boots(service, 11), SECONDS)
+
+
+def test_nothing_else_writes_it(service: Service) -> None:
+    body = {"machines": [{"declared": {"name": "gpu-099", "match": {"serial": "X1"}, "profile": "compute"}}]}
+    refused = service.order("/v1/inventory/machines", **body)
+    assert (refused.status_code, refused.json()["detail"]) == (
+        409,
+        REFUSED,
+    )
+    renamed = service.order("/v1/inventory/machines/gpu-001/rename", name="gpu-100")
+    assert (renamed.status_code, renamed.json()["code"]) == (409, "inventory-read-only")
+    shown = service.api("/v1/inventory/machines/gpu-001")
+    assert (shown["file"], shown["line"], shown["declared"]["profile"]) == ("machine/gpu-001", 0, "compute")
+
+
+def test_the_account_may_read_them_and_nothing_else(own: Cluster, service: Service) -> None:
+    place = service.config.inventory_kubernetes
+    assert place is not None
+    account = Admin(own, yaml.safe_load(place.kubeconfig.read_text())["users"][0]["user"]["token"])
+    ours = f"/apis/{GROUP}/{VERSION}/namespaces"
+    asked = {
+        f"{ours}/netboot/machines": 200,
+        f"{ours}/netboot/machines/gpu-001": 403,
+        f"{ours}/default/machines": 403,
+        f"/apis/{GROUP}/{VERSION}/machines": 403,
+        "/api/v1/namespaces/netboot/secrets": 403,
+        "/api/v1/nodes": 403,
+    }
+    assert {path: account("GET", path).status_code for path in asked} == asked
+    assert account("POST", f"{ours}/netboot/machines", machine(50)).status_code == 403
+    assert account("DELETE", f"{ours}/netboot/machines/gpu-001").status_code == 403
+    account.close()
+
+
+def test_a_fleet_that_is_deleted_waits_for_a_person(service: Service, kubectl: Kubectl) -> None:
+    kubectl("delete", "-n", "netboot", "machines.netboot.dev", "--all")
+    wait_for(lambda: detail(service, "inventory").get("pending"), SECONDS)
+    waits = detail(service, "inventory")["pending"]
+    assert (waits["removed"], waits["of"], waits["names"]) == (2, 2, ["gpu-001", "gpu-002"])
+    assert [boots(service, number) for number in (1, 2)] == [True, True]
+    piped(service, kubectl, "inventory")
+    wait_for(lambda: in_order(service), SECONDS)
+
+
+def test_a_definition_that_is_removed_with_all_its_objects_removes_nothing(service: Service, kubectl: Kubectl) -> None:
+    """Of machines, and of windows, without which anything may begin at any time."""
+    kubectl("delete", "crd", f"machines.{GROUP}", f"maintenancewindows.{GROUP}")
+    wait_for(lambda: "the apiserver has no " in detail(service, "resources")["message"], SECONDS)
+    assert [boots(service, number) for number in (1, 2)] == [True, True]
+    windows = service.api("/v1/freeze")["windows"]
+    assert [each["name"] for each in windows] == ["nights"]
+    piped(service, kubectl, "crds")
+    kubectl("wait", "--for=condition=Established", f"crd/machines.{GROUP}", "--timeout=60s")
+    kubectl("wait", "--for=condition=Established", f"crd/maintenancewindows.{GROUP}", "--timeout=60s")
+    piped(service, kubectl, "inventory")
+    wait_for(lambda: in_order(service), 2 * SECONDS)
+
+
+def test_an_account_without_rights_finds_no_empty_fleet(own: Cluster, service: Service) -> None:
+    admin = Admin(own)
+    binding = admin("GET", BINDING).json()
+    assert admin("DELETE", BINDING).status_code == 200
+    again(service)
+    wait_for(lambda: "lacks a right" in detail(service, "resources")["message"], SECONDS)
+    assert [boots(service, number) for number in (1, 2)] == [True, True]
+    kept = {name: binding[name] for name in ("apiVersion", "kind", "roleRef", "subjects")}
+    made = admin("POST", BINDING.rpartition("/")[0], kept | {"metadata": {"name": "netboot-inventory"}})
+    assert made.status_code == 201
+    wait_for(lambda: in_order(service), 2 * SECONDS)
+    admin.close()
+
+
+def again(service: Service) -> None:
+    """Its process is started again, and asks for everything: as it does by itself after ten minutes."""
+    before = service.processes()["resources"]["pid"]
+    os.kill(before, signal.SIGKILL)
+    wait_for(lambda: service.processes()["resources"]["pid"] not in (before, None), SECONDS)
+
+
+class Followed:
+    """An API server's namespace, and what follows it."""
+
+    def __init__(self, own: Cluster, admin: Admin, data: Path) -> None:
+        self._admin, self._path = admin, f"/apis/{GROUP}/{VERSION}/namespaces/default"
+        self._kept = KeptResources(data, "default")
+        self.declarations: Declarations = self._kept
+        connection = connect(own.admin)
+        self.controller = ResourcesController(
+            KINDS, lambda: KubeResources(connection, "default"), self._kept, None, None, lambda _: None, SystemClock()
+        )
+        self.controller.start()
+        wait_for(self._path_of_file.exists)
+
+    @property
+    def _path_of_file(self) -> Path:
+        [path] = self._kept.paths()
+        return Path(path)
+
+    def declare(self, items: Mapping[Key, Spec]) -> None:
+        for (kind, name), spec in items.items():
+            path = f"{self._path}/{KINDS[kind].plural}/{name}?fieldManager=contract&force=true"
+            document = {"apiVersion": f"{GROUP}/{VERSION}", "kind": KINDS[kind].kind, "metadata": {"name": name}}
+            answer = self._admin("PATCH", path, document | {"spec": spec})
+            assert answer.status_code in (200, 201), answer.text
+        wait_for(lambda: {**self._specs(), **items} == self._specs(), SECONDS)
+
+    def remove(self, *keys: Key) -> None:
+        for kind, name in keys:
+            assert self._admin("DELETE", f"{self._path}/{KINDS[kind].plural}/{name}").status_code == 200
+        wait_for(lambda: not self._specs().keys() & set(keys), SECONDS)
+
+    def _specs(self) -> dict[Key, Any]:
+        return {(each.kind, each.name): each.spec for each in self._kept.read()}
+
+    def close(self) -> None:
+        self.controller.stop()
+        for kind in KINDS.values():
+            assert self._admin("DELETE", f"{self._path}/{kind.plural}").status_code == 200
+
+
+@pytest.mark.usefixtures("service")
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+def test_place(case: Callable[[World], None], own: Cluster, tmp_path: Path) -> None:
+    admin = Admin(own)
+    world = Followed(own, admin, tmp_path)
+    try:
+        case(world)
+    finally:
+        world.close()
+        admin.close()
+
+
+def test_an_api_server_that_is_away_and_comes_back_compacted(own: Cluster, service: Service, kubectl: Kubectl) -> None:
+    """The last one: killed, while the service is started again; then etcd forgets, and it is started again."""
+    watching = KubeResources(connect(own.admin), "netboot").watch("machine", 600)
+    listed = next(watching)
+    assert isinstance(listed, Listed)
+    apiserver = own.processes["kube-apiserver"]
+    apiserver.kill()
+    apiserver.wait(60)
+    wait_for(lambda: not detail(service, "resources")["ok"], SECONDS)
+    assert service.stop() == 0
+    service.start()
+    assert [boots(service, number) for number in (1, 2)] == [True, True]
+    said = wait_for(lambda: said_away(service), SECONDS)
+    assert said["age_seconds"] > 0
+    assert "; what counts is what there was at 20" in said["message"]
+    compacted(own)
+    lab._start(own, "kube-apiserver", list(apiserver.args))  # type: ignore[arg-type]
+    admin = Admin(own)
+    wait_for(lambda: admin("GET", "/readyz").status_code == 200, lab.START_SECONDS)
+    kubectl.apply("after", machine(20))
+    wait_for(lambda: boots(service, 20), 2 * SECONDS)
+    wait_for(lambda: in_order(service), SECONDS)
+    told = next(watching)  # its place is forgotten: all are listed again
+    assert isinstance(told, Listed)
+    assert {each.name for each in told.resources} == {"gpu-001", "gpu-002", "gpu-020"}
+    kubectl("delete", "-n", "netboot", "machine.netboot.dev/gpu-020")
+    gone = next(each for each in watching if isinstance(each, Changed))
+    assert (gone.resource.name, gone.there) == ("gpu-020", False)
+    watching.close()  # type: ignore[attr-defined]
+    admin.close()
+
+
+def said_away(service: Service) -> Any:
+    said = detail(service, "resources")
+    return said if "apiserver" in said["message"] and said.get("age_seconds") is not None else None
+
+
+def compacted(own: Cluster) -> None:
+    """etcd forgets all but what there is now (https://etcd.io/docs/v3.5/dev-guide/api_grpc_gateway/)."""
+    arguments = [str(each) for each in own.processes["etcd"].args]  # type: ignore[union-attr]
+    url = next(each.partition("=")[2] for each in arguments if each.startswith("--listen-client-urls"))
+
+    def asked(path: str, body: dict[str, Any]) -> Any:
+        request = urllib.request.Request(f"{url}/v3/kv/{path}", json.dumps(body).encode(), method="POST")
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return json.load(answer)
+
+    asked("put", {"key": "bmV0Ym9vdA==", "value": ""})
+    revision = asked("range", {"key": "bmV0Ym9vdA=="})["header"]["revision"]
+    asked("compaction", {"revision": revision, "physical": True})
