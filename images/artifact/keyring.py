@@ -4,6 +4,7 @@ Every public key in the folder is trusted. The file `active` names the key that 
 and leaves the old one trusted, so that images signed by it boot until `retire` takes its public half away.
 """
 
+import errno
 import os
 import re
 import stat
@@ -135,29 +136,44 @@ class KeyRing:
         """A new key, active from now on; the old one stays trusted.
 
         Raises:
-            StoreError: the file system refuses; the old key is the active one still.
+            StoreError: the file system refuses; the old key is the active one still. NotDurableError: the new one is.
         """
         key = SigningKey.generate()
         try:
             self.folder.mkdir(mode=0o755, parents=True, exist_ok=True)
         except OSError as error:
             raise files.refused(f"cannot make {self.folder}", error) from error
-        files.write(self.folder / f"{key.public.id}.key", key.to_pem(), mode=0o600)
-        files.write(self.folder / f"{key.public.id}.pub", key.public.to_bytes())
-        files.write(self.folder / "active", key.public.id.encode() + b"\n")
+        files.write_all(
+            {
+                self.folder / f"{key.public.id}.key": (key.to_pem(), 0o600),
+                self.folder / f"{key.public.id}.pub": (key.public.to_bytes(), 0o644),
+                self.folder / "active": (key.public.id.encode() + b"\n", 0o644),
+            }
+        )
         return next(info for info in self.infos() if info.id == key.public.id)
+
+    def require_writable(self) -> None:
+        """See that a key could be made or retired: for a dry run.
+
+        Raises:
+            StoreError: this account may not write to the folder, or to where it would be made.
+        """
+        there = next(path for path in (self.folder, *self.folder.absolute().parents) if files.look(path) is not None)
+        if not os.access(there, os.W_OK | os.X_OK, effective_ids=True):
+            raise files.refused(f"cannot write to {there}", PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
 
     def retire(self, name: str) -> None:
         """Trust a key no longer; its files are kept under another name, for the record.
 
         Raises:
             NotFoundError: no such key. InUseError: it is the active one. StoreError: the file system refuses.
+            NotDurableError: it is retired.
         """
         self.require_retirable(name)
         path = self.folder / f"{name}.pub"
         try:
             path.rename(path.with_suffix(".retired"))
-            files.sync_folder(self.folder)
+            files.sync_name(path)
         except OSError as error:
             raise files.refused(f"cannot retire {path}", error) from error
 
@@ -176,7 +192,8 @@ class KeyRing:
         """Trust a retired key again. `dry_run`: see only that it is there.
 
         Raises:
-            NotFoundError: no retired key of that name. StoreError: the file system refuses.
+            NotFoundError: no retired key of that name. StoreError: the file system refuses. NotDurableError: it is
+            trusted.
         """
         path = self.folder / f"{name}.retired"
         if not _ID.fullmatch(name) or files.look(path) is None:
@@ -185,7 +202,7 @@ class KeyRing:
             return
         try:
             path.rename(path.with_suffix(".pub"))
-            files.sync_folder(self.folder)
+            files.sync_name(path)
         except OSError as error:
             raise files.refused(f"cannot restore {path}", error) from error
 

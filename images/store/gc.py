@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from images.errors import CorruptError, InUseError, NotFoundError
-from images.store import pointers
+from images.store import pointers, writing
 from images.store.store import Store
 from images.values import files
 
@@ -54,7 +54,7 @@ def plan(
 
 
 def collect(store: Store, now: int, grace: int = GRACE_SECONDS, *, dry_run: bool = False) -> Collected:
-    """Remove what nobody has needed for `grace` seconds. `now` in seconds since 1970.
+    """Remove what nobody has needed for `grace` seconds. `now` in seconds since 1970. `dry_run`: only read.
 
     A crash leaves blobs of no image, which the next run removes, never an image without its blobs. Nothing is written
     before something was removed, so that a full disk can be emptied.
@@ -62,7 +62,7 @@ def collect(store: Store, now: int, grace: int = GRACE_SECONDS, *, dry_run: bool
     Raises:
         CorruptError, StoreError: somebody's needs cannot be read: nothing is removed. BusyError.
     """
-    with store.writing():
+    with writing.looked_at(store.root) if dry_run else store.writing():
         keep = frozenset(needed(store))
         added = {image.digest: image.added for image in store.images()}
         seen = {digest: max(since, added.get(digest, 0)) for digest, since in pointers.read_marks(store.root).items()}
@@ -81,7 +81,7 @@ def remove(store: Store, digest: str, *, dry_run: bool = False) -> None:
     Raises:
         NotFoundError. InUseError: somebody needs it, named. BusyError, CorruptError, StoreError.
     """
-    with store.writing():
+    with writing.looked_at(store.root) if dry_run else store.writing():
         if digest not in store.digests():
             raise NotFoundError(f"no image {digest} in {store.root}")
         reasons = needed(store).get(digest)
@@ -125,5 +125,7 @@ def _unused_blobs(store: Store, gone: frozenset[str], now: int, grace: int) -> d
                     f"the manifest of image {digest[:12]} is damaged, so nobody can tell which blobs it needs: "
                     f"`netboot image rm {digest}` first"
                 ) from None
+            except NotFoundError:  # removed since it was listed, while a dry run looks
+                continue
     paths = (store.root / "blobs" / name for name in files.names(store.root / "blobs") if name not in used)
     return {path.name: status.st_size for path in paths if now - (status := path.stat()).st_mtime >= grace}

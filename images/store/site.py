@@ -34,7 +34,7 @@ def replace(root: Path, bundle: bytes, signature: bytes) -> None:
     """Put a pair in place; the caller holds the writers' lock.
 
     Raises:
-        StoreError, OSError: the file system refuses; the old pair is in force.
+        StoreError, OSError: the file system refuses; the old pair is in force. NotDurableError: the new one is.
     """
     folder = root / "bundles" / hashlib.sha256(bundle + signature).hexdigest()
     modes.folder(folder, root)
@@ -46,7 +46,7 @@ def replace(root: Path, bundle: bytes, signature: bytes) -> None:
     if site.is_dir() and not site.is_symlink():
         site.rename(root / "tmp" / "old-site")  # put there by hand: ours is always a link
     link.rename(site)
-    files.sync_folder(root)
+    files.sync_name(site)
     for old in folder.parent.iterdir():
         if old != folder:
             shutil.rmtree(old)

@@ -42,6 +42,19 @@ def locked(root: Path, wait: float) -> Iterator[None]:
         raise files.refused(f"cannot write to the store {root}", error) from error
 
 
+@contextmanager
+def looked_at(root: Path) -> Iterator[None]:
+    """Around what only reads the store at `root`: no folder is made, no lock taken.
+
+    Raises:
+        StoreError: the file system refuses.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise files.refused(f"cannot read {error.filename or root}", error) from error
+
+
 def _not_ours(root: Path, error: PermissionError) -> StoreError:
     try:
         owner = modes.name_of(root.stat().st_uid)

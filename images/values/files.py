@@ -3,7 +3,7 @@
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -71,6 +71,22 @@ def write(path: Path, data: bytes, *, mode: int = 0o644, staging: Path | None = 
     """
     with replacing(path, mode=mode, staging=staging) as file:
         file.write(data)
+
+
+def write_all(contents: Mapping[Path, tuple[bytes, int]]) -> None:
+    """Replace files by bytes, with modes, one after the other.
+
+    Raises:
+        StoreError: the file system refuses one; those before it are in place. NotDurableError: all of them are.
+    """
+    not_durable: NotDurableError | None = None
+    for path, (data, mode) in contents.items():
+        try:
+            write(path, data, mode=mode)
+        except NotDurableError as error:
+            not_durable = error
+    if not_durable is not None:
+        raise not_durable
 
 
 def sync_name(path: Path) -> None:

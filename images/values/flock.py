@@ -43,6 +43,21 @@ def exclusive(path: Path, what: str, wait: float = 0.0) -> Iterator[None]:
         os.close(lock)
 
 
+@contextmanager
+def folder(path: Path) -> Iterator[None]:
+    """Be the one writer of files in a folder, waiting until another ends: they need no lock file then.
+
+    Raises:
+        OSError: the file system refuses.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def _try(lock: int) -> bool:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from images.errors import NotDurableError
-from netboot.cli.file_acts import record
+from netboot.cli.file_acts import Stood, record, recorded
 from netboot.cli.outcomes import cannot
 from netboot.config import Config
 from netboot.config_management import Management
@@ -21,31 +20,28 @@ def change(
 
 def edit(config: Config, act: str, name: str, made: Callable[[AccessTokens], AccessTokens]) -> None:
     """Change the file, and record the act of that name in the audit, where a service has made one."""
-    management, stood = config.management, list[dict[str, Any] | None]()
+    management = config.management
     there_is(management)  # one that is lost is not begun anew by the way
 
-    def edited(there: AccessTokens) -> AccessTokens:
-        after = made(there)
-        stood[:] = [_of(there, name), _of(after, name)]
-        return after
+    def write(before: Stood, after: Stood, result: str) -> None:
+        record(config.data, act, {"name": name}, before=_shown(before), after=_shown(after), result=result)
 
-    in_place: NotDurableError | None = None
-    try:
-        access_tokens.change(management.tokens, edited)
-    except NotDurableError as error:
-        in_place = error
-    except OSError as error:
-        raise cannot(f"cannot write {management.tokens}", error) from None
-    before, after = stood
-    record(config.data, act, {"name": name}, before=before, after=after)
-    if in_place is not None:
-        raise in_place
+    with recorded(lambda: _of(access_tokens.read(management.tokens), name), write):
+        try:
+            access_tokens.change(management.tokens, made)
+        except OSError as error:
+            raise cannot(f"cannot write {management.tokens}", error) from None
 
 
 def _of(there: AccessTokens, name: str) -> dict[str, Any] | None:
-    """What the file has of that name, without what opens anything."""
-    found = [each.model_dump(mode="json", exclude={"sha256"}) for each in (*there.tokens, *there.blocked)]
+    """What the file has of that name."""
+    found = [each.model_dump(mode="json") for each in (*there.tokens, *there.blocked)]
     return next((each for each in found if each["name"] == name), None)
+
+
+def _shown(stood: Stood) -> Stood:
+    """The same without what opens anything."""
+    return None if stood is None else {name: each for name, each in stood.items() if name != "sha256"}
 
 
 def there_is(management: Management) -> AccessTokens:

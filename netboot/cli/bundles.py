@@ -1,7 +1,6 @@
 """The site bundle on disk: is it there, signed by a trusted key, and what the configuration and revocations say?"""
 
-import contextlib
-from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from time import time
 from typing import Any
@@ -14,9 +13,10 @@ from images.artifact.signing import sign, signers_of
 from images.errors import BusyError, ImageError, NotFoundError
 from images.store import revocations, site
 from images.store.check import check_bundle
+from images.store.revocations import Revocation
 from images.store.store import Store
 from images.values.strict import FaultsError
-from netboot.cli.file_acts import record
+from netboot.cli.file_acts import Stood, record, recorded
 from netboot.clock import rfc3339
 from netboot.config import Config
 from netboot.lifecycle import publish
@@ -103,10 +103,7 @@ def revoked(config: Config) -> frozenset[str]:
     Raises:
         CorruptError, StoreError: what is written down cannot be read.
     """
-    known = frozenset(revocations.read(config.store))
-    with contextlib.suppress(ImageError):
-        known |= frozenset(read_bundle(Store(config.store).bundle()[0]).images_revoked)
-    return known
+    return frozenset(revocations.read(config.store)) | _in_force(config)
 
 
 def written_down(config: Config, digest: str) -> dict[str, Any] | None:
@@ -115,40 +112,54 @@ def written_down(config: Config, digest: str) -> dict[str, Any] | None:
     return None if said is None else {"revoked": digest, "reason": said.reason, "at": rfc3339(said.at * 1000)}
 
 
-def sign_revoked(
-    config: Config,
-    act: str,
-    digest: str,
-    before: Mapping[str, Any] | None,
-    taken_back: frozenset[str] = _NONE,
-    *,
-    reason: str = "",
-) -> None:
-    """Install the bundle of what was written down just now of an image's revocation. The act is in the audit also where
-    that fails: written down it is.
+def revise(config: Config, store: Store, act: str, digest: str, said: Revocation | None) -> None:
+    """Write an image's revocation down, or (None) take it back, and install the bundle that says so. The act is in the
+    audit also where that fails: written down it is.
 
     Raises:
         click.ClickException: no private key here, with what to do. Else as `install`.
     """
-    signed = False
+    taken_back, reason = _NONE if said is not None else frozenset((digest,)), "" if said is None else said.reason
+
+    def stands() -> dict[str, Any]:
+        return {"written": written_down(config, digest), "signed": digest in _in_force(config)}
+
+    def write(before: Stood, after: Stood, result: str) -> None:
+        was, now = before or {}, after or {}
+        facts = {"image": digest, "signed": now["signed"] is (said is not None)}
+        stood = {"before": was["written"], "after": now["written"]}
+        record(config.data, act, facts, **stood, reason=reason, result=result)
+
+    with recorded(stands, write):
+        revocations.write(store, {digest: said})
+        try:
+            install(config, taken_back)
+        except NotFoundError as error:
+            raise not_signed(config, error, taken_back) from None
+
+
+def _in_force(config: Config) -> frozenset[str]:
+    """What the bundle of the store revokes; nothing: there is none, or a damaged one."""
     try:
-        install(config, taken_back)
-        signed = True
-    except NotFoundError as error:
-        raise not_signed(config, error, taken_back) from None
-    finally:
-        facts, after = {"image": digest, "signed": signed}, written_down(config, digest)
-        record(config.data, act, facts, before=before, after=after, reason=reason)
+        return frozenset(read_bundle(Store(config.store).bundle()[0]).images_revoked)
+    except ImageError:
+        return _NONE
 
 
-def record_bundle(config: Config) -> None:
-    """That the bundle which is in the store now was installed, in the audit.
+def installing(config: Config) -> AbstractContextManager[None]:
+    """Around the installation of a bundle: what is in the store afterwards, in the audit."""
 
-    Raises as `trusted_bundle`.
-    """
-    bundle = trusted_bundle(config)
-    after = {"issued": rfc3339(bundle.issued * 1000), "images_revoked": len(bundle.images_revoked)}
-    record(config.data, "config-bundle", {"site": config.site}, after=after)
+    def stands() -> Stood:
+        try:
+            bundle = read_bundle(Store(config.store).bundle()[0])
+        except ImageError:
+            return None
+        return {"issued": rfc3339(bundle.issued * 1000), "images_revoked": len(bundle.images_revoked)}
+
+    def write(before: Stood, after: Stood, result: str) -> None:
+        record(config.data, "config-bundle", {"site": config.site}, before=before, after=after, result=result)
+
+    return recorded(stands, write)
 
 
 def not_signed(config: Config, error: NotFoundError, taken_back: frozenset[str] = _NONE) -> click.ClickException:

@@ -114,16 +114,15 @@ def bundle(config: Path | None, keys: Path | None, sign: Path | None, signature:
     settings = find_config(config)
     settings = settings.model_copy(update={"keys": keys.absolute()}) if keys is not None else settings
     if signature is not None:
-        _install_signed(settings, signature)
-        bundles.record_bundle(settings)
+        with bundles.installing(settings):
+            _install_signed(settings, signature)
         click.echo(f"installed the site bundle of {settings.site}")
         return
     try:
-        written = bundles.install(settings)
+        with bundles.installing(settings):
+            written = bundles.install(settings)
     except NotFoundError as error:
         raise bundles.not_signed(settings, error) from None
-    if written:
-        bundles.record_bundle(settings)
     click.echo(f"{'signed and installed' if written else 'nothing to do:'} the site bundle of {settings.site}")
 
 

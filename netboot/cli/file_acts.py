@@ -6,14 +6,16 @@ They are in the same list as acts over the API (`netboot audit`), by the account
 import os
 import pwd
 import secrets
-from collections.abc import Mapping
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from time import time
 from typing import Any, Literal
 
 import click
 
-from images.errors import StoreError
+from images.errors import ImageError, StoreError
 from images.values import files
 from images.values.strict import FaultsError
 from netboot.cli.paths import Paths, config_path
@@ -23,6 +25,50 @@ from netboot.stores.audit import Record, SqliteAudit
 FILES = "files"
 """The role of whoever acts so: whoever may write the files."""
 Stood = Mapping[str, Any] | None
+Write = Callable[[Stood, Stood, str], None]
+"""Records an act: what was before, what is now, and the record's `result`."""
+IN_PART = "done-in-part"
+_HELD = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@contextmanager
+def recorded(stands: Callable[[], Stood], write: Write) -> Iterator[None]:
+    """Around an act on files: what is otherwise afterwards is written down, however the act ended: also where it failed
+    on its way, was interrupted, or is in place and a power cut may undo that. One that failed and changed nothing is
+    not; one that was done and changed nothing is `unchanged`.
+
+    `stands()`: what the act concerns, without secrets, as it is now.
+    """
+    before = stands()
+    try:
+        yield
+    except BaseException:
+        _write_down(before, stands, write, failed=True)
+        raise
+    _write_down(before, stands, write, failed=False)
+
+
+def _write_down(before: Stood, stands: Callable[[], Stood], write: Write, *, failed: bool) -> None:
+    with _uninterrupted():
+        try:
+            after = stands()
+        except (ImageError, FaultsError, StateUnavailableError, OSError) as error:
+            click.echo(f"whether it is done cannot be told, and no audit has it: {error}", err=True)
+            return
+        if after != before:
+            write(before, after, IN_PART if failed else "done")
+        elif not failed:
+            write(before, after, "unchanged")
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Ctrl-C, and a request to end, wait until the block is over: what is done is to be written down first."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _HELD)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def record(
@@ -33,6 +79,8 @@ def record(
     before: Stood = None,
     after: Stood = None,
     reason: str = "",
+    machine: str = "",
+    result: str = "done",
 ) -> None:
     """A record of what was done, in the audit of a site's `data`; nothing where no service of it has made the file yet.
 
@@ -48,14 +96,17 @@ def record(
         peer="",
         request_id=secrets.token_hex(8),
         act=act,
+        machine=machine,
         reason=reason,
+        result=result,
         before=_plain(before),
         after=_plain(after),
         facts=dict(facts),
     )
     try:
         path.lstat()
-        SqliteAudit(path).write(done)
+        with _uninterrupted():
+            SqliteAudit(path).write(done)
     except FileNotFoundError:
         return
     except OSError as error:
@@ -72,15 +123,19 @@ def record_of(
     *,
     before: Stood = None,
     after: Stood = None,
+    result: str = "done",
 ) -> None:
-    """The same of what was done in a folder that an option may name: nothing, where it is not the site's own."""
+    """The same of what was done in a folder that an option may name: where it is of no site that is known here, that is
+    said on stderr."""
     try:
         data = _data_of(paths, folder)
     except (StoreError, FaultsError) as error:
         _in_none(str(error))
         return
-    if data is not None:
-        record(data, act, facts, before=before, after=after)
+    if data is None:
+        _in_none("no configuration here has this folder")
+    else:
+        record(data, act, facts, before=before, after=after, result=result)
 
 
 def _data_of(paths: Paths, folder: Literal["store", "keys"]) -> Path | None:

@@ -1,6 +1,7 @@
 """`netboot key`: the keys that sign images and site bundles, and those that seal join's state. Works on local files."""
 
 import dataclasses
+from contextlib import AbstractContextManager
 from typing import Any
 
 import click
@@ -64,8 +65,8 @@ def create(paths: Paths, output: str) -> None:
     Example:  netboot key create --keys ./keys
     """
     ring = KeyRing(paths.keys)
-    info = ring.create()
-    _record(paths, "key-create", info.id, after="signs")
+    with _recorded(paths, "key-create", ring):
+        info = ring.create()
     summary = f"created key {info.id} in {ring.folder}; back up its private half (.key) and show it to nobody"
     show(output, _facts(info), (), (), summary)
 
@@ -84,13 +85,14 @@ def rotate(dry_run: bool, paths: Paths, output: str) -> None:
     """
     ring = KeyRing(paths.keys)
     if dry_run:
+        ring.require_writable()
         signs = next((info.id for info in ring.infos() if info.active), None)
         stays = f", and key {signs} would stay trusted" if signs is not None else ""
         value = {"dry_run": True, "signs_now": signs}
         show(output, value, (), (), f"a new key in {ring.folder} would sign from then on{stays}")
         return
-    new = ring.rotate()
-    _record(paths, "key-rotate", new.id, after="signs")
+    with _recorded(paths, "key-rotate", ring):
+        new = ring.rotate()
     summary = (
         f"key {new.id} signs from now on\n"
         "next, in this order: build images, which trust both keys (`netboot image build`); move the channels to them;\n"
@@ -128,9 +130,11 @@ def retire(key: str, force: bool, dry_run: bool, paths: Paths, output: str) -> N
             NOT_ALLOWED,
         )
     ended = {"ended": [each._asdict() for each in ends.images], "bundle": ends.bundle} if lines else {}
-    if not dry_run:
-        ring.retire(key)
-        _record(paths, "key-retire", key, before="trusted", after="retired", **ended)
+    if dry_run:
+        ring.require_writable()
+    else:
+        with _recorded(paths, "key-retire", ring, key, **ended):
+            ring.retire(key)
     so = "would not be trusted any more" if dry_run else "is not trusted any more"
     back = f"; `netboot key restore {key}` takes that back. It alone signed:{lines}" if lines else ""
     value = {"retired": key} | ended | ({"dry_run": True} if dry_run else {})
@@ -160,11 +164,14 @@ def restore(key: str, dry_run: bool, paths: Paths, output: str) -> None:
     \b
     Example:  netboot key restore 5f2c41d09be7a688
     """
-    KeyRing(paths.keys).restore(key, dry_run=dry_run)
+    ring = KeyRing(paths.keys)
     if dry_run:
+        ring.restore(key, dry_run=True)
+        ring.require_writable()
         show(output, {"restored": key, "dry_run": True}, (), (), f"key {key} would be trusted again")
         return
-    _record(paths, "key-restore", key, before="retired", after="trusted")
+    with _recorded(paths, "key-restore", ring, key):
+        ring.restore(key)
     show(output, {"restored": key}, (), (), f"key {key} is trusted again; the service takes it by itself")
 
 
@@ -194,10 +201,22 @@ def _facts(info: KeyInfo) -> dict[str, Any]:
     return facts | {"created_at": rfc3339(int(facts.pop("created") * 1000))}
 
 
-def _record(paths: Paths, act: str, key: str, *, before: str | None = None, after: str, **more: object) -> None:
-    """In the audit of the site whose keys they are. Of a retired key: what ended with it."""
-    stood = [None if state is None else {"key": key, "state": state} for state in (before, after)]
-    file_acts.record_of(paths, "keys", act, {"key": key, **more}, before=stood[0], after=stood[1])
+def _recorded(
+    paths: Paths, act: str, ring: KeyRing, key: str | None = None, **more: object
+) -> AbstractContextManager[None]:
+    """Around an act, in the audit of the site whose keys they are. `key`: that it concerns; None: the one that signs.
+    Of a retired key: what ended with it."""
+
+    def stands() -> file_acts.Stood:
+        info = next((info for info in ring.infos() if (info.active if key is None else info.id == key)), None)
+        state = "signs" if info and info.active else "trusted" if info and info.trusted else "retired"
+        return None if info is None else {"key": info.id, "state": state}
+
+    def write(before: file_acts.Stood, after: file_acts.Stood, result: str) -> None:
+        facts = {"key": (after or {}).get("key", key), **more}
+        file_acts.record_of(paths, "keys", act, facts, before=before, after=after, result=result)
+
+    return file_acts.recorded(stands, write)
 
 
 def _state(info: KeyInfo) -> str:

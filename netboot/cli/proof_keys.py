@@ -4,10 +4,12 @@ from pathlib import Path
 
 import click
 
-from netboot.cli.file_acts import record
+from netboot.cli.file_acts import Stood, record, recorded
 from netboot.cli.outcomes import cannot
 from netboot.cli.output import output_option, show
 from netboot.cli.paths import config_option, find_config
+from netboot.config import Config
+from netboot.lifecycle.errors import StateUnavailableError
 from netboot.stores import proofkey
 
 
@@ -59,9 +61,23 @@ def rotate(config: Path | None, output: str) -> None:
       netboot key proofs rotate
     """
     settings = find_config(config)
-    try:
-        key = proofkey.rotate(settings.proof_key, proofkey.folder_of(settings))
-    except OSError as error:
-        raise cannot(f"cannot write {error.filename}", error) from None
-    record(settings.data, "key-proofs-rotate", {"key": key.id}, after={"key": key.id, "state": "signs"})
+
+    def write(before: Stood, after: Stood, result: str) -> None:
+        facts = {"key": (after or {}).get("key")}
+        record(settings.data, "key-proofs-rotate", facts, before=before, after=after, result=result)
+
+    with recorded(lambda: _signs(settings), write):
+        try:
+            key = proofkey.rotate(settings.proof_key, proofkey.folder_of(settings))
+        except OSError as error:
+            raise cannot(f"cannot write {error.filename}", error) from None
     show(output, {"id": key.id}, (), (), f"key {key.id} signs proofs of boots from now on")
+
+
+def _signs(settings: Config) -> Stood:
+    """The key that signs, by its id; None: there is none, or one that cannot be used."""
+    try:
+        key = proofkey.read_key(settings.proof_key)
+    except StateUnavailableError:
+        return None
+    return None if key is None else {"key": key.public.id, "state": "signs"}

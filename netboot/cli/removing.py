@@ -1,6 +1,7 @@
 """`netboot image gc`, `rm`: images that nobody needs go. Works on local files."""
 
 import dataclasses
+from contextlib import AbstractContextManager, nullcontext
 from time import time
 
 import click
@@ -35,14 +36,14 @@ def gc(grace: int, dry_run: bool, paths: Paths, output: str) -> None:
     Example:  netboot image gc --dry-run
     """
     opened = Store(paths.store, wait=_WAIT_SECONDS)
-    done = collect(opened, int(time()), grace, dry_run=dry_run)
-    if done.removed and not dry_run:
-        file_acts.record_of(paths, "store", "image-gc", {}, before={"images": list(done.removed)})
+    with nullcontext() if dry_run else _recorded(paths, opened):
+        done = collect(opened, int(time()), grace, dry_run=dry_run)
     verb = "would be removed" if dry_run else "removed"
     rows = [(digest[:12], verb) for digest in done.removed]
     rows += [(digest[:12], f"unneeded; may go in {left} s") for digest, left in done.waiting.items()]
     rows += [(f"{done.blobs} blobs", f"{verb}, {mib(done.freed)}")] if done.blobs else []
-    show(output, dataclasses.asdict(done), ("image", ""), rows, "nothing to remove")
+    value = dataclasses.asdict(done) | ({"dry_run": True} if dry_run else {})
+    show(output, value, ("image", ""), rows, "nothing to remove")
 
 
 @click.command()
@@ -60,14 +61,31 @@ def rm(image: str, dry_run: bool, paths: Paths, output: str) -> None:
     """
     opened = Store(paths.store, wait=_WAIT_SECONDS)
     digest = resolve(opened, image)
-    name = _name(opened, digest)
-    remove(opened, digest, dry_run=dry_run)
     if dry_run:
+        remove(opened, digest, dry_run=True)
         show(output, {"removed": digest, "dry_run": True}, (), (), f"image {digest[:12]} would be removed")
         return
-    file_acts.record_of(paths, "store", "image-rm", {"image": digest}, before={"image": digest, "name": name})
+    named = {"image": digest, "name": _name(opened, digest)}
+
+    def write(before: file_acts.Stood, after: file_acts.Stood, result: str) -> None:
+        file_acts.record_of(paths, "store", "image-rm", {"image": digest}, before=before, after=after, result=result)
+
+    with file_acts.recorded(lambda: named if digest in opened.digests() else None, write):
+        remove(opened, digest)
     summary = f"removed image {digest[:12]}; `netboot image gc` frees its blobs"
     show(output, {"removed": digest}, (), (), summary)
+
+
+def _recorded(paths: Paths, store: Store) -> AbstractContextManager[None]:
+    """Around a collection: the images that went, also where it ended before all of them had."""
+
+    def write(before: file_acts.Stood, after: file_acts.Stood, result: str) -> None:
+        left = (after or {}).get("images", ())
+        gone = [digest for digest in (before or {}).get("images", ()) if digest not in left]
+        if gone:
+            file_acts.record_of(paths, "store", "image-gc", {}, before={"images": gone}, result=result)
+
+    return file_acts.recorded(lambda: {"images": store.digests()}, write)
 
 
 def _name(store: Store, digest: str) -> str | None:

@@ -88,9 +88,8 @@ def revoke(
     if dry_run:
         return
     moved = [moved_to(connection.open(), move, tags[move.channel]) for move in moves]
-    before = bundles.written_down(settings, digest)
-    revocations.write(store, {digest: Revocation(reason=reason.strip(), at=int(time.time()))})
-    bundles.sign_revoked(settings, "image-revoke", digest, before, reason=reason.strip())
+    said = Revocation(reason=reason.strip(), at=int(time.time()))
+    bundles.revise(settings, store, "image-revoke", digest, said)
     lines = [f"image {digest[:12]} is revoked: the site bundle says so, signed now", *moved, *_running(uses)]
     show(output, {**uses, "revoked": digest, "moved": dict(moves)}, (), (), "\n".join(lines))
 
@@ -115,10 +114,8 @@ def unrevoke(image: str, dry_run: bool, config: Path | None, output: str) -> Non
         value = {"unrevoked": fitting[0], "dry_run": True}
         show(output, value, (), (), f"image {fitting[0][:12]} would be revoked no more; nothing was changed")
         return
-    taken_back = frozenset(fitting)
-    before = bundles.written_down(settings, fitting[0])
-    revocations.write(Store(settings.store, wait=WAIT_SECONDS), dict.fromkeys(taken_back))
-    bundles.sign_revoked(settings, "image-unrevoke", fitting[0], before, taken_back)
+    store = Store(settings.store, wait=WAIT_SECONDS)
+    bundles.revise(settings, store, "image-unrevoke", fitting[0], None)
     summary = f"image {fitting[0][:12]} is revoked no more: the site bundle says so, signed now"
     show(output, {"unrevoked": fitting[0]}, (), (), summary)
 

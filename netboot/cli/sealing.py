@@ -9,12 +9,24 @@ from typing import Any
 
 import click
 
-from images.values import files
-from netboot.cli.file_acts import record
+from images.values import files, flock
+from netboot.cli.file_acts import Stood, record, recorded
+from netboot.cli.outcomes import cannot
 from netboot.cli.output import output_option, show
 from netboot.cli.paths import config_option, find_config
 from netboot.config import Config, Join
-from netboot.stores.sealing import NONCES, SEALING, Kind, added, new_key, promoted, read_keys, retired, write_keys
+from netboot.stores.sealing import (
+    NONCES,
+    SEALING,
+    Kind,
+    SealingKeysError,
+    added,
+    new_key,
+    promoted,
+    read_keys,
+    retired,
+    write_keys,
+)
 from tokens.sealed import Keyset
 
 
@@ -83,10 +95,20 @@ def _fill(group: click.Group, kind: Kind, path_in: Callable[[Join], Path]) -> No
         if promote and retire:
             raise click.UsageError("one step at a time: what --promote wrote must reach every replica before --retire")
         settings = find_config(config)
-        keys = _rotated(path_of(settings), kind, promote=promote, retire=retire)
-        step = "promote" if promote else "retire" if retire else "rotate"
-        opening = [key.id.hex() for key in keys.keys]
-        record(settings.data, f"key-{kind.group}-{step}", {}, after={"seals": opening[0], "opens": opening})
+        path, step = path_of(settings), "promote" if promote else "retire" if retire else "rotate"
+        if step == "rotate":
+            path.parent.mkdir(parents=True, exist_ok=True)
+
+        def write(before: Stood, after: Stood, result: str) -> None:
+            gone = [key for key in (before or {}).get("opens", ()) if key not in (after or {}).get("opens", ())]
+            facts = {"retired": gone} if retire else {}
+            record(settings.data, f"key-{kind.group}-{step}", facts, before=before, after=after, result=result)
+
+        try:
+            with flock.folder(path.parent), recorded(lambda: _stands(path, kind), write):
+                keys = _rotated(path, kind, promote=promote, retire=retire)
+        except OSError as error:
+            raise cannot(f"cannot write {path}", error) from None
         _show(output, keys)
 
 
@@ -96,7 +118,6 @@ _fill(nonces, NONCES, lambda join: join.nonce_keys)
 
 def _rotated(path: Path, kind: Kind, *, promote: bool, retire: bool) -> Keyset:
     if files.look(path) is None and not (promote or retire):
-        path.parent.mkdir(parents=True, exist_ok=True)
         keys = Keyset((new_key(),))
     else:
         keys = read_keys(path, kind)
@@ -107,6 +128,15 @@ def _rotated(path: Path, kind: Kind, *, promote: bool, retire: bool) -> Keyset:
         keys = promoted(keys) if promote else retired(keys) if retire else added(keys, new_key())
     write_keys(path, keys, kind)
     return keys
+
+
+def _stands(path: Path, kind: Kind) -> Stood:
+    """What the file has, by ids; None: no keys that could be used."""
+    try:
+        opens = [key.id.hex() for key in read_keys(path, kind).keys]
+    except SealingKeysError:
+        return None
+    return {"seals": opens[0], "opens": opens}
 
 
 def _show(output: str, keys: Keyset) -> None:

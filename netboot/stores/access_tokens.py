@@ -5,20 +5,17 @@ and a slow hash, which protects passwords that people think of, would only make 
 3.1.2.2: look-up secrets of at least 112 bits need no salted password hash).
 """
 
-import fcntl
 import hashlib
 import json
-import os
 import secrets
 import unicodedata
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Self
 
 from pydantic import Field, StringConstraints, ValidationError, model_validator
 
-from images.values import files
+from images.values import files, flock
 from images.values.faults import first_fault
 from images.values.strict import Strict
 from images.values.types import Sha256
@@ -153,16 +150,6 @@ def change(path: Path, edit: Callable[[AccessTokens], AccessTokens]) -> None:
         NoTokensError: as `read`. OSError, images.errors.StoreError: it cannot be written. What `edit` raises.
     """
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with _alone(path.parent):
+    with flock.folder(path.parent):
         edited = edit(read(path))
         files.write(path, to_bytes(edited), mode=MODE)  # root's too is its folder's owner's, which is to read it
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)

@@ -75,11 +75,12 @@ def rotate(path: Path, folder: Path) -> PublicKey:
     """A new key, which signs from now on. Its public half is there before it signs anything.
 
     Raises:
-        OSError, images.errors.StoreError: the file system refuses; the key before is in force still.
+        OSError, images.errors.StoreError: the file system refuses; the key before is in force still, but for
+            NotDurableError: the new one is.
     """
     key = SigningKey.generate()
     folder.mkdir(mode=0o755, parents=True, exist_ok=True)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    files.write(folder / f"{key.public.id}.pub", key.public.to_bytes())
-    files.write(path, key.to_pem(), mode=MODE)
+    public = folder / f"{key.public.id}.pub"
+    files.write_all({public: (key.public.to_bytes(), 0o644), path: (key.to_pem(), MODE)})
     return key.public
