@@ -11,7 +11,7 @@ from netboot.lifecycle.summary import MachineSummary
 DIGITS = 16
 """Of a key."""
 _OWN = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}|\d{4}-\d\d-\d\dT[\d:.]+Z")
-"""What is another in the same sentence about another machine: ids of boots, moments."""
+"""What is another in the same sentence about another machine, beside its name in a command: ids of boots, moments."""
 
 
 class Case(NamedTuple):
@@ -22,10 +22,10 @@ class Case(NamedTuple):
     machines: int
 
 
-def cause_of(found: MachineSummary) -> str:
-    """The same for two machines whose status, reason, phase and own words are, and whose sentences are but for ids and
-    moments."""
-    sentence = _OWN.sub("\0", without(found.message, found.said, found.reason))
+def cause_of(name: str, found: MachineSummary) -> str:
+    """The same for two machines whose status, reason, phase and own words are, and whose sentences are but for ids,
+    moments and their names in commands."""
+    sentence = _OWN.sub("\0", without(found.message, found.said, found.reason)).replace(f" {name}`", " \0`")
     parts = (found.status, found.reason, found.step, found.said, sentence)
     return hashlib.sha256("\0\0".join(parts).encode(errors="replace")).hexdigest()[:DIGITS]
 

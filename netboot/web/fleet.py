@@ -171,7 +171,7 @@ def _urgency(seen: Seen) -> tuple[int, int, str]:
 
 
 def _with_cause(seen: Seen) -> Seen:
-    return seen._replace(cause=cause_of(seen.summary)) if seen.summary.status in AILING else seen
+    return seen._replace(cause=cause_of(seen.machine.name, seen.summary)) if seen.summary.status in AILING else seen
 
 
 def _fits(seen: Seen, wanted: Mapping[str, str]) -> bool:

@@ -36,8 +36,8 @@ def client(world: World) -> Iterator[FlaskClient]:
 def late(world: World, number: int, words: str = "", step: str = "InitrdStarted", since: str = "") -> None:
     """One of them, the first the longest so."""
     name = world.names[number]
-    said = f"boot {boot_id(name, 1)} reached {step} at {AT.format(number)} and nothing beyond in 15m (default): the "
-    said += f"network; last heard: Failed at {AT.format(number)}{f', {words!r}' if words else ''}{since}"
+    said = f"boot {boot_id(name, 1)} reached InitrdStarted at {AT.format(number)} and nothing beyond in 15m (default): "
+    said += f"the network; last heard: Failed at {AT.format(number)}{f', {words!r}' if words else ''}{since}"
     world.keep([world.found(name, step, 900 - number, said, words, BOOTED=Reason.STUCK)])
 
 
@@ -93,6 +93,16 @@ def test_cases_are_of_the_whole_fleet_and_the_rest_is_counted(world: World, clie
     shown = client.get("/page/").text
     assert len(cases(shown)) == 20
     assert '<a id="first-more" href="/page/machines">2 more</a>' in shown
+
+
+def test_machines_whose_checks_failed_are_one_case(world: World, client: FlaskClient) -> None:
+    """Though each is told by a command with its own name."""
+    for name in world.names[:3]:
+        said = f"its checks said fail: see `netboot machine health {name}`"
+        world.keep([world.found(name, "InService", 9, said, HEALTHY=Reason.CHECKS_FAILED)])
+    assert cases(client.get("/page/").text) == [("gpu-0001", "")]
+    (case,) = world.api.get("/v1/fleet").json["cases"]
+    assert listed(world, case["cause"]) == set(world.names[:3])
 
 
 def test_a_case_has_the_id_of_its_cause(world: World, client: FlaskClient) -> None:
