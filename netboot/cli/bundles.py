@@ -146,20 +146,22 @@ def _in_force(config: Config) -> frozenset[str]:
         return _NONE
 
 
+def in_store(config: Config) -> dict[str, Any] | None:
+    """The bundle of the store, as the audit has it; None: there is none, or a damaged one."""
+    try:
+        bundle = read_bundle(Store(config.store).bundle()[0])
+    except ImageError:
+        return None
+    return {"issued": rfc3339(bundle.issued * 1000), "images_revoked": len(bundle.images_revoked)}
+
+
 def installing(config: Config) -> AbstractContextManager[None]:
     """Around the installation of a bundle: what is in the store afterwards, in the audit."""
-
-    def stands() -> Stood:
-        try:
-            bundle = read_bundle(Store(config.store).bundle()[0])
-        except ImageError:
-            return None
-        return {"issued": rfc3339(bundle.issued * 1000), "images_revoked": len(bundle.images_revoked)}
 
     def write(before: Stood, after: Stood, result: str) -> None:
         record(config.data, "config-bundle", {"site": config.site}, before=before, after=after, result=result)
 
-    return recorded(stands, write)
+    return recorded(lambda: in_store(config), write)
 
 
 def not_signed(config: Config, error: NotFoundError, taken_back: frozenset[str] = _NONE) -> click.ClickException:

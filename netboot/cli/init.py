@@ -13,7 +13,7 @@ import click
 from images.artifact.keyring import KeyRing
 from images.values import files, strict
 from images.values.strict import FaultsError
-from netboot.cli import bundles, host_token, init_options, ownership
+from netboot.cli import bundles, host_token, init_options, init_record, ownership
 from netboot.cli.authority import new_authority
 from netboot.cli.joining import write_certificate
 from netboot.cli.outcomes import cannot
@@ -83,7 +83,8 @@ def command(
     values = _values(site, wanted, join_url, place)
     _require_sound(folder / "netboot.yaml", values)
     try:
-        config = _fill(folder, values, owner)
+        with init_record.recorded_in(folder):
+            config = _fill(folder, values, owner)
     except OSError as error:
         raise cannot(f"cannot write {error.filename}", error) from None
     click.echo(_next_steps(folder, _told(config, wanted, kept=kept, guessed=url is None), owner, hardware))

@@ -60,6 +60,7 @@ def accept(yes: bool, reason: str, dry_run: bool, connection: Connection, output
     difference = _judged(client)
     if difference["state"] != "waits":
         empty = {"accepted": None, "removed": 0, "of": difference["machines_in_force"]}
+        empty |= {"dry_run": True} if dry_run else {}
         show(output, empty, (), (), "nothing waits to be accepted: the files are in force")
         return
     machines = difference["machines"]["removed"]

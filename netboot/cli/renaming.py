@@ -5,13 +5,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from netboot.cli import complete
+from netboot.cli import complete, file_acts
 from netboot.cli.client import NOT_ALLOWED, ApiError, Client, Connection, api_command
 from netboot.cli.dry_run import dry_run_option
 from netboot.cli.ordering import may_say_why_option
 from netboot.cli.output import show
 from netboot.cli.paths import find_config
 from netboot.client.errors import UnknownError
+from netboot.config import Config
 
 if TYPE_CHECKING:
     from netboot.client.models import DeclaredShown
@@ -52,7 +53,7 @@ def rename(machine: str, name: str, reason: str, dry_run: bool, yes: bool, conne
         answer = client.renaming.renamed(machine, {"name": name, "reason": reason, "dry_run": dry_run})
         done, file = dict(answer), answer["file"]
     else:
-        file = _edit(declared, name, connection, dry_run=dry_run)
+        file = _edit(declared, name, connection, reason, dry_run=dry_run)
         done = {"name": name, "did": "renamed", "dry_run": dry_run, "file": file}
     text = f"{machine} {so} {name} in {file}" + (f"\n{_afterwards(machine, name, node)}" if node else "")
     show(output, done, (), (), text)
@@ -82,7 +83,7 @@ def _afterwards(machine: str, name: str, node: str) -> str:
     return f"{until} Then it joins as node {name}, and `kubectl delete node {node}` removes the old one."
 
 
-def _edit(declared: "DeclaredShown", name: str, connection: Connection, *, dry_run: bool) -> str:
+def _edit(declared: "DeclaredShown", name: str, connection: Connection, reason: str, *, dry_run: bool) -> str:
     """Edit the file that a person wrote, here. Raises ApiError: not here, not by a program, or not so."""
     from netboot.machines.declared import documents_of, items_of
     from netboot.machines.renaming import NotEditableError, renamed
@@ -106,6 +107,23 @@ def _edit(declared: "DeclaredShown", name: str, connection: Connection, *, dry_r
     except NotEditableError as error:
         raise ApiError(str(error), "then `netboot config check`", NOT_ALLOWED) from None
     read_inventory(config, {path.name: text})
+
+    def write(before: file_acts.Stood, after: file_acts.Stood, result: str) -> None:
+        facts = {"file": path.name, "to": name}
+        file_acts.record(
+            config.data, "rename", facts, machine=machine, before=before, after=after, reason=reason, result=result
+        )
+
     if not dry_run:
-        InventoryFiles(config).write({path.name: text})
+        with file_acts.recorded(lambda: _declares(config, (machine, name)), write):
+            InventoryFiles(config).write({path.name: text})
     return str(path)
+
+
+def _declares(config: Config, names: tuple[str, str]) -> file_acts.Stood:
+    """What the files say of the machine, by either name."""
+    from netboot.machines.declared import documents_of, items_of
+
+    documents, _ = documents_of(config.inventory)
+    items = [item for each in documents for item in items_of(each) if item.kind == "machine"]
+    return next((item.value for item in items if item.name in names), None)

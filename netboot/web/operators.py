@@ -140,15 +140,19 @@ def refused(response: Response) -> Response:
         return response
     if response.status_code < 400 or request.url_rule is None:
         return response
-    if response.status_code == 403 or not inputs.dry_run():  # who may not is written down, whatever was sent
-        said = response.get_json(silent=True) or {}
-        code = str(said.get("code") or response.status_code)
+    said = response.get_json(silent=True) or {}
+    code = str(said.get("code") or response.status_code)
+    if code in _MAY_NOT or not inputs.dry_run():  # who may not is written down, whatever was sent
         done = "wrote" in g
         facts = _about(request.url_rule.rule)
         machine = facts.pop("machine", "")
         record = _record(f"{request.method} {request.url_rule.rule}", machine, "", code, facts)
         _write(record, None, None, refused=not done)
     return response
+
+
+_MAY_NOT = ("no-role", "not-allowed", "blocked")
+"""Codes of who is refused whatever it is: other 403s are of the machine, and of a dry run they are its answer."""
 
 
 def _about(rule: str) -> dict[str, str]:
@@ -166,8 +170,9 @@ _KINDS = {"/machines/": "machine", "/channels/": "channel"}
 
 
 def _shown(name: str) -> str:
-    """What may be anything, as terminals may show it: no second line, no control characters."""
-    return "".join(c if c.isprintable() else "?" for c in name[:63])
+    """What may be anything, as terminals may show it: no second line, no control characters; a digest
+    whole."""
+    return "".join(c if c.isprintable() else "?" for c in name[:64])
 
 
 def _record(act: str, machine: str, reason: str, result: str, facts: Mapping[str, object]) -> Record:

@@ -208,7 +208,7 @@ def test_who_may_not_is_written_down_with_what_it_was_to_concern(
     viewer = {"Authorization": f"Bearer {given(api, 'carol', Role.VIEWER)}"}
     assert api.client.open(path, method=method, json=body, headers=viewer).status_code == 403
     [record] = api.get("/v1/audit").json["audit"]
-    hostile = {"channel": "two?lines", "image": "?[2J" + "x" * 59}
+    hostile = {"channel": "two?lines", "image": "?[2J" + "x" * 60}
     assert (record["machine"], record["facts"]) == (machine, facts if facts is not None else hostile)
 
 

@@ -149,6 +149,20 @@ def test_rollouts(api: Api, run: Run, told: pytest.LogCaptureFixture) -> None:
     assert not api.rollouts.rollout(1).undoing
 
 
+def test_a_dry_run_that_is_refused_is_in_no_audit(api: Api) -> None:
+    said = [
+        api.post("/v1/machines/gpu-001/approve", {"ek_sha256": A, "revision": 0, "dry_run": dry_run}).status_code
+        for dry_run in (True, False)
+    ]
+    said += [
+        api.post("/v1/machines/gpu-001/replace", {"part": "tpm", "dry_run": dry_run}).status_code
+        for dry_run in (True, False)
+    ]
+    assert said == [409, 409, 403, 403]
+    acts = [each["act"].rpartition("/")[2] for each in api.get("/v1/audit").json["audit"]]
+    assert acts == ["replace", "approve"], "of those that were no dry runs"
+
+
 def test_an_undo_that_would_be_refused_is(api: Api, run: Run) -> None:
     members = {"gpu-001": Member(machine="gpu-001", previous="d" * 64)}
     api.rollouts.start(rollout(), members, Note(1, "alice", "start"))

@@ -112,3 +112,16 @@ def test_what_cannot_be_written_down_is_done_and_said(api: Api, run: Run) -> Non
     (api.config.data.parent / "netboot.yaml").write_text("site: [\n")
     faulty = run("image", "rm", images[2], "--store", "store")
     assert (faulty.status, faulty.err.startswith("it is done, and in no audit: ")) == (0, True)
+
+
+def test_what_init_adds_to_a_site_is_written_down(api: Api, run: Run) -> None:
+    """New keys, and the bundle that they sign."""
+    for path in api.config.keys.iterdir():
+        path.unlink()
+    assert run("init", ".", "--force", "--url", "http://192.0.2.1:8080").status == 0
+    act, facts, before, after, _ = what(newest(api))
+    (key,) = [info.id for info in KeyRing(api.config.keys).infos()]
+    assert (act, {f"keys/{key}.key", f"keys/{key}.pub", "keys/active"} <= set(facts["wrote"])) == ("init", True)
+    assert before["bundle"]["issued"] < after["bundle"]["issued"]
+    assert run("init", ".", "--force", "--url", "http://192.0.2.1:8080").status == 0
+    assert newest(api)["result"] == "unchanged"

@@ -305,6 +305,7 @@ def test_the_difference_on_the_command_line(site: Site, run: Run) -> None:
 def test_accepting_on_the_command_line(site: Site, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     nothing = "nothing waits to be accepted: the files are in force\n"
     assert run("config", "accept", "--yes") == (0, nothing, "")
+    assert run("config", "accept", "--dry-run", "-o", "json").json["dry_run"] is True
     paused_writer(site)
     for answer in ("n\n", ""):
         says(monkeypatch, answer)

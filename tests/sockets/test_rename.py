@@ -50,6 +50,10 @@ def test_what_is_known_of_it_goes_with_it(tmp_path: Path) -> None:
         done = service.netboot("machine", "rename", "gpu-001", "r7-1", "--reason", "moved")
         assert (done.stdout, done.stderr) == (f"gpu-001 is r7-1 in {inventory}\n", "")
         assert inventory.read_text() == before.replace("name: gpu-001", "name: r7-1, former_names: [gpu-001]")
+        kept = service.api("/v1/audit?limit=1")["audit"][0]
+        assert (kept["act"], kept["role"], kept["machine"], kept["reason"]) == ("rename", "files", "gpu-001", "moved")
+        assert kept["facts"] == {"file": inventory.name, "to": "r7-1"}
+        assert [kept[name]["name"] for name in ("before", "after")] == ["gpu-001", "r7-1"]
         wait_for(lambda: service.api("/v1/machines/r7-1").get("current"))
         gone = service.api("/v1/machines/gpu-001")
         assert gone["detail"] == "the machine gpu-001 was renamed: it is r7-1 now"

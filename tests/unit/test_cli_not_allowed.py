@@ -15,10 +15,10 @@ NOBODY = 65534
 
 
 @contextmanager
-def closed(folder: Path) -> Iterator[None]:
-    """Nobody may enter it; root, who may all the same, is nobody meanwhile."""
+def closed(folder: Path, mode: int = 0) -> Iterator[None]:
+    """Nobody may enter it, or as `mode` says; root, who may all the same, is nobody meanwhile."""
     root = os.geteuid() == 0
-    folder.chmod(0)
+    folder.chmod(mode)
     if root:
         os.seteuid(NOBODY)
     try:
@@ -35,10 +35,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("NETBOOT_CONFIG", raising=False)
     make_site(tmp_path / "site")
     (tmp_path / "site/own.yaml").write_text("{}")
-    for above in (tmp_path, *tmp_path.parents):
+    enterable(tmp_path)
+    return tmp_path / "site"
+
+
+def enterable(folder: Path) -> None:
+    """Everybody may enter it, and those above."""
+    for above in (folder, *folder.parents):
         if above.stat().st_uid == os.geteuid() and above.stat().st_mode & 0o111 != 0o111:
             above.chmod(above.stat().st_mode | 0o111)
-    return tmp_path / "site"
 
 
 def cannot_tell(path: Path, folder: Path) -> str:

@@ -1,6 +1,7 @@
 """Acts on files, however they end: a dry run leaves all as it was, and what was done is in the audit or said."""
 
 import errno
+import fcntl
 import os
 import signal
 import sqlite3
@@ -15,9 +16,11 @@ from images.artifact.keyring import KeyRing
 from images.store.store import Store
 from images.values import files, flock
 from netboot.config import Config
-from netboot.stores import audit, proofkey
+from netboot.stores import audit, proofkey, sealing
 from tests.commands import Run
 from tests.sites import add_image, make_site
+from tests.unit.test_cli_not_allowed import closed, enterable
+from tokens.sealed import SealingKey
 
 CVE = ("--reason", "CVE-2026-1234", "--force-nothing-boots")
 
@@ -26,6 +29,7 @@ CVE = ("--reason", "CVE-2026-1234", "--force-nothing-boots")
 def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Config:
     """A site on which a service has run."""
     made = make_site(tmp_path / "site")
+    enterable(tmp_path)
     made.data.mkdir()
     audit.make(made.data / "audit.db").close()
     monkeypatch.chdir(tmp_path / "site")
@@ -168,3 +172,78 @@ def join(config: Config) -> None:
     """Machines join a cluster at this site."""
     path = config.data.parent / "netboot.yaml"
     path.write_text(path.read_text() + 'join:\n  listen: "127.0.0.1:1"\n  url: https://127.0.0.1:1\n')
+
+
+@pytest.mark.parametrize("group", ["sealing", "nonces"])
+def test_which_keys_seal_and_open_before_and_after_each_step_is_written_down(
+    config: Config, run: Run, monkeypatch: pytest.MonkeyPatch, group: str
+) -> None:
+    join(config)
+    secrets, made = config.data.parent / "secrets", sealing.new_key
+
+    def alone() -> SealingKey:
+        descriptor = os.open(secrets, os.O_RDONLY)
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.close(descriptor)
+        return made()
+
+    monkeypatch.setattr("netboot.cli.sealing.new_key", alone)
+    steps = ((), (), ("--promote",), ("--retire",), ("--retire",))
+    old, new = [run("key", group, "rotate", *step, "-o", "json").json for step in steps][1]["keys"]
+    one, two = {"seals": old["id"], "opens": [old["id"]]}, {"seals": old["id"], "opens": [old["id"], new["id"]]}
+    promoted, left = {"seals": new["id"], "opens": [new["id"], old["id"]]}, {"seals": new["id"], "opens": [new["id"]]}
+    assert [what(each) for each in reversed(records(config))] == [
+        (f"key-{group}-rotate", {}, None, one, "done"),
+        (f"key-{group}-rotate", {}, one, two, "done"),
+        (f"key-{group}-promote", {}, two, promoted, "done"),
+        (f"key-{group}-retire", {"retired": [old["id"]]}, promoted, left, "done"),
+        (f"key-{group}-retire", {"retired": []}, left, left, "unchanged"),
+    ]
+
+
+def test_keys_that_are_made_are_written_down_with_those_before(config: Config, run: Run) -> None:
+    (config.keys / "active").unlink()
+    signs = {"key": run("key", "create", "-o", "json").json["id"], "state": "signs"}
+    proofs = [{"key": run("key", "proofs", "rotate", "-o", "json").json["id"], "state": "signs"} for _ in range(2)]
+    assert [what(each) for each in reversed(records(config))] == [
+        ("key-create", {"key": signs["key"]}, None, signs, "done"),
+        ("key-proofs-rotate", {"key": proofs[0]["key"]}, None, proofs[0], "done"),
+        ("key-proofs-rotate", {"key": proofs[1]["key"]}, *proofs, "done"),
+    ]
+
+
+def test_a_bundle_that_was_signed_elsewhere_is_written_down(config: Config, run: Run) -> None:
+    (key,) = config.keys.glob("*.key")
+    away = key.rename(config.data / key.name)
+    assert run("config", "bundle").status == 1
+    away.rename(key)
+    assert run("config", "bundle", "--sign", "test-bundle.json").status == 0
+    for result in ("done", "unchanged"):
+        assert run("config", "bundle", "--signature", "test-bundle.sig").status == 0
+        assert (records(config)[0]["act"], records(config)[0]["result"]) == ("config-bundle", result)
+
+
+def test_an_audit_that_cannot_be_looked_at_is_said(config: Config, run: Run) -> None:
+    (config.data / "audit.db").unlink()
+    config.data.rmdir()
+    config.data.write_text("")
+    why = f"{config.data}/audit.db cannot be looked at: Not a directory"
+    assert run("key", "rotate").err == f"it is done, and in no audit: {why}\n"
+
+
+def test_who_it_was_before_sudo_is_root_s_to_say(config: Config, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SUDO_USER", "alice")
+    for account in (0, 4242):
+        monkeypatch.setattr("os.geteuid", lambda account=account: account)
+        assert run("key", "proofs", "rotate").status == 0
+    assert [each["who"] for each in reversed(records(config))] == ["root@host (sudo by alice)", "4242@host"]
+
+
+def test_a_dry_run_of_keys_is_refused_where_they_cannot_be_written(config: Config, run: Run) -> None:
+    (old,) = KeyRing(config.keys).infos()
+    assert run("key", "rotate").status == 0
+    with closed(config.keys, 0o555):
+        said = [run("key", *words, "--dry-run") for words in (("rotate",), ("retire", old.id, "--force"))]
+    why = f"cannot write to {config.keys}: Permission denied; use the account that owns it"
+    assert [(each.status != 0, each.out, why in each.err) for each in said] == [(True, "", True)] * 2
