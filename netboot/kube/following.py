@@ -23,13 +23,16 @@ bookmarks (with etcd 3.4 its version stands still); and of a connection that is 
 _AGAIN_SECONDS = 0.2
 BEGINS_SECONDS = 1.0
 """In which an apiserver that works begins to answer a watch."""
+OPENED = "OPENED"
+"""No event of an apiserver's: it has begun to answer a watch, and so has its place still."""
 RELIST = Backoff(first=0.4, longest=0.4)
 """Before all are listed again whose place in the watch was forgotten: of many who watch, not all at once."""
 
 
 class Told(NamedTuple):
     """What came. `first`, `page`: of a list, which begins anew with `first`; `listed`: it is whole; `thing`: as it was
-    ADDED or MODIFIED, or when it was DELETED, by `event`, which may be a BOOKMARK, too, with no more than a version."""
+    ADDED or MODIFIED, or when it was DELETED, by `event`, which may be a BOOKMARK or OPENED, too, with no more than a
+    version."""
 
     first: bool = False
     page: tuple[dict[str, Any], ...] = ()
@@ -81,7 +84,7 @@ def watched(connection: Connection, operation: Callable[..., Any], path: str, se
 
 
 def _events(connection: Connection, path: str, version: str, deadline: float) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The events of one watch request, until it ends or `deadline`."""
+    """The events of one watch request, OPENED first, until it ends or `deadline`."""
     connection.authorise()
     left = max(0.1, deadline - monotonic())
     query = f"watch=1&allowWatchBookmarks=true&resourceVersion={version}&timeoutSeconds={max(1, round(left))}"
@@ -95,6 +98,7 @@ def _events(connection: Connection, path: str, version: str, deadline: float) ->
     try:
         if response.status != 200:
             raise StatusError(response.status, response.data)
+        yield OPENED, {"metadata": {"resourceVersion": version}}
         for line in lines(response):
             event = json.loads(line)
             if event["type"] == "ERROR":

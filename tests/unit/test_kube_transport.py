@@ -426,10 +426,11 @@ def test_what_becomes_of_custom_resources(server: Server, connection: Connection
     events = [event("ADDED", "b", "8"), event("MODIFIED", "b", "9"), event("DELETED", "a", "10"), stamp]
     server.answer = Script(("list", (["a"], "7")), ("watch", [*events, GONE]), ("list", (["b"], "30")))
     seen = KubeResources(connection, "site").watch("class", 60)
-    found = [next(seen) for _ in range(6)]
+    found = [next(seen) for _ in range(7)]
     a, b = (Resource(kind="class", name=name, shown=f"machineclass/{name}", spec=None) for name in "ab")
     assert found == [
         Listed((a,)),
+        Same(),
         Changed(b, there=True),
         Changed(b, there=True),
         Changed(a, there=False),
