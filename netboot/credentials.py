@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from images.values import files
+
 ANSWER = struct.Struct("=8si")
 """The eight bytes that began the question, and an errno; with 0 comes a descriptor. The question: they, and a path."""
 LONGEST = 4096
@@ -61,11 +63,11 @@ def opened(path: Path) -> BinaryIO:
         OSError: there is none, or it may not be read by this process.
     """
     try:
-        return path.open("rb")
+        return files.opened(path)
     except PermissionError:
         if _broker is None:
             raise
-        return os.fdopen(_broker.open(path), "rb")
+        return files.regular(_broker.open(path), path)
 
 
 def read(path: Path) -> bytes:
@@ -75,7 +77,7 @@ def read(path: Path) -> bytes:
         OSError: as `opened`.
     """
     with opened(path) as file:
-        return file.read()
+        return files.whole(file, files.SMALL, path)
 
 
 @contextmanager
@@ -97,7 +99,15 @@ PUT_IT_THERE = "put the file there, and let the service's account read it"
 
 def unread(what: str, error: OSError) -> str:
     """What is said of a file of the configuration that cannot be read, with what to do. `what`: it, and its key."""
-    return f"{what} cannot be read: {error.strerror}: {PUT_IT_THERE}"
+    return f"{what} cannot be read: {error.strerror}: {remedy(error, PUT_IT_THERE)}"
+
+
+def remedy(error: OSError, made: str) -> str:
+    """What to do about a file that cannot be read. `made`: how it comes to be there, said only where it is not: who
+    may not read one that is in use would replace it."""
+    if isinstance(error, FileNotFoundError | NotADirectoryError):
+        return made
+    return "run this as an account that may read it" if isinstance(error, PermissionError) else "put it right there"
 
 
 class UnusableSecretError(Exception):

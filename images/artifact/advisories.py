@@ -18,6 +18,7 @@ from typing import Any
 
 from images.artifact.data_date import DataDate
 from images.errors import ImageError
+from images.values import files
 
 Range = tuple[str, str]
 """Affected from the first version ("": from the beginning) up to, and without, the second ("": no fix is published)."""
@@ -103,7 +104,7 @@ def _zipped(path: Path, done: Callable[[int], None]) -> Iterator[tuple[str, str]
 
 def _archived(path: Path, done: Callable[[int], None]) -> Iterator[tuple[str, str]]:
     """A compressed archive is read once, from its beginning to its end."""
-    with path.open("rb") as packed, tarfile.open(fileobj=packed, mode="r|*") as archive:
+    with files.opened(path) as packed, tarfile.open(fileobj=packed, mode="r|*") as archive:
         before = 0
         for member in archive:
             file = archive.extractfile(member) if member.isfile() and member.name.endswith(".json") else None
@@ -123,7 +124,7 @@ def _plain(
     path: Path, distribution: str, suite: str, done: Callable[[int], None], date: DataDate | None
 ) -> Iterator[Advisory]:
     _bounded(path.stat().st_size, _FILE, str(path))
-    text = path.read_text(encoding="utf-8")
+    text = files.bytes_of(path, _FILE).decode()
     first = _KEY.match(text)
     if text.lstrip().startswith("[") or (first and first[1] in _RECORD):
         value = _json(text, str(path))

@@ -34,7 +34,7 @@ class KeyInfo:
 class KeyRing:
     """The keys in one folder. `read`: how a public key's file is read."""
 
-    def __init__(self, folder: Path, read: Callable[[Path], bytes] = Path.read_bytes) -> None:
+    def __init__(self, folder: Path, read: Callable[[Path], bytes] = files.small) -> None:
         self.folder, self._read = folder, read
 
     def __repr__(self) -> str:
@@ -102,7 +102,7 @@ class KeyRing:
     def _private(self, name: str | None) -> SigningKey:
         path = self.folder / f"{name}.key"
         try:
-            with path.open("rb") as file:
+            with files.opened(path) as file:
                 mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
                 data = file.read(1 << 16)
         except FileNotFoundError:
@@ -237,7 +237,9 @@ class KeyRing:
 
     def _active(self) -> str | None:
         try:
-            name = (self.folder / "active").read_text(errors="replace").strip()
-        except OSError:
+            name = files.small(self.folder / "active").decode(errors="replace").strip()
+        except (FileNotFoundError, NotADirectoryError):
             return None
+        except OSError as error:  # there is one: whoever were told to make the first would replace it
+            raise files.refused(f"cannot read {self.folder / 'active'}", error) from error
         return name if _ID.fullmatch(name) else None

@@ -16,7 +16,7 @@ def blocks(path: Path) -> Iterator[bytes]:
         StoreError: it cannot be read.
     """
     try:
-        with path.open("rb") as file:
+        with files.opened(path) as file:
             yield from iter(lambda: file.read(CHUNK_SIZE), b"")
     except OSError as error:
         raise files.refused(f"cannot read {path}", error) from error

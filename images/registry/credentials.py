@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from images.registry.errors import DeniedError, RegistryError
+from images.values import files
 
 _HUB = "https://index.docker.io/v1/"
 
@@ -32,7 +33,7 @@ def default_file() -> Path:
 
 
 def read_login(
-    path: Path, registry: str, *, required: bool = False, read: Callable[[Path], bytes] = Path.read_bytes
+    path: Path, registry: str, *, required: bool = False, read: Callable[[Path], bytes] = files.small
 ) -> Login | None:
     """The login for a registry in a file of docker's form; None: there is none for it, or (not `required`) no file.
 

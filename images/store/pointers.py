@@ -154,7 +154,7 @@ class _Absent:
 
 def _read(path: Path) -> Any:
     try:
-        return json.loads(path.read_bytes())
+        return json.loads(files.bytes_of(path, files.LARGE))
     except FileNotFoundError:
         return _Absent()
     except OSError as error:

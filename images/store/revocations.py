@@ -40,7 +40,7 @@ def read(root: Path) -> dict[str, Revocation]:
     """
     path = root / FILE
     try:
-        return _File.model_validate_json(path.read_bytes()).root
+        return _File.model_validate_json(files.bytes_of(path, files.LARGE)).root
     except FileNotFoundError:
         return {}
     except OSError as error:

@@ -22,7 +22,7 @@ def read(root: Path) -> tuple[bytes, bytes]:
     for _ in range(3):  # the pair may be replaced, and the old one removed, between the two reads
         folder = (root / "site").resolve()
         try:
-            return (folder / "bundle.json").read_bytes(), (folder / "bundle.sig").read_bytes()
+            return files.bytes_of(folder / "bundle.json", files.LARGE), files.small(folder / "bundle.sig")
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError as error:

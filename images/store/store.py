@@ -240,7 +240,7 @@ class Store:
         path = self.root / "images" / digest / name
         try:
             if is_digest(digest):
-                return path.read_bytes()
+                return files.bytes_of(path, files.LARGE)
         except (FileNotFoundError, NotADirectoryError):
             pass
         except OSError as error:

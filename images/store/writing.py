@@ -8,7 +8,7 @@ from shutil import rmtree
 
 from images.artifact.manifest import Artifact
 from images.artifact.measure import copy, is_whole
-from images.errors import CorruptError, StoreError
+from images.errors import CorruptError, NotPermittedError, StoreError
 from images.store import modes
 from images.values import files, flock
 
@@ -60,9 +60,9 @@ def _not_ours(root: Path, error: PermissionError) -> StoreError:
         owner = modes.name_of(root.stat().st_uid)
     except OSError:
         return files.refused(f"cannot write to the store {root}", error)
-    return StoreError(
-        f"cannot write to the store {root}: {error.strerror}; it is of the account {owner}: use that one, or give the "
-        f"store to yours: `chown -R {modes.name_of(os.geteuid())}: {root}` (docs/store.md, Whose it is)"
+    return NotPermittedError(
+        f"cannot write to the store {root}: {error.strerror}; it is of the account {owner}: use that one "
+        "(docs/store.md, Whose it is)"
     )
 
 

@@ -9,6 +9,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from images.values import files
+
 PLACE: Mapping[str, Any] = {"place": True}
 """Metadata of a dataclass's field that only says where a thing is; what it is, other fields say. It is not hashed."""
 
@@ -47,7 +49,7 @@ def plain(value: Any) -> Any:
 
 def file_digest(path: Path) -> str:
     """SHA-256 of a file that may be large, 64 hexadecimal characters."""
-    with path.open("rb") as file:
+    with files.opened(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

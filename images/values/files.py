@@ -5,10 +5,16 @@ import os
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, BinaryIO
 
 from images.errors import NotDurableError, NotPermittedError, StoreError
+
+SMALL = 4 << 20
+"""Most bytes of a file of keys, tokens or certificates."""
+LARGE = 64 << 20
+"""Most bytes of a list or a document."""
 
 _REMEDIES = {
     errno.ENOSPC: "free some space, for example with `netboot image gc`",
@@ -162,23 +168,58 @@ def names(folder: Path) -> tuple[str, ...]:
         raise refused(f"cannot read {folder}", error) from error
 
 
+def opened(path: Path) -> BufferedReader:
+    """A regular file, for reading: a pipe would be waited for, and a device has no end.
+
+    Raises:
+        OSError: it cannot be read; that it is no regular file is said in `strerror`.
+    """
+    return regular(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC), path)
+
+
+def regular(descriptor: int, path: Path) -> BufferedReader:
+    """What was opened at `path`, which is closed with what is returned, or here.
+
+    Raises:
+        OSError: as `opened`.
+    """
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return os.fdopen(descriptor, "rb")
+    os.close(descriptor)
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    raise OSError(errno.EINVAL, "it is a pipe or a device: put a regular file in its place", str(path))
+
+
+def small(path: Path) -> bytes:
+    """What is in a file of keys, tokens or certificates.
+
+    Raises:
+        OSError: as `bytes_of`.
+    """
+    return bytes_of(path, SMALL)
+
+
 def bytes_of(path: Path, most: int) -> bytes:
-    """What is in a regular file, `most` bytes at most: a pipe would be waited for, and a device has no end.
+    """What is in a regular file, `most` bytes at most.
 
     Raises:
         OSError: it cannot be read; that it is no regular file, or too large, is said in `strerror`.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-    try:
-        mode = os.fstat(descriptor).st_mode
-        if stat.S_ISDIR(mode):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        if not stat.S_ISREG(mode):
-            raise OSError(errno.EINVAL, "it is a pipe or a device: put a regular file in its place")
-        with os.fdopen(descriptor, "rb", closefd=False) as file:
-            data = file.read(most + 1)
-    finally:
-        os.close(descriptor)
+    with opened(path) as file:
+        return whole(file, most, path)
+
+
+def whole(file: IO[bytes], most: int, path: Path) -> bytes:
+    """All of a file that is open at `path`, `most` bytes at most.
+
+    Raises:
+        OSError: it cannot be read, or it is too large, which is said in `strerror`.
+    """
+    data = file.read(most + 1)
     if len(data) > most:
-        raise OSError(errno.EFBIG, f"it has more than {most >> 20} MiB: divide it, or put right what writes it")
+        raise OSError(
+            errno.EFBIG, f"it has more than {most >> 20} MiB: divide it, or put right what writes it", str(path)
+        )
     return data

@@ -2,17 +2,18 @@
 
 import os
 import pwd
+import signal
 import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from images.values import files
 from netboot.cli import init_options
-from netboot.cli.outcomes import cannot
+from netboot.cli.outcomes import UNKNOWN, ApiError, cannot
 from netboot.cli.output import output_option, show
 from netboot.cli.paths import config_option, config_path, find_config
 from netboot.cli.times import moment
@@ -47,6 +48,7 @@ def backup(file: str, config: Path | None, force: bool, output: str) -> None:
     from netboot.stores.backup import BackupError
 
     site, settings = config_path(config).absolute(), find_config(config)
+    signal.signal(signal.SIGTERM, _ended)
     try:
         if file == "-":
             _to_stdout(settings, site)
@@ -62,6 +64,11 @@ def backup(file: str, config: Path | None, force: bool, output: str) -> None:
     value = {"file": str(path), **_facts(contents)}
     summary = f"{path}: {len(contents.files)} files, {path.stat().st_size} bytes, mode 0600. It holds secrets."
     show(output, value, (), (), summary)
+
+
+def _ended(number: int, _frame: object) -> NoReturn:
+    """So that what was copied, which holds secrets, is removed. The status is a shell's of what the signal ends."""
+    sys.exit(128 + number)
 
 
 def _to_stdout(settings: "Config", site: Path) -> None:
@@ -128,11 +135,13 @@ def restore(
         raise click.ClickException(
             f"there is a site already ({site}): give --force to replace it, or name another with --config"
         )
+    if file != "-" and files.look(Path(file)) is None:
+        raise ApiError(f"there is no {file}", "name a file that `netboot backup` wrote", UNKNOWN)
     try:
         site.parent.mkdir(parents=True, exist_ok=True)
         with (
             tempfile.TemporaryDirectory(prefix=".restore-", dir=site.parent) as folder,
-            sys.stdin.buffer if file == "-" else Path(file).open("rb") as data,
+            sys.stdin.buffer if file == "-" else files.opened(Path(file)) as data,
         ):
             contents = read_backup(data, Path(folder))
             value = _facts(contents)

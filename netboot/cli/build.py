@@ -96,7 +96,7 @@ def build(
     secure_boot = _secure_boot(chosen, uki_key, uki_cert)
     ring, store = KeyRing(paths.keys), paths.store
     machines = chosen_classes(paths, chosen.architecture, classes)
-    baked = {path.name: path.read_bytes() for path in ring.public_files()}
+    baked = {path.name: files.small(path) for path in ring.public_files()}
     if not baked:
         raise ImageError(
             f"no public key in {paths.keys}: `netboot key create` makes one; machines boot only what it signed"
@@ -214,7 +214,7 @@ def _facts(built: Built, digest: str) -> dict[str, Any]:
         "name": manifest.name,
         "kernel_version": manifest.kernel_version,
         "ram_mib": manifest.ram_mib,
-        "gates": json.loads((built.products[gates.STEP.name] / "gates.json").read_bytes()),
+        "gates": json.loads(files.bytes_of(built.products[gates.STEP.name] / "gates.json", files.LARGE)),
         "bytes": {name: artifact.size for name, artifact in manifest.artifacts},
     }
 

@@ -15,6 +15,7 @@ from images.store import revocations, site
 from images.store.check import check_bundle
 from images.store.revocations import Revocation
 from images.store.store import Store
+from images.values import files
 from images.values.strict import FaultsError
 from netboot.cli.file_acts import Stood, record, recorded
 from netboot.clock import rfc3339
@@ -167,7 +168,7 @@ def installing(config: Config) -> AbstractContextManager[None]:
 def not_signed(config: Config, error: NotFoundError, taken_back: frozenset[str] = _NONE) -> click.ClickException:
     """Where no private key is: leave the bundle unsigned in this folder, and say how it comes to be signed."""
     path = Path(f"{config.site}-bundle.json")
-    path.write_bytes(unsigned(config, taken_back))
+    files.write(path, unsigned(config, taken_back))
     return click.ClickException(
         f"not signed: {error}\n"
         f"The bundle is in {path}. Where the key is: `netboot config bundle --sign {path}`; "

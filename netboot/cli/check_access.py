@@ -7,6 +7,7 @@ from pathlib import Path
 
 from cryptography import x509
 
+from images.values import files
 from images.values.strict import Fault, FaultsError
 from netboot import credentials
 from netboot.authorities import read_authorities
@@ -101,14 +102,15 @@ def _others(management: Management, file: Path) -> Iterator[Fault]:
 def _token_file(path: Path) -> Iterator[Fault]:
     remedy = "make one with `netboot access token host`"
     try:
-        lines = path.read_text().splitlines()
+        lines = files.small(path).decode().splitlines()
         yield from _mode(path, "the operator's token")
     except FileNotFoundError:
         yield Fault(str(path), 0, "", f"the operator's token is not there: {remedy}")
         return
     except (OSError, UnicodeDecodeError) as error:  # one that is there may be in use: nobody is told to replace it
-        why = (error.strerror or error) if isinstance(error, OSError) else "it is not UTF-8 text"
-        cure = "run this as an account that may read it" if isinstance(error, PermissionError) else "put it right there"
+        why, cure = "it is not UTF-8 text", "put it right there"
+        if isinstance(error, OSError):
+            why, cure = str(error.strerror or error), credentials.remedy(error, remedy)
         yield Fault(str(path), 0, "", f"the operator's token cannot be read: {why}: {cure}")
         return
     stripped = [(at, line.strip()) for at, line in enumerate(lines, 1)]

@@ -8,6 +8,7 @@ import click
 from images.values import files
 from images.values.strict import FaultsError
 from netboot.cli.forms import Output
+from netboot.cli.outcomes import UNKNOWN, ApiError
 from netboot.cli.paths import ExistingFile, config_option, find_config
 from netboot.cli.times import moment
 
@@ -195,10 +196,11 @@ def find_cluster(config: "Config", name: str) -> "Cluster":
     """A cluster of the configuration.
 
     Raises:
-        click.ClickException: there is none of that name.
+        ApiError: there is none of that name.
     """
     cluster = config.clusters.get(name)
     if cluster is None:
         known = ", ".join(sorted(config.clusters)) or "none"
-        raise click.ClickException(f"the configuration has no cluster {name!r} (it has: {known}): add it to `clusters`")
+        words = f"the configuration has no cluster {name!r} (it has: {known}): add it to `clusters`"
+        raise ApiError(words, "", UNKNOWN)
     return cluster

@@ -16,6 +16,7 @@ from images.artifact.keyring import KeyRing
 from images.errors import CorruptError, ImageError, NotFoundError
 from images.store.check import check_bundle
 from images.store.store import Store
+from images.values import files
 from images.values.strict import FaultsError
 from netboot.cli import bundles, joining, pending, reload
 from netboot.cli.check import check_site
@@ -107,7 +108,7 @@ def bundle(config: Path | None, keys: Path | None, sign: Path | None, signature:
         data = _read(sign)
         _require_bundle(sign, data)
         target = sign.with_suffix(".sig")
-        target.write_bytes(signing.sign(data, signing_keys))
+        files.write(target, signing.sign(data, signing_keys))
         signers = " and ".join(key.public.id for key in signing_keys)
         click.echo(f"signed with key {signers}: {target}; carry it back and install it with --signature")
         return
@@ -213,6 +214,6 @@ def _require_bundle(path: Path, data: bytes) -> None:
 
 def _read(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return files.bytes_of(path, files.LARGE)
     except OSError as error:
         raise cannot(f"{path} cannot be read", error) from None

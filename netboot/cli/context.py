@@ -7,6 +7,7 @@ import click
 from click.shell_completion import CompletionItem
 from pydantic import ValidationError
 
+from images.values import files
 from images.values.faults import first_fault
 from netboot.cli.login import ended
 from netboot.cli.output import output_option, show
@@ -72,7 +73,7 @@ def add(name: str, server: str, token_file: Path | None, certificate_authority: 
         fault = first_fault(error)
         raise click.BadParameter(fault.message, param_hint=fault.key or None) from None
     for path in filter(None, (token_file, certificate_authority)):
-        if not path.is_file():
+        if not files.is_file(path):
             click.echo(f"WARNING: there is no file {path} yet", err=True)
 
     logins: list[Login] = []

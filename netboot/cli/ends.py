@@ -13,7 +13,7 @@ from images.cancel import EndedError
 from images.registry import errors as registry
 from images.values.finding import GateError
 from images.values.strict import FaultsError
-from netboot.cli.outcomes import CANNOT_TELL, EXIT_CODE, NOT_ALLOWED, UNKNOWN, ApiError
+from netboot.cli.outcomes import CANNOT_TELL, EXIT_CODE, NOT_ALLOWED, UNKNOWN, ApiError, is_refused
 from netboot.client.errors import kind_of
 from netboot.failures import TABLE, UNEXPECTED
 from netboot.kube.errors import ClusterRefusedError, KubeconfigError
@@ -101,7 +101,8 @@ def ended(error: BaseException) -> tuple[str, int]:
     """What is printed, and the exit status."""
     end = end_of(type(error)) or End(UNEXPECTED.remedy)
     words = str(error)
-    return words if SAYS_WHAT_TO_DO.search(words) else f"{words}\nRemedy: {end.remedy}", end.status
+    status = NOT_ALLOWED if is_refused(error) else end.status
+    return words if SAYS_WHAT_TO_DO.search(words) else f"{words}\nRemedy: {end.remedy}", status
 
 
 def in_words(error: BaseException) -> str:

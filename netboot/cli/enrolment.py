@@ -5,11 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from images.values import files
 from netboot.cli import complete
 from netboot.cli.client import NOT_ALLOWED, ApiError, Client, Connection, api_command
 from netboot.cli.dry_run import dry_run_option
+from netboot.cli.given_files import GivenFile
 from netboot.cli.identity import row, shown
 from netboot.cli.ordering import machine_act, may_say_why_option
+from netboot.cli.outcomes import confirm
 from netboot.cli.output import say, show
 from netboot.cli.selection import Selection, selected, selection_options
 from netboot.cli.times import moment, window_option
@@ -24,9 +27,7 @@ SHORTEST_PREFIX = 8
 @click.command()
 @click.argument("machine", required=False, shell_complete=complete.machines)
 @window_option
-@click.option(
-    "--csv", "csv_", metavar="FILE", type=click.File("r", encoding="utf-8"), help="Enrol this list ('-': stdin)."
-)
+@click.option("--csv", "csv_", metavar="FILE", type=GivenFile(files.LARGE), help="Enrol this list ('-': stdin).")
 @may_say_why_option
 @dry_run_option
 @api_command
@@ -76,7 +77,7 @@ def enroll(
 def _enroll_list(client: Client, csv_: Any, reason: str, output: str, *, dry_run: bool) -> None:
     file = getattr(csv_, "name", "stdin")  # a pipe need not have one
     try:
-        text = csv_.read()
+        text = csv_.read().decode()
     except UnicodeDecodeError:
         raise click.ClickException(f"{file} is not UTF-8 text: write it as that") from None
     answer = client.enrolments.import_(text, reason=reason or None, file=file, dry_run="true" if dry_run else None)
@@ -118,7 +119,7 @@ def approve(
         for name, text in shown(known):
             say(f"{name:<18} {text}", err=output == "json")
         if seen["state"] in _QUESTIONS and not dry_run:
-            click.confirm(_QUESTIONS[seen["state"]], abort=True, err=output == "json")
+            confirm(_QUESTIONS[seen["state"]], "answer at a terminal, or give --ek", err=output == "json")
     elif not (seen["ek_sha256"] or "").startswith(ek.lower()):
         if seen["ek_sha256"] is None:
             remedy = f"`netboot machine enroll {machine}` opens a window; boot it in that, then approve"

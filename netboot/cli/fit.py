@@ -118,9 +118,9 @@ def drivers(store: Store, manifest: Manifest) -> frozenset[str] | None:
 
 
 def _paths(store: Store, artifact: Artifact) -> Iterator[str]:
-    with store.blob_path(artifact.sha256).open("rb") as file:
+    with files.opened(store.blob_path(artifact.sha256)) as file:
         yield from (entry["path"] for entry in listing.read(file))
 
 
 def _text(store: Store, artifact: Artifact) -> str:
-    return store.blob_path(artifact.sha256).read_text(encoding="utf-8", errors="replace")
+    return files.bytes_of(store.blob_path(artifact.sha256), files.LARGE).decode(errors="replace")

@@ -50,7 +50,7 @@ def first(path: Path) -> bytes:
     Raises:
         OSError.
     """
-    texts = access_tokens.lines(path.read_bytes().decode(errors="replace"))
+    texts = access_tokens.lines(files.small(path).decode(errors="replace"))
     named = [text for text in texts if access_tokens.is_named(text)]
     return access_tokens.to_bytes(AccessTokens(tokens=tuple(_entry(text, TTL_MS) for text in named[:1])))
 
@@ -59,7 +59,7 @@ def warnings(management: Management) -> Iterator[str]:
     """What opens more than it has to, and what of the token of this host ends, or opens nothing."""
     path = management.token_file
     try:
-        named, texts = access_tokens.read(management.tokens).tokens, access_tokens.lines(path.read_text())
+        named, texts = access_tokens.read(management.tokens).tokens, access_tokens.lines(files.small(path).decode())
     except (NoTokensError, OSError, UnicodeDecodeError):  # a fault, or there is none
         return
     plain = [text for text in texts if not access_tokens.is_named(text)]

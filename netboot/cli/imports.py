@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING, BinaryIO, NoReturn
 
 import click
 
+from images.values import files
 from netboot.cli.client import NOT_ALLOWED, ApiError, Client, Connection, api_command
 from netboot.cli.dry_run import dry_run_option
+from netboot.cli.given_files import GivenFile
 from netboot.cli.ordering import may_say_why_option
 from netboot.cli.output import printable, show
 from netboot.client.errors import ClientError
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     from netboot.client.models import DeclaredMany, DeclaringMany
     from netboot.machines.imported import Item, Listed
 
-_FILE = click.File("rb")
+_FILE = GivenFile(files.LARGE)
 REMEDY = "correct the list, and import it whole"
 
 

@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives import serialization
 
 from images.values import files
 from images.values.strict import Fault, FaultsError
+from netboot import credentials
 from netboot.authorities import read_authorities
 from netboot.cli import kubeconfigs
 from netboot.cli.authority import new_certificate
@@ -47,7 +48,7 @@ def write_certificate(join: Join, authority_key: Path, extra: Iterable[str] = ()
         ValueError, OSError, StoreError: the authority cannot sign, or a file cannot be read or written.
     """
     names = names_of(join, extra)
-    certificate, key = new_certificate(join.authorities.read_bytes(), authority_key.read_bytes(), names)
+    certificate, key = new_certificate(files.small(join.authorities), files.small(authority_key), names)
     for path, data, mode in ((join.key, key, PRIVATE), (join.certificate, certificate, 0o644)):
         path.parent.mkdir(parents=True, exist_ok=True)
         files.write(path, data, mode=mode)
@@ -64,7 +65,7 @@ def write_management_certificate(management: Management, tls: Tls, key: Path, ex
     listened = ["localhost", "127.0.0.1", "::1"] if management.listen.wildcard else [management.listen.host]
     names = list(dict.fromkeys([*([host] if host else []), *listened, *extra]))
     authority = tls.authority or key.with_suffix(".crt")
-    certificate, new_key = new_certificate(authority.read_bytes(), key.read_bytes(), names)
+    certificate, new_key = new_certificate(files.small(authority), files.small(key), names)
     for path, data, mode in ((tls.key, new_key, PRIVATE), (tls.certificate, certificate, 0o644)):
         path.parent.mkdir(parents=True, exist_ok=True)
         files.write(path, data, mode=mode)
@@ -115,9 +116,10 @@ def _listener(join: Join, now: datetime) -> Iterator[Fault]:
         why = "every authority has expired, so no machine will believe this service"
         yield Fault(str(join.authorities), 0, "", f"{why}: {_NEW}")
     try:
-        certificate = x509.load_pem_x509_certificate(join.certificate.read_bytes())
+        certificate = x509.load_pem_x509_certificate(files.small(join.certificate))
     except OSError as error:
-        yield Fault(str(join.certificate), 0, "", f"join.certificate cannot be read: {error.strerror}; {_RENEW}")
+        why = f"join.certificate cannot be read: {error.strerror}"
+        yield Fault(str(join.certificate), 0, "", f"{why}; {credentials.remedy(error, _RENEW)}")
         return
     except ValueError:
         yield Fault(str(join.certificate), 0, "", f"join.certificate is not a certificate in PEM; {_RENEW}")
@@ -166,9 +168,10 @@ def _signer(certificate: x509.Certificate, authorities: list[x509.Certificate]) 
 def key_faults(path: Path, section: str, certificate: x509.Certificate, renew: str) -> Iterator[Fault]:
     """Of the key of a listener's certificate. `section`: of the configuration, with both; `renew`: the remedy."""
     try:
-        key = serialization.load_pem_private_key(path.read_bytes(), None)
+        key = serialization.load_pem_private_key(files.small(path), None)
     except OSError as error:
-        yield Fault(str(path), 0, "", f"{section}.key cannot be read: {error.strerror}; {renew}")
+        why = f"{section}.key cannot be read: {error.strerror}"
+        yield Fault(str(path), 0, "", f"{why}; {credentials.remedy(error, renew)}")
         return
     except (ValueError, TypeError):
         yield Fault(str(path), 0, "", f"{section}.key is not a private key in PEM without a passphrase; {renew}")

@@ -66,11 +66,11 @@ def _end_by(error: Exception) -> int:
 
     from images.values.strict import FaultsError
     from netboot.cli.ends import BASES, ended  # only here: --help and completion need none of it
-    from netboot.cli.outcomes import shown
+    from netboot.cli.outcomes import cannot, shown
     from netboot.client.errors import ClientError
 
-    if isinstance(error, ClientError):
-        said = shown(error)
+    if isinstance(error, ClientError) or (isinstance(error, OSError) and isinstance(error.filename, str)):
+        said = shown(error) if isinstance(error, ClientError) else cannot(f"cannot use {error.filename}", error)
         said.show()
         return said.exit_code
     if not isinstance(error, BASES):

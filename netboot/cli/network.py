@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from images.values import files
 from netboot.cli.diagnosis import Diagnosis
 from netboot.config import Config
 from netboot.dhcp.asking import SECONDS, ask, why_not_fetched
@@ -122,7 +123,7 @@ def _default() -> str:
     Raises:
         click.ClickException: there is none.
     """
-    lines = Path("/proc/net/route").read_text().splitlines()[1:]
+    lines = files.small(Path("/proc/net/route")).decode().splitlines()[1:]
     found = next((words[0] for line in lines if (words := line.split())[1:2] == ["00000000"]), None)
     if found is None:
         raise click.ClickException("there is no default route: say on which network to ask, with --interface `eth0`")

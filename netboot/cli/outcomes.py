@@ -10,7 +10,7 @@ from netboot.client.errors import CannotTellError, ClientError, FailedError, Not
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-UNKNOWN, NOT_ALLOWED, CANNOT_TELL = 3, 4, 5
+USAGE, UNKNOWN, NOT_ALLOWED, CANNOT_TELL = 2, 3, 4, 5
 VERDICT = 6
 """The first of those that mean something in one command alone: docs/command-line.md."""
 EXIT_CODE: dict[type[ClientError], int] = {
@@ -52,13 +52,39 @@ def shown(error: ClientError) -> click.ClickException:
 def cannot(what: str, error: OSError) -> ApiError:
     """What the file system refuses a command, with what to do. `what`: like `cannot write FILE`."""
     remedy = "see that it is there, and that this user may read and write it and its folder"
-    return ApiError(
-        f"{what}: {error.strerror or error}", remedy, NOT_ALLOWED if isinstance(error, PermissionError) else 1
-    )
+    return ApiError(f"{what}: {error.strerror or error}", remedy, NOT_ALLOWED if is_refused(error) else 1)
+
+
+def is_refused(error: BaseException) -> bool:
+    """Whether the file system does not let this account do what failed, in whatever words that is told: of all errors
+    in the place of which one was raised, one names a file."""
+    told: BaseException | None = error
+    while told is not None:
+        if isinstance(told, PermissionError) and told.filename is not None:
+            return True
+        told = told.__cause__ or told.__context__
+    return False
+
+
+def confirm(question: str, otherwise: str, *, err: bool) -> None:
+    """Ask, and go on where the answer is yes. `otherwise`: what to do where nobody can answer; `err`: ask on stderr.
+
+    Raises:
+        ApiError: standard input has no answer. click.Abort: it is no, or Ctrl-C.
+    """
+    try:
+        click.confirm(question, abort=True, err=err)
+    except click.Abort as error:
+        if isinstance(error.__context__, EOFError):
+            click.echo(err=True)
+            raise ApiError("an answer is needed, and standard input has none", otherwise, USAGE) from None
+        raise
 
 
 def exit_code(error: ClientError) -> int:
     """Of its outcome."""
+    if is_refused(error):
+        return NOT_ALLOWED
     return next((code for kind, code in EXIT_CODE.items() if isinstance(error, kind)), 1)
 
 

@@ -65,7 +65,7 @@ class ExistingFile(click.Path):
     """An argument that names a file. Of one that this user may not see click says that it does not exist; we do not."""
 
     def __init__(self) -> None:
-        super().__init__(exists=True, dir_okay=False, path_type=Path)
+        super().__init__(exists=True, dir_okay=False, readable=False, path_type=Path)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The path.

@@ -12,6 +12,7 @@ import click
 
 from netboot.cli.client import CANNOT_TELL, ApiError, Client, Connection, api_command
 from netboot.cli.dry_run import dry_run_option
+from netboot.cli.outcomes import confirm
 from netboot.cli.output import show
 from netboot.machines.declared import KINDS
 
@@ -73,7 +74,7 @@ def accept(yes: bool, reason: str, dry_run: bool, connection: Connection, output
     if not (yes or dry_run):
         of = f"{len(removed)} of {difference['machines_in_force']} machines" if machines else "objects"
         question = f"Remove these {of}?"
-        click.confirm(question, abort=True, err=output == "json")
+        confirm(question, "answer at a terminal, or give --yes", err=output == "json")
     answer = client.inventory.accept({"digest": difference["digest"], "reason": reason, "dry_run": dry_run})
     so = "would go; nothing was changed" if answer["dry_run"] else "go; in force within a second"
     accepted = "would be accepted" if answer["dry_run"] else "accepted"

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from images.values import files
 from netboot.cli import complete
 from netboot.cli.client import Connection, api_command
 from netboot.cli.outcomes import cannot
@@ -57,7 +58,7 @@ def _from_file(path: Path) -> "SignedProof":
     from netboot.lifecycle.proof import read
 
     try:
-        return read(path.read_bytes())
+        return read(files.small(path))
     except OSError as error:
         raise cannot(f"{path} cannot be read", error) from None
 

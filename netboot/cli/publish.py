@@ -151,7 +151,7 @@ def export_(image: str, folder: Path, paths: Paths, output: str) -> None:
 
 
 @click.command("import")
-@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False, readable=False))
 @click.argument("digest", required=False)
 @paths_options()
 @output_option

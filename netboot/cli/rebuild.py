@@ -18,6 +18,7 @@ from images.build.step import Product
 from images.build.surroundings import Surroundings, seen
 from images.errors import CommandError, ImageError
 from images.recipe import inherit
+from images.values import files
 from netboot.cli.building import Building
 from netboot.cli.recipes import load_recipe
 
@@ -56,7 +57,7 @@ def rebuilt(request: Request, there: Surroundings, progress: Building) -> tuple[
         raise ImageError(
             f"the second build failed, and the first had not: another {', '.join(there.varied)}:\n{error.output}"
         ) from None
-    result = json.loads((there.place.parent / _RESULT).read_bytes())
+    result = json.loads(files.bytes_of(there.place.parent / _RESULT, files.LARGE))
     progress.steps.extend(result["steps"])
     products = {name: Product(key, there.files / path) for name, (key, path) in result["products"].items()}
     built = Built(read_manifest(result["manifest"].encode()), {}, products)
@@ -67,10 +68,10 @@ def rebuilt(request: Request, there: Surroundings, progress: Building) -> tuple[
 @click.argument("place", type=click.Path(path_type=Path))
 def rebuild(place: Path) -> None:
     """Build what the request beside PLACE says, with PLACE as the cache, and write there what came of it."""
-    asked: dict[str, Any] = json.loads((place.parent / _REQUEST).read_bytes())
+    asked: dict[str, Any] = json.loads(files.small(place.parent / _REQUEST))
     key, certificate = asked["uki_key"], asked["uki_cert"]
     secure_boot = read_key(Path(key), Path(certificate)) if key else None
-    keys = {path.name: path.read_bytes() for path in KeyRing(Path(asked["keys"])).public_files()}
+    keys = {path.name: files.small(path) for path in KeyRing(Path(asked["keys"])).public_files()}
     surroundings = seen(place)
     with Building() as progress, Cache(place) as cache:
         built = build_image(load_recipe(asked["recipe"], asked["profile"]), keys, cache, progress, secure_boot)

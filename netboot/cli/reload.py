@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from images.values import files
 from netboot.cli.client import CANNOT_TELL, NOT_ALLOWED, ApiError, with_exit_codes
 from netboot.cli.file_acts import record
 from netboot.cli.output import output_option, show
@@ -71,7 +72,7 @@ def _require_its(pid: int, lock: Path) -> None:
         ApiError: the process is not its owner's.
     """
     try:
-        said = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
+        said = files.small(Path(f"/proc/{pid}/status")).decode(errors="replace")
     except OSError:
         said = ""
     owner, uids = lock.stat().st_uid, re.search(r"(?m)^Uid:\t(\d+)", said)

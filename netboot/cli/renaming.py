@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from images.values import files
 from netboot.cli import complete, file_acts
 from netboot.cli.client import NOT_ALLOWED, ApiError, Client, Connection, api_command
 from netboot.cli.dry_run import dry_run_option
@@ -103,7 +104,7 @@ def _edit(declared: "DeclaredShown", name: str, connection: Connection, reason: 
     if item is None or Path(item.document.file).name != path.name:
         raise ApiError(f"{path} does not declare {machine} here", "see --config", NOT_ALLOWED)
     try:
-        text = renamed(path.read_bytes().decode(), item, name)  # its lines end as they do
+        text = renamed(files.bytes_of(path, files.LARGE).decode(), item, name)  # its lines end as they do
     except NotEditableError as error:
         raise ApiError(str(error), "then `netboot config check`", NOT_ALLOWED) from None
     read_inventory(config, {path.name: text})

@@ -16,7 +16,7 @@ from images.store.store import Store
 from images.values.types import SHA256
 from netboot.cli import bundles, complete
 from netboot.cli.channel import preflight
-from netboot.cli.client import NOT_ALLOWED, ApiError, Connection, api_command
+from netboot.cli.client import NOT_ALLOWED, UNKNOWN, ApiError, Connection, api_command
 from netboot.cli.dry_run import local_dry_run_option
 from netboot.cli.moves import Move, count, current_tags, moved_to
 from netboot.cli.outcomes import shown
@@ -109,7 +109,8 @@ def unrevoke(image: str, dry_run: bool, config: Path | None, output: str) -> Non
     known = bundles.revoked(settings)
     fitting = [digest for digest in known if len(image) >= 8 and digest.startswith(image)]
     if len(fitting) != 1:
-        raise click.ClickException(f"{len(fitting)} revoked images begin with {image}: see `netboot image revocations`")
+        words = f"{len(fitting)} revoked images begin with {image}: see `netboot image revocations`"
+        raise ApiError(words, "", 1 if fitting else UNKNOWN)
     if dry_run:
         value = {"unrevoked": fitting[0], "dry_run": True}
         show(output, value, (), (), f"image {fitting[0][:12]} would be revoked no more; nothing was changed")

@@ -144,4 +144,4 @@ def _show(output: str, keys: Keyset) -> None:
         {"id": key.id.hex(), "seals": not number, "opens": True} for number, key in enumerate(keys.keys)
     ]
     rows = [(key["id"], "seals, opens" if key["seals"] else "opens") for key in value]
-    show(output, {"keys": value}, ("key", "does"), rows)
+    show(output, {"keys": value}, ("key", "does"), rows, names=[row[0] for row in rows])

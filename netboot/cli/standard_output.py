@@ -12,7 +12,7 @@ from typing import Any
 
 CLOSED_PIPE = 141
 """Exit status where the reader has gone: what a shell says of a program that SIGPIPE ends (128 + 13)."""
-_DESCRIPTOR = 1
+_DESCRIPTOR, _ERRORS = 1, 2
 
 
 class OutputError(Exception):
@@ -36,13 +36,43 @@ class _Raw(io.FileIO):
             raise OutputError(error) from None
 
 
+class _Unfailing(io.FileIO):
+    """Standard error: what it does not take is lost, for nobody can be told, and the exit status stays what it is."""
+
+    def write(self, data: Any, /) -> int:
+        try:
+            return super().write(data)
+        except OSError:
+            return len(memoryview(data).cast("B"))
+
+
+def _watch_errors() -> None:
+    """Where it was closed (`2>&-`) what is opened next would have its number, and get what is said of errors."""
+    now = sys.stderr
+    if now is None:
+        null = os.open(os.devnull, os.O_WRONLY)
+        if null != _ERRORS:
+            os.dup2(null, _ERRORS)
+            os.close(null)
+    elif now is not sys.__stderr__ or not isinstance(now, io.TextIOWrapper):
+        return
+    sys.stderr = io.TextIOWrapper(
+        io.BufferedWriter(_Unfailing(_ERRORS, "w", closefd=False)),
+        encoding=now.encoding if now is not None else "utf-8",
+        errors="backslashreplace",
+        line_buffering=True,
+    )
+
+
 def watch() -> None:
-    """From now on a write that fails raises OutputError. One that somebody else put in its place stays as it is.
+    """From now on a write that fails raises OutputError, and one to standard error nothing. What somebody else put in
+    the place of either stays as it is.
 
     Where it was closed (`>&-`) Python has none: what is opened refuses what is written, so that no file of ours gets
     its number, and a command that says nothing succeeds.
     """
     now = sys.stdout
+    _watch_errors()
     if now is None:
         null = os.open(os.devnull, os.O_RDONLY)
         if null != _DESCRIPTOR:

@@ -1,20 +1,57 @@
-"""What was meant by a command that there is not: never one that destroys more than the word that was typed."""
+"""What was meant by a command that there is not: never one that changes what was not meant."""
 
 from collections.abc import Collection, Iterable
 from difflib import SequenceMatcher
 
 import click
 
-DESTRUCTIVE = frozenset(
-    ("block", "delete-node", "drain", "freeze", "gc", "logout", "quarantine", "reboot", "release", "remove", "replace")
-) | frozenset(("restore", "retire", "revoke", "rm", "unaccept", "undeclare", "undo"))
-"""Commands that end, remove or undo something: suggested for a slip of that very word alone."""
-_ALIKE, _A_SLIP = 0.65, 0.9
+READING = (
+    frozenset(
+        ("access", "api", "audit", "blocked", "boot", "cat", "channel", "check", "cluster", "completion", "config")
+    )
+    | frozenset(
+        (
+            "context",
+            "crds",
+            "dhcp",
+            "diff",
+            "discovered",
+            "doctor",
+            "drains",
+            "drift",
+            "enrolments",
+            "events",
+            "explain",
+        )
+    )
+    | frozenset(
+        ("fabric", "health", "history", "holds", "image", "inventory", "key", "list", "machine", "manifests", "node")
+    )
+    | frozenset(
+        (
+            "nonces",
+            "openapi",
+            "pods",
+            "proof",
+            "proofs",
+            "readiness-rule",
+            "remedies",
+            "revocations",
+            "rollout",
+            "sealing",
+        )
+    )
+    | frozenset(("show", "sources", "status", "token", "verify", "watch", "whoami"))
+)
+"""Groups, and commands that change nothing. Every other one is suggested for a slip of its own word alone."""
+_ALIKE, _A_SLIP = 0.65, 0.88
 _ABBREVIATED = 3
-"""Letters of a beginning that are taken for the word, where nothing ends, goes or is undone by it."""
+"""Letters of a beginning that are taken for the word, where nothing is changed by it."""
+_MISSED = 2
+"""Letters that a slip leaves out, or adds, at most."""
 _ELSEWHERE: dict[str, tuple[str, ...]] = {
     "add": ("create", "declare", "enroll"),
-    "apply": ("declare", "accept"),
+    "apply": ("declare",),
     "create": ("declare", "add", "build", "start"),
     "delete": ("remove", "rm", "undeclare"),
     "describe": ("show",),
@@ -51,12 +88,14 @@ def meant(typed: str, commands: Iterable[str], *, outermost: bool = False) -> li
     word = typed.lower()
     same = list(_OF_NETBOOT.get(word, ())) if outermost else [n for n in _ELSEWHERE.get(word, ()) if n in there]
     alike = sorted(((_likeness(word, name), name) for name in there), reverse=True)
-    near = [name for likeness, name in alike if likeness >= (_A_SLIP if name in DESTRUCTIVE else _ALIKE)]
+    near = [name for likeness, name in alike if likeness >= (_ALIKE if name in READING else _A_SLIP)]
     return (same or near)[:_MOST]
 
 
 def _likeness(word: str, name: str) -> float:
-    if len(word) >= _ABBREVIATED and name.startswith(word) and name not in DESTRUCTIVE:
+    if name not in READING and (name[:1] != word[:1] or abs(len(name) - len(word)) > _MISSED):  # `lock` is no `block`
+        return 0.0
+    if len(word) >= _ABBREVIATED and name.startswith(word) and name in READING:
         return 1.0
     return SequenceMatcher(None, word, name).ratio()
 

@@ -6,6 +6,8 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from images.values import files
+
 CONNECT_SECONDS = 3.0
 
 
@@ -38,7 +40,7 @@ def pair_fault(url: str, certificate: Path, key: Path, authority: Path) -> str:
     client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     for path in (certificate, key, authority):
         try:
-            path.read_bytes()
+            files.small(path)
         except OSError as error:
             return f"{path} cannot be read: {error.strerror}"
     try:

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from images.values import files
 from netboot.cli import complete
 from netboot.cli.client import Connection, api_command
+from netboot.cli.given_files import GivenFile
 from netboot.cli.output import show
 from netboot.cli.times import duration_option, moment, window_option
 
@@ -37,7 +39,7 @@ def group() -> None:
     required=True,
     help="Name in the inventory; its `identity` there must be nonce or address.",
 )
-@click.option("--spki-file", type=click.File("rb"), help="The machine's public key, PEM or DER ('-': stdin).")
+@click.option("--spki-file", type=GivenFile(files.SMALL), help="The machine's public key, PEM or DER ('-': stdin).")
 @duration_option("--lifetime", "5m", "1m", "15m", "Of the token, at most 15m.", field="lifetime_seconds")
 @window_option
 @click.option("--reason", default="", help="Why, for the history.")

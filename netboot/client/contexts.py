@@ -97,8 +97,8 @@ def read() -> Contexts:
     """
     path = file()
     try:
-        with path.open("rb") as opened:
-            there = Contexts.model_validate_json(opened.read())
+        with files.opened(path) as opened:
+            there = Contexts.model_validate_json(files.whole(opened, files.SMALL, path))
             mode = stat.S_IMODE(os.fstat(opened.fileno()).st_mode)
     except FileNotFoundError:
         return Contexts()

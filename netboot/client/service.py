@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from images.values import files
 from netboot.client.errors import FailedError, NotAllowedError
 from netboot.client.transport import address
 
@@ -26,7 +27,7 @@ class TokenFile:
             NotAllowedError: the file cannot be read, or holds none.
         """
         try:
-            lines = [line.strip() for line in self.path.read_text(encoding="utf-8").splitlines()]
+            lines = [line.strip() for line in files.small(self.path).decode().splitlines()]
         except (OSError, UnicodeDecodeError) as error:
             why = getattr(error, "strerror", None) or "is not text"
             remedy = "run as who may read it, or name your own with --token-file"

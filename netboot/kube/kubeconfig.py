@@ -102,9 +102,8 @@ def _load(path: Path) -> dict[str, Any]:
     try:
         document = yaml.safe_load(credentials.read(path))
     except OSError as error:
-        raise KubeconfigError(
-            f"{path} cannot be read ({error.strerror}): make it with `netboot cluster kubeconfigs`"
-        ) from None
+        cure = credentials.remedy(error, "make it with `netboot cluster kubeconfigs`")
+        raise KubeconfigError(f"{path} cannot be read ({error.strerror}): {cure}") from None
     except (yaml.YAMLError, UnicodeDecodeError):
         raise KubeconfigError(f"{path} is not YAML") from None  # not what the parser says: it quotes the file
     if not isinstance(document, dict) or document.get("kind") != "Config":

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from images.values.files import sync_folder
+from images.values import files
 from images.values.strict import Strict
 from images.values.types import Sha256
 from netboot.lifecycle.errors import StateUnavailableError
@@ -28,7 +28,7 @@ class Acceptance:
     def read(self) -> str | None:
         """The digest that was accepted and is not in force yet; None: none."""
         try:
-            return _Acceptance.model_validate_json(self._path.read_bytes()).digest
+            return _Acceptance.model_validate_json(files.small(self._path)).digest
         except (OSError, ValidationError):
             return None
 
@@ -46,7 +46,7 @@ class Acceptance:
                 file.flush()
                 os.fsync(file.fileno())
             staged.replace(self._path)
-            sync_folder(self._path.parent)
+            files.sync_folder(self._path.parent)
         except OSError as error:
             raise StateUnavailableError(f"{self._path} cannot be written: {error.strerror}") from None
 

@@ -21,6 +21,7 @@ from typing import Annotated, BinaryIO
 from pydantic import Field, StringConstraints
 
 from images.store import revocations
+from images.values import files
 from images.values.strict import Strict
 from images.values.types import Sha256
 from netboot.config import Config
@@ -160,7 +161,7 @@ def _pack(contents: Contents, staged: list[tuple[Entry, Path]], out: BinaryIO, n
         body = contents.model_dump_json(indent=1).encode() + b"\n"
         archive.addfile(_member(MANIFEST, len(body), 0o600, now_ms), BytesIO(body))
         for entry, copy in staged:
-            with copy.open("rb") as data:
+            with files.opened(copy) as data:
                 archive.addfile(_member(entry.name, entry.size, entry.mode, now_ms), data)
 
 
@@ -172,7 +173,7 @@ def _member(name: str, size: int, mode: int, now_ms: int) -> tarfile.TarInfo:
 
 def digest(path: Path) -> str:
     """Hex SHA-256 of a file."""
-    with path.open("rb") as file:
+    with files.opened(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

@@ -60,7 +60,7 @@ class StoreImageRepository:
             raise NotFoundError(f"image {digest[:12]} has no {name}: the netboot that built it made none")
         unreadable = f"the {WHAT[name]} of image {digest[:12]} cannot be read"
         try:
-            data = self._store.blob_path(artifact.sha256).read_bytes()
+            data = files.bytes_of(self._store.blob_path(artifact.sha256), files.LARGE)
         except OSError as error:
             raise CorruptError(unreadable) from error
         if hashlib.sha256(data).hexdigest() != artifact.sha256:

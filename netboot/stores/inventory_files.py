@@ -90,7 +90,8 @@ class InventoryFiles:
         if not ours or not _plain(path):
             return f"{item.name} is declared at {item.place('name')}, in a file that a person wrote: edit it there"
         machines = item.document.value["machines"]
-        if not all(isinstance(each, dict) for each in machines) or path.read_text(encoding="utf-8") != _dump(machines):
+        text = files.bytes_of(path, files.LARGE).decode()
+        if not all(isinstance(each, dict) for each in machines) or text != _dump(machines):
             return f"{path} was edited by hand, and stays as it is: edit it there, at {item.place('name')}"
         return ""
 

@@ -13,6 +13,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from images.values import files
 from netboot.lifecycle.errors import JournalUnavailableError
 
 CPU_SECONDS = 5.0
@@ -52,7 +53,7 @@ def read_cursor(path: Path) -> int:
     A cursor that was lost only means that records are read again.
     """
     try:
-        text = path.read_text(encoding="ascii").strip()
+        text = files.small(path).decode("ascii").strip()
     except (FileNotFoundError, UnicodeDecodeError):
         return 0
     return int(text) if text.isdigit() and len(text) < 19 else 0

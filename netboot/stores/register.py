@@ -36,7 +36,7 @@ def load_roots(folder: Path) -> list[x509.Certificate]:
     try:
         for name in names(folder):
             if name.endswith(ENDINGS) and not name.startswith("."):
-                certificates += read_certificates((folder / name).read_bytes())
+                certificates += read_certificates(credentials.read(folder / name))
     except StoreError as error:
         raise StateUnavailableError(f"join.tpm_roots: {error}") from None
     except OSError as error:

@@ -18,8 +18,7 @@ from pydantic import ValidationError
 
 from images.errors import ImageError
 from images.store.store import Store
-from images.values import strict
-from images.values.files import sync_folder
+from images.values import files, strict
 from images.values.strict import FaultsError
 from netboot.config import Config, load_config
 from netboot.stores.backup import DATABASES, FORMAT, MANIFEST, PLAIN, BackupError, Contents, Entry, folders, places
@@ -161,7 +160,7 @@ def _replace(config: Config, contents: Contents, folder: Path, targets: dict[Pat
             staged.append((_beside(target, copy, mode, tag), target))
         marker = config.data / RESTORING
         marker.touch()
-        sync_folder(config.data)
+        files.sync_folder(config.data)
         try:
             _switch(staged, list(_in_the_way(config, targets)), tag)
         except OSError:
@@ -169,7 +168,7 @@ def _replace(config: Config, contents: Contents, folder: Path, targets: dict[Pat
             raise
         _bundle(config, contents, folder)
         marker.unlink()
-        sync_folder(config.data)
+        files.sync_folder(config.data)
     finally:
         for new, _ in staged:
             new.unlink(missing_ok=True)
@@ -180,7 +179,8 @@ def _beside(target: Path, copy: Path, mode: int, tag: str) -> Path:
     private = target.parent.name == "secrets"
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o700 if private else 0o755)
     new = target.with_name(f".{target.name}.restored-{tag}")
-    with copy.open("rb") as source, os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
+    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as out, files.opened(copy) as source:
         while block := source.read(_BLOCK):
             out.write(block)
         out.flush()
@@ -231,7 +231,7 @@ def _switch(staged: list[tuple[Path, Path]], leaving: list[tuple[Path, Path | No
             now.rename(before)
         raise
     for folder in {target.parent for _, target in staged}:
-        sync_folder(folder)
+        files.sync_folder(folder)
     for path in doomed:
         path.unlink(missing_ok=True)
 
@@ -241,7 +241,7 @@ def _bundle(config: Config, contents: Contents, folder: Path) -> None:
     at = {entry.name: folder / str(number) for number, entry in enumerate(contents.files)}
     if not all(name in at for name in _BUNDLE):
         return
-    data, signature = (at[name].read_bytes() for name in _BUNDLE)
+    data, signature = (files.bytes_of(at[name], files.LARGE) for name in _BUNDLE)
     try:
         Store(config.store).set_bundle(data, signature)
     except ImageError as error:

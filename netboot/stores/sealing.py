@@ -54,7 +54,8 @@ def read_keys(path: Path, kind: Kind = SEALING) -> Keyset:
             mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
             data = file.read(65536)
     except OSError as error:
-        raise SealingKeysError(f"the {kind.name} {path} cannot be read: {error.strerror}; {remedy}") from None
+        cure = credentials.remedy(error, remedy)
+        raise SealingKeysError(f"the {kind.name} {path} cannot be read: {error.strerror}; {cure}") from None
     if mode & 0o077:
         raise SealingKeysError(f"others can read the {kind.name} {path} (mode {mode:04o}): `chmod 600 {path}`")
     keys = []

@@ -5,10 +5,13 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from images.values import files
 from images.values.faults import first_fault
-from images.values.files import sync_folder
 from netboot.lifecycle.errors import NotReadyError
 from netboot.lifecycle.snapshot import Snapshot
+
+_MOST = 1 << 30
+"""Bytes. A limit of the reader's, far above what any inventory comes to."""
 
 
 def read_snapshot(path: Path) -> Snapshot:
@@ -18,7 +21,7 @@ def read_snapshot(path: Path) -> Snapshot:
         NotReadyError: there is none, or it is not one; the words say which.
     """
     try:
-        return Snapshot.model_validate_json(path.read_bytes())
+        return Snapshot.model_validate_json(files.bytes_of(path, _MOST))
     except FileNotFoundError:
         raise NotReadyError(f"{path} is not there: nothing has been published yet") from None
     except OSError as error:
@@ -39,4 +42,4 @@ def write_snapshot(path: Path, snapshot: Snapshot) -> None:
         file.flush()
         os.fsync(file.fileno())
     staged.replace(path)
-    sync_folder(path.parent)
+    files.sync_folder(path.parent)

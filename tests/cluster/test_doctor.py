@@ -239,7 +239,7 @@ def test_accounts_that_are_not_there_yet(run: Run, site: Path, control_plane: Cl
 def test_a_cluster_that_is_not_configured(run: Run, site: Path, control_plane: Cluster) -> None:
     done = run("cluster", "kubeconfigs", "--admin-kubeconfig", control_plane.admin, "--name", "prod")
     assert (done.status, done.err) == (
-        1,
+        3,
         "Error: the configuration has no cluster 'prod' (it has: default): add it to `clusters`\n",
     )
 

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
@@ -56,3 +57,23 @@ def test_ctrl_c_while_modules_are_imported(module: str) -> None:
     )
     status, said = ended((sys.executable, "-c", program), subprocess.DEVNULL)
     assert (status, said.strip()) == (130, "interrupted")
+
+
+@pytest.mark.parametrize("errors", [">/dev/full", ">&-"])
+def test_an_error_that_cannot_be_said_keeps_its_status_and_goes_nowhere_else(tmp_path: Path, errors: str) -> None:
+    words = ("context", "use", "none")
+    environment = {**os.environ, "XDG_CONFIG_HOME": str(tmp_path)}
+    shell = ("sh", "-c", f'exec "$@" 2{errors}', "sh", *COMMAND, *words)
+    done = subprocess.run(shell, stdout=subprocess.PIPE, text=True, check=False, env=environment)
+    assert (done.returncode, done.stdout) == (3, "")
+
+
+def test_nothing_at_all_is_open() -> None:
+    told = ended(("sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *COMMAND, "cluster", "crds"), subprocess.DEVNULL)
+    assert told == (1, "")
+
+
+def test_descriptors_that_were_closed_are_taken_by_nobody() -> None:
+    program = "import os; from netboot.cli import standard_output as out; out.watch(); os.fstat(1); os.fstat(2)"
+    shell = ("sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", sys.executable, "-c", program)
+    assert ended(shell, subprocess.DEVNULL) == (0, "")

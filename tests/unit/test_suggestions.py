@@ -4,12 +4,14 @@ import click
 import pytest
 
 from netboot.cli.commands import cli
-from netboot.cli.suggestions import _OF_NETBOOT, DESTRUCTIVE, meant
+from netboot.cli.suggestions import _ELSEWHERE, _OF_NETBOOT, READING, meant
 from tests.commands import Run
 from tests.unit.test_cli_help import commands
 
 NAMES = {name: name.split()[-1] for name, _ in commands("", cli)}
 GROUPS = {name.rpartition(" ")[0] for name in NAMES}
+OTHERS = ("lock", "reset", "disable", "enable", "stop", "cancel", "except", "delete", "unpause")
+"""Words of other tools."""
 
 
 @pytest.mark.parametrize(
@@ -17,15 +19,15 @@ GROUPS = {name.rpartition(" ")[0] for name in NAMES}
     [
         ("machine create", "'declare'"),
         ("chanel", "'channel'"),
-        ("machine holdd", "'hold' or 'holds' or 'unhold'"),
+        ("machine holdd", "'hold' or 'holds'"),
         ("machine del", None),
-        ("machine und", "'undrain' or 'unhold'"),
+        ("machine und", None),
         ("machine rel", None),
         ("machine rep", None),
         ("machine qua", None),
         ("machine reb", None),
         ("machine quarantin", "'quarantine'"),
-        ("machine undeclar", "'undeclare' or 'declare'"),
+        ("machine undeclar", "'undeclare'"),
         ("image rev", "'revocations'"),
         ("key res", None),
         ("res", None),
@@ -41,6 +43,13 @@ GROUPS = {name.rpartition(" ")[0] for name in NAMES}
         ("image ls", "'list'"),
         ("image remove", "'rm'"),
         ("boot zzz", None),
+        ("access lock", "'blocked'"),
+        ("rollout reset", None),
+        ("machine audit", None),
+        ("config apply", None),
+        ("channel reset", None),
+        ("freez", "'freeze'"),
+        ("rollout resum", "'resume'"),
     ],
 )
 def test_what_is_suggested(run: Run, words: str, said: str | None) -> None:
@@ -51,25 +60,32 @@ def test_what_is_suggested(run: Run, words: str, said: str | None) -> None:
     assert ran.err.splitlines()[-1] == f"Error: No such command {typed!r}. {means}"
 
 
-def test_what_destroys_is_named_for_a_slip_of_it_alone() -> None:
-    there = set(NAMES.values())
-    assert there >= DESTRUCTIVE, "each is a command"
+def test_what_changes_something_is_named_for_a_slip_of_it_alone() -> None:
+    groups = {group.split()[-1] for group in GROUPS if group}
+    assert set(NAMES.values()) | groups >= READING, "each is a command, or a group of them"
+    changing = set(NAMES.values()) - READING
     for group in GROUPS:
         inside = {name.split()[-1] for name in NAMES if name.rpartition(" ")[0] == group}
-        for typed in there - inside - DESTRUCTIVE:
-            assert not set(meant(typed, inside)) & DESTRUCTIVE, (group, typed)
-        beginnings = {name[:length] for name in inside & DESTRUCTIVE for length in range(2, len(name) - 2)}
-        for beginning in beginnings - {"delete"}:  # a whole word of other tools, which destroys as much
-            suggested = set(meant(beginning, inside)) & DESTRUCTIVE
+        for typed in (set(NAMES.values()) | set(OTHERS)) - inside:
+            assert not set(meant(typed, inside)) & changing - set(_ELSEWHERE.get(typed, ())), (group, typed)
+        beginnings = {name[:length] for name in inside & changing for length in range(2, len(name) - 2)}
+        for beginning in beginnings - set(_ELSEWHERE):
+            suggested = set(meant(beginning, inside)) & changing
             assert not suggested, (group, beginning, suggested)
-    assert meant("create", ["retire", "replace", "readmit"]) == []
+
+
+@pytest.mark.parametrize(("name", "command"), list(commands("", cli)))
+def test_what_reads_has_no_option_of_what_changes(name: str, command: click.Command) -> None:
+    given = {option for each in command.params for option in each.opts}
+    if name.split()[-1] in READING:
+        assert not given & {"--dry-run", "--reason", "--force", "--yes"}
 
 
 def test_what_is_suggested_right_behind_netboot_is_there(run: Run) -> None:
     for words in {words for each in _OF_NETBOOT.values() for words in each}:
         ran = run(*words.split(), *(() if words.startswith("--") else ("--help",)))
         assert (ran.status, ran.err) == (0, ""), words
-        assert words.split()[-1] not in DESTRUCTIVE
+        assert words.split()[-1] in READING or words in ("--help", "--version", "machine declare", "channel set")
 
 
 def test_a_mac_address_leads_to_its_declaration(run: Run) -> None:

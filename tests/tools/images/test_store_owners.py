@@ -73,8 +73,8 @@ def test_a_store_that_is_roots_is_read_and_refused_with_the_remedy(folder: Path)
         with pytest.raises(StoreError) as caught:
             Store(root).set_channel("stable", digest)
         assert str(caught.value) == (
-            f"cannot write to the store {root}: Permission denied; it is of the account root: use that one, or give "
-            f"the store to yours: `chown -R {SERVICE}: {root}` (docs/store.md, Whose it is)"
+            f"cannot write to the store {root}: Permission denied; it is of the account root: use that one "
+            "(docs/store.md, Whose it is)"
         )
 
     assert as_service(refused) == 0
