@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from lab.demo.steps import NODE_CPUS
+from lab.errors import DeadlineError
 from lab.processes import finish, start
 from lab.work import ROOT
 from tests.boot.data_centre import BuiltImage
@@ -15,18 +16,23 @@ from tests.boot.node_data_centre import READY_SECONDS
 
 pytestmark = pytest.mark.boot
 
+WITH = "PY=setpriv --pdeathsig=KILL -- .venv/bin/python"
+"""So that it ends with `make`, and that with us, whatever ends us: see `lab.processes`."""
+
 
 def test_an_unknown_machine_introduces_itself_is_declared_and_becomes_a_node(
     built_node: BuiltImage, folder: Path
 ) -> None:
     """The command of the pages, as it stands there. After the shared image, so that the build comes from its cache."""
     assert built_node.digest
-    running = start("demo", ["make", "--no-print-directory", "demo", "DISCOVER=1"], folder / "demo.log", cwd=ROOT)
+    running = start("demo", ["make", "--no-print-directory", "demo", "DISCOVER=1", WITH], folder / "demo.log", cwd=ROOT)
     try:
         status = running.process.wait(2 * READY_SECONDS)
         running.output.join()
-        assert status == 0, running.output.tail()
         page = running.output.text
+        if status != 0 and "on a busy machine everything takes longer" in page:
+            raise DeadlineError(running.output.tail())  # the demo's own deadline
+        assert status == 0, running.output.tail()
     finally:
         finish(running)
     left = re.search(r"(?m)^    all that it said: (\S+)/node-1\.discovered\.json$", page)
