@@ -306,9 +306,9 @@ def test_accepting_on_the_command_line(site: Site, run: Run, monkeypatch: pytest
     nothing = "nothing waits to be accepted: the files are in force\n"
     assert run("config", "accept", "--yes") == (0, nothing, "")
     paused_writer(site)
-    for answer in ("n\n", ""):
+    for answer, status in (("n\n", 130), ("", 2)):
         says(monkeypatch, answer)
-        assert run("config", "accept").status == 130
+        assert run("config", "accept").status == status
         assert Acceptance(site.config.data).read() is None
     says(monkeypatch, "y\n")
     done = run("config", "accept")
