@@ -307,9 +307,9 @@ def test_accepting_on_the_command_line(site: Site, run: Run, monkeypatch: pytest
     assert run("config", "accept", "--yes") == (0, nothing, "")
     assert run("config", "accept", "--dry-run", "-o", "json").json["dry_run"] is True
     paused_writer(site)
-    for answer in ("n\n", ""):
+    for answer, status in (("n\n", 130), ("", 2)):
         says(monkeypatch, answer)
-        assert run("config", "accept").status == 130
+        assert run("config", "accept").status == status
         assert Acceptance(site.config.data).read() is None
     says(monkeypatch, "y\n")
     done = run("config", "accept")
