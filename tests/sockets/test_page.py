@@ -235,7 +235,7 @@ def test_a_form_shows_every_filter_and_sends_it_again(client: FlaskClient) -> No
     assert '<option value="hgx-h200" selected>hgx-h200</option>' in form[0]
     assert '<option value="hgx-h100">hgx-h100</option>' in form[0]
     assert '<option value="BootLoop" selected>Boot loop</option>' in form[0]
-    assert '<input type="checkbox" name="cause" value="0000000000000000" checked>' in form[0]
+    assert '<option value="0000000000000000" selected>this one</option>' in form[0]
     assert '<option value="&lt;b&gt;" selected>&lt;b&gt;</option>' in client.get("/page/machines?step=<b>").text
 
 
