@@ -97,6 +97,8 @@ def test_images_that_are_removed_are_written_down(api: Api, run: Run) -> None:
     assert run("image", "gc", "--grace", "0", "--dry-run").status == 0
     assert newest(api)["act"] == "image-rm"
     assert run("image", "gc", "--grace", "0").status == 0
+    assert run("image", "gc", "--grace", "0").out == "nothing to remove\n"
+    assert [each["act"] for each in api.get("/v1/audit").json["audit"]] == ["image-gc", "image-rm"]
     assert what(newest(api)) == ("image-gc", {}, {"images": [two]}, None, "")
 
 
