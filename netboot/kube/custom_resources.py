@@ -1,5 +1,6 @@
 """Custom resources of the inventory, as the account `inventory` reads them (`netboot.machines.resources`)."""
 
+import json
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -10,7 +11,7 @@ from netboot.kube.connection import Connection
 from netboot.kube.errors import ClusterRefusedError, StatusError
 from netboot.kube.following import watched
 from netboot.kube.resources.definitions import GROUP, KINDS, VERSION
-from netboot.machines.resources import Changed, Listed, Resource, Same, Seen
+from netboot.machines.resources import MOST_BYTES, Changed, Listed, Resource, Same, Seen
 
 
 class KubeResources:
@@ -26,16 +27,22 @@ class KubeResources:
         Raises:
             ClusterUnavailableError: it cannot be told, also where the API server does not have the kind.
         """
-        plural, listed = KINDS[kind].plural, list[Resource]()
+        plural, listed, size = KINDS[kind].plural, list[Resource](), 0
         path = f"/apis/{GROUP}/{VERSION}/namespaces/{self._namespace}/{plural}"
         for told in watched(self._connection, partial(self._list, plural), path, seconds):
             if told.first:
-                listed = []
+                listed, size = [], 0
             listed += [_resource(kind, thing) for thing in told.page]
+            size += sum(map(_size, told.page))
+            if size > MOST_BYTES:
+                raise ClusterRefusedError(f"{plural}.{GROUP} have more than {MOST_BYTES >> 20} MiB: no inventory has")
             if told.listed:
                 yield Listed(tuple(listed))
             elif told.thing is not None:
+                size += _size(told.thing)
                 yield _seen(kind, told.event, told.thing)
+                if size > MOST_BYTES:
+                    return  # all that came, were it all still there: whoever lists anew knows
 
     def _list(self, plural: str, **how: Any) -> Any:
         try:
@@ -55,6 +62,11 @@ def _seen(kind: str, event: str, thing: dict[str, Any]) -> Seen:
     if event == "DELETED":
         return Changed(_resource(kind, thing), there=False)
     return Same()
+
+
+def _size(thing: dict[str, Any]) -> int:
+    """Of what is kept of it, in bytes or nearly so."""
+    return len(json.dumps(thing.get("spec")))
 
 
 def _resource(kind: str, thing: dict[str, Any]) -> Resource:

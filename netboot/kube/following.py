@@ -24,7 +24,7 @@ _AGAIN_SECONDS = 0.2
 BEGINS_SECONDS = 1.0
 """In which an apiserver that works begins to answer a watch."""
 OPENED = "OPENED"
-"""No event of an apiserver's: it has begun to answer a watch, and so has its place still."""
+"""No event of an apiserver's: it has begun to answer a watch, be it to say that it forgot the place."""
 RELIST = Backoff(first=0.4, longest=0.4)
 """Before all are listed again whose place in the watch was forgotten: of many who watch, not all at once."""
 

@@ -16,6 +16,8 @@ from netboot.machines.joining import Joining, addresses_of_others, unsaid_polici
 from netboot.machines.maintenance import Window
 from netboot.machines.values import Inventory
 
+MOST_BYTES = 64 << 20
+"""Of all objects together, as JSON: 50,000 machines have a quarter of it."""
 SHUT = Window(name="left-out", start="00:00", end="00:00", time_zone="left-out")
 """In the place of windows that were left out: without any, what acts by itself would act at any time."""
 _LISTS = {kind: listed for listed, kind in KINDS.items()}

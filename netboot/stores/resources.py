@@ -11,11 +11,9 @@ from images.values import files
 from images.values.strict import Document, Fault, FaultsError, Strict
 from netboot.machines.declarations import Judged
 from netboot.machines.joining import Joining
-from netboot.machines.resources import Resource, document_of, judged
+from netboot.machines.resources import MOST_BYTES, Resource, document_of, judged
 
 FOLDER = "resources"
-MOST_BYTES = 64 << 20
-"""Of the file, as of a file of an inventory: 50,000 machines have a quarter of it."""
 _MODE = 0o644
 
 

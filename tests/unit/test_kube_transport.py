@@ -19,8 +19,8 @@ from netboot.join.errors import ClusterUnavailableError, ConflictError
 from netboot.join.node_drains import DO_NOT_DISRUPT
 from netboot.join.node_said import KURED, NVSENTINEL
 from netboot.join.ports import NodeView
+from netboot.kube import custom_resources, transport
 from netboot.kube import following as watches
-from netboot.kube import transport
 from netboot.kube.connection import Connection, connect
 from netboot.kube.custom_resources import KubeResources
 from netboot.kube.drains import KubeDrains
@@ -439,6 +439,21 @@ def test_what_becomes_of_custom_resources(server: Server, connection: Connection
     ]
     place = "/apis/netboot.dev/v1alpha1/namespaces/site/machineclasses?"
     assert all(place in path for path in server.asked)
+
+
+def test_more_than_any_inventory_has_is_not_kept(
+    server: Server, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Listed it is refused; of what comes later nobody can tell before it is listed anew."""
+    monkeypatch.setattr(custom_resources, "MOST_BYTES", 20)
+    large = {"type": "ADDED", "object": node("b", "8") | {"spec": {"serial": "X" * 20}}}
+    server.answer = Script(("list", (["a"], "7")), ("watch", [large, event("ADDED", "c", "9")]))
+    seen = list(KubeResources(connection, "site").watch("machine", 60))
+    assert [type(each) for each in seen] == [Listed, Same, Changed]
+    everything = {"items": [large["object"]], "metadata": {"resourceVersion": "9"}}
+    server.answer = lambda _method, _path: (200, everything)
+    with pytest.raises(ClusterRefusedError, match=r"machines\.netboot\.dev have more than 0 MiB: no inventory has"):
+        list(KubeResources(connection, "site").watch("machine", 60))
 
 
 def test_a_kind_that_is_not_there_has_no_empty_list(server: Server, connection: Connection) -> None:

@@ -25,6 +25,7 @@ from netboot.stores import resources as stores
 from netboot.stores.acceptance import Acceptance
 from netboot.stores.inventory import place_of
 from netboot.stores.resources import KeptResources
+from tests.commands import Run
 from tests.sites import make_site
 from tests.sockets.join_site import write_kubeconfigs
 
@@ -198,6 +199,24 @@ def test_a_site_is_in_order_before_its_objects_were_read_for_the_first_time(conf
     ]
     [words] = found.overlooked
     assert words.startswith("not read, for the inventory is custom resources (inventory_kubernetes): ")
+
+
+def test_the_account_s_commands_want_a_site_whose_inventory_is_there(
+    config: Config, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(config.keys.parent)
+    assert run("cluster", "manifests", "--inventory").out == inventory_text()
+    named = run("cluster", "manifests", "--inventory", "--name", "default")
+    assert (named.status, named.err.splitlines()[-1]) == (
+        2,
+        "Error: --inventory has the namespace of `inventory_kubernetes`: leave --name out",
+    )
+    file = Path("netboot.yaml")
+    file.write_text(file.read_text().replace("inventory_kubernetes: {}\n", ""))
+    for words in (("manifests",), ("kubeconfigs", "--admin-kubeconfig", "netboot.yaml")):
+        refused = run("cluster", *words, "--inventory")
+        assert (refused.status, refused.out) == (1, "")
+        assert "the configuration has no `inventory_kubernetes`, so files are the inventory" in refused.err
 
 
 def test_where_something_is_declared(config: Config) -> None:
