@@ -38,22 +38,18 @@ _TIMES = """() => {
   return [visit.responseEnd - visit.requestStart, visit.loadEventEnd];
 }"""
 _EXCHANGE = """() => new Promise((done) => {
-  const begun = performance.now(), mark = "bench" + begun;
+  const begun = performance.now();
   let answered = 0;
-  document.getElementById("now").dataset.bench = mark;
-  const ours = (event) => event.target.dataset?.bench === mark;
-  const coming = (event) => { if (ours(event)) answered = performance.now() - begun; };
-  document.addEventListener("htmx:beforeSwap", coming);
-  const told = new MutationObserver(() => {
-    if (document.getElementById("now").dataset.bench === mark) return;
-    told.disconnect();
+  const coming = () => { answered = performance.now() - begun; };
+  document.addEventListener("htmx:beforeSwap", coming, {once: true});
+  document.addEventListener("htmx:afterSwap", () => {
     document.removeEventListener("htmx:beforeSwap", coming);
     document.body.getBoundingClientRect();  // laid out anew
     done([answered, performance.now() - begun]);
-  });
-  told.observe(document.getElementById("main"), {childList: true, subtree: true});
-  htmx.ajax("GET", location.href, {source: "#now", target: "#now", swap: "outerHTML"});
+  }, {once: true});
+  htmx.ajax("GET", location.href, {source: "#now", target: "#now", swap: "adopt"});
 })"""
+"""As an open page does: only what differs is exchanged."""
 
 
 class Visit(NamedTuple):

@@ -19,6 +19,7 @@ const adopt = (kept, fresh) => {
   if (here.length !== there.length || !here.every((each, at) => kin(each, there[at]))) return kept.replaceChildren(...there);
   here.forEach((each, at) => {
     const next = there[at];
+    if (each.isEqualNode(next)) return;
     if (each.nodeType !== Node.ELEMENT_NODE) { if (each.data !== next.data) each.data = next.data; return; }
     for (const { name } of [...each.attributes]) if (!next.hasAttribute(name)) each.removeAttribute(name);
     for (const { name, value } of next.attributes) if (each.getAttribute(name) !== value) each.setAttribute(name, value);
