@@ -38,22 +38,16 @@ _TIMES = """() => {
   return [visit.responseEnd - visit.requestStart, visit.loadEventEnd];
 }"""
 _EXCHANGE = """() => new Promise((done) => {
-  const begun = performance.now(), mark = "bench" + begun;
+  const begun = performance.now();
   let answered = 0;
-  document.getElementById("now").dataset.bench = mark;
-  const ours = (event) => event.target.dataset?.bench === mark;
-  const coming = (event) => { if (ours(event)) answered = performance.now() - begun; };
-  document.addEventListener("htmx:beforeSwap", coming);
-  const told = new MutationObserver(() => {
-    if (document.getElementById("now").dataset.bench === mark) return;
-    told.disconnect();
-    document.removeEventListener("htmx:beforeSwap", coming);
+  document.addEventListener("htmx:beforeSwap", () => { answered = performance.now() - begun; }, {once: true});
+  document.addEventListener("htmx:afterSwap", () => {
     document.body.getBoundingClientRect();  // laid out anew
     done([answered, performance.now() - begun]);
-  });
-  told.observe(document.getElementById("main"), {attributes: true, childList: true, subtree: true});
-  htmx.ajax("GET", location.href, {source: "#now", target: "#now", swap: "morph"});
+  }, {once: true});
+  htmx.trigger("#main", "sse:changed");
 })"""
+"""As an open page does: only what differs is exchanged."""
 
 
 class Visit(NamedTuple):

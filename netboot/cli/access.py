@@ -9,7 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from images.values.durations import duration
 from netboot.cli import access_blocks, host_token
-from netboot.cli.access_file import change
+from netboot.cli.access_file import change, in_place_of
 from netboot.cli.client import UNKNOWN, ApiError
 from netboot.cli.output import output_option, show
 from netboot.cli.paths import config_option, find_config
@@ -92,21 +92,15 @@ def create(name: str, role: str, ttl: int, config: Path | None, output: str) -> 
       (umask 077; netboot access token create alice --role operator --ttl 90d > alice.token)
     """
     config_, text, now = find_config(config), access_tokens.new_token(), round(time() * 1000)
-    management = config_.management
     made = AccessToken(
         name=name, role=Role(role), sha256=access_tokens.hash_of(text), created_ms=now, expires_ms=now + ttl * 1000
     )
 
     def add(tokens: tuple[AccessToken, ...]) -> tuple[AccessToken, ...]:
-        kept = tuple(each for each in tokens if each.name != name)
         if any(each.name == name and each.expires_ms > now for each in tokens):
             remedy = f"choose another name, or `netboot access token revoke {name}` first"
             raise ApiError(f"{name} has a token already", remedy, 1)
-        if len(kept) >= access_tokens.MOST:
-            raise ApiError(
-                f"{management.tokens} holds {access_tokens.MOST} tokens, and takes no more", "revoke some", 1
-            )
-        return (*kept, made)
+        return in_place_of(tokens, made, config_.management.tokens)
 
     change(config_, "access-token-create", name, add)
     if output == "table":

@@ -1,10 +1,11 @@
 """Changing `management.tokens`, the file of who may use the management API; each change is in the service's audit."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from netboot.cli.file_acts import Stood, record, recorded
-from netboot.cli.outcomes import cannot
+from netboot.cli.outcomes import ApiError, cannot
 from netboot.config import Config
 from netboot.config_management import Management
 from netboot.stores import access_tokens
@@ -16,6 +17,14 @@ def change(
 ) -> None:
     """The same of its tokens alone."""
     edit(config, act, name, lambda there: there.model_copy(update={"tokens": made(there.tokens)}))
+
+
+def in_place_of(tokens: tuple[AccessToken, ...], made: AccessToken, path: Path) -> tuple[AccessToken, ...]:
+    """These with that one, in the place of what had its name. Raises ApiError: the file takes no more."""
+    kept = tuple(each for each in tokens if each.name != made.name)
+    if len(kept) >= access_tokens.MOST:
+        raise ApiError(f"{path} holds {access_tokens.MOST} tokens, and takes no more", "revoke some", 1)
+    return (*kept, made)
 
 
 def edit(config: Config, act: str, name: str, made: Callable[[AccessTokens], AccessTokens]) -> None:

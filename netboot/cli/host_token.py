@@ -9,7 +9,7 @@ from pathlib import Path
 from time import time
 
 from images.values import files
-from netboot.cli.access_file import change
+from netboot.cli.access_file import change, in_place_of
 from netboot.cli.outcomes import cannot
 from netboot.cli.times import moment
 from netboot.config import Config
@@ -31,11 +31,11 @@ def renew(config: Config, ttl_ms: int) -> AccessToken:
     """A new one in the place of what the file of texts had; the hash first, so that what fails in between is refused.
 
     Raises:
-        ApiError: a file cannot be written. NoTokensError, StoreError: as `change`.
+        ApiError: a file cannot be written, or takes no more. NoTokensError, StoreError: as `change`.
     """
     text, path = access_tokens.new_token(), config.management.token_file
     made = _entry(text, ttl_ms)
-    change(config, "access-token-host", NAME, lambda there: (*(each for each in there if each.name != NAME), made))
+    change(config, "access-token-host", NAME, lambda there: in_place_of(there, made, config.management.tokens))
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         files.write(path, f"{text}\n".encode(), mode=access_tokens.MODE)

@@ -539,3 +539,13 @@ def test_the_operators_certificate_is_looked_at_and_its_end_is_said_a_month_befo
     assert "management.tls.key is not the key of management.tls.certificate" in run("config", "check").err
     replaced(tls / "management.crt", b"junk")
     assert f"management.tls.certificate is not a certificate in PEM; {remedy}" in run("config", "check").err
+
+
+def test_a_full_file_of_tokens_takes_none_of_a_host(site: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run("access", "token", "revoke", "host-admin").status == 0
+    assert run("access", "token", "create", "alice", "--role", "admin").status == 0
+    monkeypatch.setattr(access_tokens, "MOST", 1)
+    ran = run("access", "token", "host")
+    full = f"Error: {site}/secrets/access.json holds 1 tokens, and takes no more\nRemedy: revoke some\n"
+    assert (ran.status, ran.err) == (1, full)
+    assert [each.name for each in access_tokens.read(site / "secrets/access.json").tokens] == ["alice"]
