@@ -112,7 +112,7 @@ def retire(key: str, force: bool, dry_run: bool, paths: Paths, output: str) -> N
     """Trust KEY no longer: images that only it signed cannot be served any more.
 
     Refused (exit status 4) where machines boot such an image, or the site bundle is signed by it alone: it says whose
-    boots that would end. `netboot key restore` takes it back.
+    boots that would end; and where no site is named that could tell. `netboot key restore` takes it back.
 
     \b
     Example:
@@ -144,12 +144,16 @@ def retire(key: str, force: bool, dry_run: bool, paths: Paths, output: str) -> N
 def _ends(key: str, ring: KeyRing, paths: Paths, *, force: bool) -> Ends:
     try:
         return ends_with(key, ring, paths)
-    except NotFoundError as error:
-        click.echo(f"not judged whose boots that ends: {error}", err=True)  # where keys alone are kept
+    except NotFoundError as error:  # where keys alone are kept
+        if not force:
+            remedy = "give --config of the site whose images it signed; where keys alone are kept, say --force"
+            raise ApiError(f"whose boots that ends cannot be judged: {error}", remedy, NOT_ALLOWED) from None
+        why: Exception = error
     except (StoreError, FaultsError) as error:
         if not force:
             raise
-        click.echo(f"not judged whose boots that ends: {error}", err=True)
+        why = error
+    click.echo(f"not judged whose boots that ends: {why}", err=True)
     return Ends()
 
 

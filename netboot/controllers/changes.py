@@ -7,7 +7,7 @@ from pathlib import Path
 
 from images.values.files import bytes_of
 from images.values.strict import MOST_BYTES
-from netboot.reread import Look, look
+from netboot.reread import AGAIN_SECONDS, Look, look
 
 CONTENT_SECONDS = 10.0
 """Clocks of file systems are coarse, and times can be set: contents are compared at least this often."""
@@ -33,6 +33,7 @@ class Changes:
         self._taken: _Looks | None = None
         self._contents: bytes | None = None
         self._compared = float("-inf")
+        self._again = float("inf")
 
     def settled(self, *, now: bool) -> bool:
         """Whether they changed since this said so last. Unless `now`, a change counts when a second look finds nothing
@@ -40,7 +41,8 @@ class Changes:
         looks = _looks(self._paths())
         still, self._looked = looks == self._looked, looks
         if not self._by_content:
-            changed, self._taken = looks != self._taken, looks
+            changed = now or looks != self._taken or self._monotonic() >= self._again
+            self._taken, self._again = looks, float("inf") if changed else self._again
             return changed
         first = self._taken is None
         due = self._monotonic() - self._compared >= CONTENT_SECONDS
@@ -60,9 +62,14 @@ class Changes:
         """Whether the last look found files that differ from those of which `settled` spoke last."""
         return self._looked != self._taken
 
+    def unusable(self) -> None:
+        """What was read could not be used: what looks the same may be read all the same a little later."""
+        self._again = self._monotonic() + AGAIN_SECONDS
+
     def moved(self) -> bool:
-        """Whether they changed again since `settled` said so last; it will say so once more, when they are still."""
-        if _looks(self._paths()) == self._taken:
+        """Whether they changed again since `settled` said so last, while they were read; it will say so once more, when
+        they are still. What is only ever replaced whole was read whole."""
+        if not self._by_content or _looks(self._paths()) == self._taken:
             return False
         self._contents = None
         return True

@@ -48,4 +48,5 @@ class Reading(threading.Thread):
         try:
             return self._declarations.judged(self._joining)
         except FaultsError as error:
+            self._changes.unusable()
             return error

@@ -29,6 +29,8 @@ SETTLE_SECONDS, UNSETTLED_SECONDS = 0.5, 5.0
 been coming for too long."""
 KEPT_SECONDS = 10.0
 """How often it is written down that the API server still says the same."""
+LATE_SECONDS = 60.0
+"""A disk that has not taken what there is for so long is said."""
 REMEDY = (
     "see whether the API server answers, and has what `netboot cluster crds` and `netboot cluster manifests "
     "--inventory` print; `netboot cluster kubeconfigs --inventory` makes a new token; machines boot meanwhile"
@@ -50,6 +52,10 @@ class Keeps(Protocol):
         """Durable when it returns; raises StoreError, or ValueError: they are too much."""
         ...
 
+    def stands(self) -> bool:
+        """Whether the file is the one that was written, or read, last."""
+        ...
+
 
 class ResourcesController:
     """Of the `kinds` of an inventory, a thread for each, and one that writes."""
@@ -69,7 +75,11 @@ class ResourcesController:
         was kept of it by an earlier process; None: nothing. `keep`: write down when it was seen last."""
         self._connect, self._kept, self._keep = connect, kept, keep
         self._clock, self._monotonic = clock, monotonic
-        self._written, self._before = written, seen
+        self._written = written
+        self._true_ms = seen.seen_ms if seen is not None else None
+        """When the API server last said what is on the disk."""
+        self._writing: float | None = None
+        """Since when something is being written."""
         self._lock = threading.Lock()
         self._there = dict[str, dict[str, Resource]]()
         self._signs = dict[str, int]()
@@ -140,7 +150,14 @@ class ResourcesController:
             seen_ms = self._seen_ms()
         if objects is not None:
             self._write(objects)
-        if seen_ms is not None and now - self._kept_at >= KEPT_SECONDS and self._since is None:
+        if seen_ms is None or self._since is not None:
+            return
+        if not self._kept.stands():  # somebody took it away, or put another in its place
+            with self._lock:
+                self._since = self._latest = now
+            return
+        self._true_ms = seen_ms
+        if now - self._kept_at >= KEPT_SECONDS:
             self._kept_at = now
             self._keep(Followed(seen_ms=seen_ms))
 
@@ -148,8 +165,10 @@ class ResourcesController:
         return tuple(self._there[kind][name] for kind in self._reflectors for name in sorted(self._there[kind]))
 
     def _write(self, objects: tuple[Resource, ...]) -> None:
-        if objects == self._written:
+        if objects == self._written and self._kept.stands():
+            self._trouble.note(None)
             return
+        self._writing = self._monotonic()
         try:
             self._kept.write(objects)
         except (StoreError, ValueError) as error:
@@ -158,6 +177,8 @@ class ResourcesController:
                 self._latest = self._monotonic()
                 self._since = self._latest if self._since is None else self._since
             return
+        finally:
+            self._writing = None
         self._trouble.note(None)
         self._written = objects
         log.info("custom resources: %d objects are written down", len(objects))
@@ -165,29 +186,38 @@ class ResourcesController:
     def status(self) -> ResourcesStatus:
         """For `/readyz` and metrics."""
         with self._lock:
-            seen_ms, written = self._seen_ms(), self._written
-        problem = next((each.problem for each in self._reflectors.values() if each.problem), self._trouble.problem)
+            seen_ms, written = self._true_ms, self._written
+        followed = next((each.problem for each in self._reflectors.values() if each.problem), None)
+        problem = followed or self._trouble.problem or self._late()
         now_ms, message = self._clock.now_ms(), problem
         if problem and seen_ms is None:
-            message = f"{problem}; they have never been read"
+            message = f"{problem}; nobody can tell of which moment what counts is"
         elif problem and seen_ms is not None:
             message = f"{problem}; what counts is what there was at {rfc3339(seen_ms, 'seconds')}"
         return ResourcesStatus(
             at_ms=now_ms,
             ok=problem is None,
             message=message or "as the API server has them",
-            remedy=REMEDY,
+            remedy=REMEDY if followed else "see whether the disk that has `data` is full, or hangs",
             objects=counts(written or ()),
             age_seconds=None if seen_ms is None else max(0, now_ms - seen_ms) / 1000,
             unavailable=sum(each.unavailable for each in self._reflectors.values()),
         )
 
+    def _late(self) -> str | None:
+        """What is wrong with a disk that says nothing."""
+        seconds = self._monotonic() - since if (since := self._writing) is not None else 0.0
+        return f"the disk has not taken them for {seconds:.0f} s" if seconds > LATE_SECONDS else None
+
     def _seen_ms(self) -> int | None:
-        """When the API server spoke last of that kind of which it has been silent for longest."""
-        if len(self._signs) == len(self._reflectors):
-            return min(self._signs.values())
-        return self._before.seen_ms if self._before is not None else None
+        """When the API server spoke last of that kind of which it has been silent for longest; None: not of all yet."""
+        return min(self._signs.values()) if len(self._signs) == len(self._reflectors) else None
 
     def _work(self) -> None:
         while not self._stopping.wait(LOOK_SECONDS):
-            self.step()
+            try:
+                self.step()
+            except Exception as error:  # a thread that ends would end unheard
+                self._trouble.note(f"a defect, see the log ({type(error).__name__})")
+                log.exception("custom resources could not be written down")
+                self._stopping.wait(KEPT_SECONDS)

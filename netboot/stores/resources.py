@@ -12,6 +12,7 @@ from images.values.strict import Document, Fault, FaultsError, Strict
 from netboot.machines.declarations import Judged
 from netboot.machines.joining import Joining
 from netboot.machines.resources import MOST_BYTES, Resource, document_of, judged
+from netboot.reread import Look, look
 
 FOLDER = "resources"
 _MODE = 0o644
@@ -31,6 +32,8 @@ class KeptResources:
     def __init__(self, data: Path, namespace: str) -> None:
         self._path, self._namespace = data / FOLDER / "objects.json", namespace
         self.where = f"namespace {namespace}"
+        self._known: Look = None
+        """Of the file that was read or written last."""
 
     def paths(self) -> Iterable[Path]:
         return [self._path]
@@ -41,6 +44,7 @@ class KeptResources:
 
     def read(self) -> tuple[Resource, ...]:
         """Raises FaultsError: it cannot be told what they are."""
+        known = look(self._path)
         try:
             kept = _Kept.model_validate_json(files.bytes_of(self._path, MOST_BYTES))
         except FileNotFoundError:
@@ -51,6 +55,7 @@ class KeptResources:
             raise self._unknown(f"cannot be told: {self._path} is not what this version writes") from None
         if kept.namespace != self._namespace:
             raise self._unknown(f"have not been read yet: {self._path} is of namespace {kept.namespace}")
+        self._known = known
         return kept.objects
 
     def write(self, objects: Sequence[Resource]) -> None:
@@ -67,6 +72,11 @@ class KeptResources:
         except OSError as error:
             raise files.refused(f"cannot make {self._path.parent}", error) from error
         files.write(self._path, content, mode=_MODE)
+        self._known = look(self._path)
+
+    def stands(self) -> bool:
+        """Whether the file is the one that was read or written last."""
+        return self._known is not None and look(self._path) == self._known
 
     def documents(self) -> tuple[list[Document], list[Fault]]:
         try:

@@ -10,7 +10,6 @@ from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.published import View
 from netboot.machines.values import Machine
 from netboot.readiness import Detail
-from netboot.status.supervisor import SupervisorStatus
 from netboot.stores.live import LiveView
 
 _REMEDIES = {
@@ -67,13 +66,12 @@ class Bootables:
         self._lock = Lock()
         self._last: tuple[View, Bootable] | None = None
 
-    def now(self, live: LiveView, supervisor: SupervisorStatus | None) -> Bootable:
-        """For what is in force. A service that fetches images is ready while one is on its way, however long."""
+    def now(self, live: LiveView, *, fetches: bool) -> Bootable:
+        """For what is in force. `fetches`: an image is on its way, or may be: then it is ready, however long."""
         try:
             said = self.of(live.view())
         except CannotTellError:
             return Bootable(Detail(ok=False, message="not known yet", remedy="see `snapshot`"), nobody=False)
-        fetches = supervisor is not None and "fetcher" in supervisor.processes
         return said._replace(nobody=said.nobody and not fetches)
 
     def of(self, view: View) -> Bootable:

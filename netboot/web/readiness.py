@@ -11,6 +11,7 @@ from netboot.lifecycle.intents import by_machine, marks_of
 from netboot.readiness import Detail, Readiness
 from netboot.status import FRESH_MS, Condition
 from netboot.status.controllers import LifecycleStatus, ProjectionStatus, PublisherStatus, RolloutsStatus
+from netboot.status.fetcher import FetcherStatus
 from netboot.status.reporting import reporting_class
 from netboot.status.supervisor import SupervisorStatus
 from netboot.stores.journal_file import STANDING
@@ -63,7 +64,7 @@ def assess(deps: Dependencies) -> Readiness:
     publisher, projection = said_by(deps, "publisher", PublisherStatus), said_by(deps, "projection", ProjectionStatus)
     provisioning, disk = _provisioning(deps), _disk(deps)
     cause = _cause(provisioning, disk)
-    machines = _BOOTABLES.now(deps.live, supervisor if isinstance(supervisor, SupervisorStatus) else None)
+    machines = _BOOTABLES.now(deps.live, fetches=_fetches(deps, supervisor))
     details = {
         "snapshot": snapshot,
         "machines": machines.detail,
@@ -99,6 +100,14 @@ def assess(deps: Dependencies) -> Readiness:
         degraded=not all(detail.ok for detail in details.values()),
         details=details,
     )
+
+
+def _fetches(deps: Dependencies, supervisor: SupervisorStatus | CannotTellError | None) -> bool:
+    """Whether an image that is not here is on its way, or may be. What nobody whom we trust has signed is not."""
+    if not isinstance(supervisor, SupervisorStatus) or "fetcher" not in supervisor.processes:
+        return False
+    said = said_by(deps, "fetcher", FetcherStatus)
+    return not isinstance(said, FetcherStatus) or bool(said.images)
 
 
 def said_by(deps: Dependencies, process: str, model: type[S]) -> S | CannotTellError | None:

@@ -608,6 +608,7 @@ def test_the_inventorys_faults_stand_beside(api: Api) -> None:
         "lately": 0,
         "late": "",
         "faults": ["a", "b"],
+        "left_out": 0,
         "pending": None,
     }
 

@@ -1,7 +1,8 @@
 """`/readyz`, metrics and `doctor` where machines of the inventory could not boot."""
 
+from netboot.status.fetcher import FetcherStatus
 from tests.sites import add_image
-from tests.sockets.api import SUPERVISOR, UP, Api
+from tests.sockets.api import NOW, SUPERVISOR, UP, Api
 
 
 def test_what_is_not_set_yet_is_said_and_what_nobody_can_boot_is_no_readiness(api: Api) -> None:
@@ -33,6 +34,10 @@ def test_what_is_not_set_yet_is_said_and_what_nobody_can_boot_is_no_readiness(ap
     fetching = SUPERVISOR.model_copy(update={"processes": {"boot-0": UP, "fetcher": UP}})
     api.say(supervisor=fetching)
     assert api.get("/readyz", None).json["ready"] is True, "it may be on its way"
+    nothing = FetcherStatus(at_ms=NOW, ok=True, message="", images={}, transfer=None, fetched=0, bytes=0, failed=0)
+    for images, ready in (({digest: "it is not here yet"}, True), ({}, False)):
+        api.say(supervisor=fetching, fetcher=nothing.model_copy(update={"images": images}))
+        assert api.get("/readyz", None).json["ready"] is ready, "nor is what nobody fetches"
 
 
 def test_a_configuration_that_was_changed_since_the_start_is_said_with_its_cure(api: Api) -> None:

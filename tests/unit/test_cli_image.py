@@ -391,7 +391,16 @@ def test_where_keys_alone_are_kept_it_is_said_that_nobody_can_tell(site: Path, r
     ring = KeyRing(site / "keys")
     ring.rotate()
     (site / "netboot.yaml").unlink()
-    done = run("key", "retire", KEY.public.id, "--keys", "keys")
+    for words in (
+        ("--keys", "keys"),
+        ("--keys", "keys", "--dry-run"),
+        ("--keys", "keys", "--config", "none/netboot.yaml"),
+    ):
+        refused = run("key", "retire", KEY.public.id, *words)
+        assert refused.status == 4
+        assert "whose boots that ends cannot be judged: no configuration at " in refused.err
+    assert len(ring.trusted()) == 2
+    done = run("key", "retire", KEY.public.id, "--keys", "keys", "--force")
     assert (done.status, done.out) == (0, f"key {KEY.public.id} is not trusted any more\n")
     assert done.err.startswith("not judged whose boots that ends: no configuration at netboot.yaml: ")
 

@@ -1,5 +1,6 @@
 """An inventory declared by custom resources: what a bad one takes with it, and what is done where nobody can tell."""
 
+import errno
 import os
 from ipaddress import ip_network
 from pathlib import Path
@@ -8,19 +9,28 @@ from typing import Any
 import pytest
 import yaml
 
+from images.errors import StoreError
 from images.values.strict import FaultsError
 from netboot.cli.check import check_site
 from netboot.config import Config, load_config
 from netboot.controllers import resources as controllers
 from netboot.controllers.inventory import InventoryInForce
-from netboot.controllers.resources import KEPT_SECONDS, SETTLE_SECONDS, UNSETTLED_SECONDS, ResourcesController
+from netboot.controllers.resources import (
+    KEPT_SECONDS,
+    LATE_SECONDS,
+    SETTLE_SECONDS,
+    UNSETTLED_SECONDS,
+    ResourcesController,
+)
 from netboot.kube.manifests import inventory_text
 from netboot.kube.resources.definitions import GROUP, KINDS
+from netboot.machines.declarations import Judged
 from netboot.machines.inventory import load_inventory
 from netboot.machines.joining import Joining
 from netboot.machines.resources import SHUT, Changed, Listed, Resource, Same, judged
+from netboot.reread import AGAIN_SECONDS
 from netboot.status.controllers import InventoryStatus, PendingInventory
-from netboot.status.resources import Followed
+from netboot.status.resources import Followed, ResourcesStatus
 from netboot.stores import resources as stores
 from netboot.stores.acceptance import Acceptance
 from netboot.stores.inventory import place_of
@@ -343,6 +353,8 @@ class Follower:
     def __init__(self, data: Path, written: tuple[Resource, ...] | None = None, seen: Followed | None = None) -> None:
         self.now, self.clock, self.kept = 1_000.0, Clock(), KeptResources(data, "netboot")
         self.seen: list[Followed] = []
+        if written is not None:
+            self.kept.read()
         kinds = list(KINDS)
         self.controller = ResourcesController(
             kinds, self.unasked, self.kept, written, seen, self.seen.append, self.clock, lambda: self.now
@@ -432,6 +444,7 @@ def test_how_old_it_is_is_known_over_restarts(tmp_path: Path, follower: Follower
     follower.clock.ms += 60_000
     for kind in KINDS:
         follower.controller.take(kind, Same())
+    follower.passes(0)
     assert follower.controller.status().age_seconds == 0
     after = Follower(tmp_path, follower.kept.read(), first)
     after.clock.ms = first.seen_ms + 3_600_000
@@ -454,6 +467,99 @@ def test_a_disk_that_takes_nothing_is_said_and_tried_again(follower: Follower) -
     follower.passes(SETTLE_SECONDS)
     assert "machine/gpu-001" in follower.written()
     assert follower.controller.status().message == "as the API server has them"
+
+
+def followed(follower: Follower) -> ResourcesStatus:
+    """What it says where the API server is heard."""
+    for reflector in follower.controller._reflectors.values():
+        reflector.problem = None
+    return follower.controller.status()
+
+
+def test_a_file_that_somebody_took_away_is_written_again(follower: Follower) -> None:
+    follower.lists(fleet(1))
+    follower.passes(SETTLE_SECONDS)
+    [path] = follower.kept.paths()
+    for harm in (path.unlink, lambda: path.write_text("{}")):
+        harm()
+        follower.passes(KEPT_SECONDS)
+        follower.passes(SETTLE_SECONDS)
+        assert "machine/gpu-001" in follower.written()
+
+
+def test_of_a_full_disk_the_age_is_that_of_what_is_on_it(follower: Follower, monkeypatch: pytest.MonkeyPatch) -> None:
+    follower.lists(fleet(1))
+    follower.passes(SETTLE_SECONDS)
+    full = "No space left on device"
+
+    def refuses(*_: object, **__: object) -> None:
+        raise StoreError(full)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(stores.files, "write", refuses)
+        follower.controller.take("machine", Changed(machine(1), there=False))
+        for _ in range(60):
+            follower.passes(60)
+            for kind in KINDS:
+                follower.controller.take(kind, Same())
+        said = followed(follower)
+        assert said.message == f"{full}; what counts is what there was at 2026-01-01T00:00:00Z"
+        assert said.remedy == "see whether the disk that has `data` is full, or hangs"
+        assert said.age_seconds is not None
+        assert said.age_seconds >= 3600
+    follower.controller.take("machine", Changed(machine(1), there=True))
+    follower.passes(SETTLE_SECONDS)
+    said = followed(follower)
+    assert (said.ok, said.age_seconds) == (True, 0.5)
+
+
+def test_a_disk_that_hangs_is_said(follower: Follower, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+
+    def hangs(*_: object, **__: object) -> None:
+        for seconds in (LATE_SECONDS, 1):
+            follower.now += seconds
+            said.append(followed(follower).message)
+        raise StoreError("it ends")
+
+    monkeypatch.setattr(stores.files, "write", hangs)
+    follower.lists(fleet(1))
+    follower.passes(SETTLE_SECONDS)
+    unknown = "nobody can tell of which moment what counts is"
+    assert said == ["as the API server has them", f"the disk has not taken them for 61 s; {unknown}"]
+
+
+def test_what_could_not_be_read_is_read_again_though_it_looks_the_same(
+    in_force: InForce, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = in_force.machines
+
+    def refuses(*_: object) -> bytes:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(stores.files, "bytes_of", refuses)
+        in_force.kept.write(fleet(len(before) + 1))
+        assert "Too many open files" in in_force.looks().faults[0]
+    in_force.now += AGAIN_SECONDS
+    assert in_force.looks().ok
+    assert len(in_force.machines) == len(before) + 1
+
+
+def test_what_changes_while_it_is_read_was_read_whole(in_force: InForce, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else what changes for ever would never count."""
+    judged, count = KeptResources.judged, len(in_force.machines)
+
+    def and_changes(self: KeptResources, joining: Joining | None) -> Judged:
+        found = judged(self, joining)
+        self.write(fleet(len(found.inventory.machines) + 1))
+        return found
+
+    monkeypatch.setattr(KeptResources, "judged", and_changes)
+    in_force.kept.write(fleet(count + 1))
+    for number in range(1, 4):
+        in_force.looks()
+        assert len(in_force.machines) == count + number
 
 
 def test_more_than_an_inventory_may_be_is_not_written(follower: Follower, monkeypatch: pytest.MonkeyPatch) -> None:
