@@ -50,7 +50,7 @@ def of_inventory(config: Config, faulty: Container[str]) -> Iterator[Diagnosis]:
         return
     where, again = "inventory", OF_INVENTORY
     try:
-        connection = connect(path)
+        connection = connect(path, inventory=True)
     except ClusterUnavailableError as error:
         yield Diagnosis(where, "kubeconfig of the inventory", "refuse", str(error), f"make it anew: {again}")
         return

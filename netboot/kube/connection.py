@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -30,8 +31,11 @@ class Page(NamedTuple):
 class Connection:
     """One cluster, one account. Thread-safe; a token that is renewed in its file is picked up."""
 
-    def __init__(self, kubeconfig: Kubeconfig) -> None:
+    def __init__(self, kubeconfig: Kubeconfig, *, inventory: bool = False) -> None:
+        """`inventory`: it is the account that reads the inventory."""
         self.path = kubeconfig.path
+        self.in_words = partial(in_words, kubeconfig=str(kubeconfig.path), inventory=inventory)
+        """What an unexpected status becomes."""
         self.server = kubeconfig.server
         self._token: Reread[str] | None = None
         if kubeconfig.token is not None:
@@ -71,7 +75,7 @@ class Connection:
         except StatusError as error:
             if error.status in expected:
                 raise
-            raise in_words(error, str(self.path)) from None
+            raise self.in_words(error) from None
 
     def get(self, path: str) -> Reply:
         """A plain GET with the answer's date.
@@ -83,7 +87,7 @@ class Connection:
         try:
             return self.transport.exchange("GET", self.server + path, self.headers())
         except StatusError as error:
-            raise in_words(error, str(self.path)) from None
+            raise self.in_words(error) from None
 
     def patch(
         self, path: str, body: Mapping[str, Any], expected: Collection[int] = (), *, kind: PatchKind = "merge-patch"
@@ -101,7 +105,7 @@ class Connection:
         except StatusError as error:
             if error.status in expected:
                 raise
-            raise in_words(error, str(self.path)) from None
+            raise self.in_words(error) from None
 
     def pages(self, operation: Callable[..., Any], *args: Any, **how: Any) -> tuple[list[dict[str, Any]], str]:
         """All items of a list, page by page, and its resourceVersion.
@@ -155,13 +159,14 @@ class Connection:
         return token
 
 
-def connect(kubeconfig: Path) -> Connection:
-    """A connection as the account of a kubeconfig file; nothing is sent yet.
+def connect(kubeconfig: Path, *, inventory: bool = False) -> Connection:
+    """A connection as the account of a kubeconfig file, which may be the one that reads the inventory; nothing is sent
+    yet.
 
     Raises:
         KubeconfigError: the file cannot be read or used.
     """
-    return Connection(read_kubeconfig(kubeconfig))
+    return Connection(read_kubeconfig(kubeconfig), inventory=inventory)
 
 
 def milliseconds(text: str) -> int:

@@ -10,8 +10,6 @@ import json
 
 from netboot.join.errors import ClusterUnavailableError
 
-APPLY = "`netboot cluster manifests | kubectl apply -f -`"
-
 
 class ClusterRefusedError(ClusterUnavailableError):
     """The apiserver answered, and refuses; the words name the right, policy or account, and what to apply."""
@@ -37,17 +35,20 @@ class StatusError(Exception):
         super().__init__(f"{status} {self.reason}: {self.message}")
 
 
-def in_words(error: StatusError, kubeconfig: str) -> ClusterUnavailableError:
-    """What an unexpected status means to somebody who runs the service."""
+def in_words(error: StatusError, kubeconfig: str, *, inventory: bool = False) -> ClusterUnavailableError:
+    """What an unexpected status means to somebody who runs the service. `inventory`: of the account that reads the
+    inventory, which other manifests give its rights."""
     message = error.message or f"status {error.status}"
+    option, rights = (" --inventory", "deploy/inventory") if inventory else ("", "deploy/kubernetes")
     if error.status == 401:
         return ClusterRefusedError(
             f"the apiserver does not accept the account of {kubeconfig}: it may have expired; "
-            "make a new one with `netboot cluster kubeconfigs`"
+            f"make a new one with `netboot cluster kubeconfigs{option}`"
         )
     if error.status == 403:
         return ClusterRefusedError(
-            f"the account of {kubeconfig} lacks a right: {message}; the rights are in deploy/kubernetes: {APPLY}"
+            f"the account of {kubeconfig} lacks a right: {message}; "
+            f"the rights are in {rights}: `netboot cluster manifests{option} | kubectl apply -f -`"
         )
     if error.status == 429 or error.status >= 500:
         return ClusterUnavailableError(f"the apiserver is overloaded or failing ({error.status}): {message}")

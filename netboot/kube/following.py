@@ -14,7 +14,7 @@ import urllib3
 from images.values.backoff import Backoff
 from netboot.join.errors import ClusterUnavailableError
 from netboot.kube.connection import Connection
-from netboot.kube.errors import StatusError, TooMuchError, in_words
+from netboot.kube.errors import StatusError, TooMuchError
 from netboot.kube.transport import lines
 
 SILENCE_SECONDS = 75.0
@@ -75,7 +75,7 @@ def watched(connection: Connection, operation: Callable[..., Any], path: str, se
                     yield Told(event=event, thing=thing)
             except StatusError as error:
                 if error.status != 410:
-                    raise in_words(error, str(connection.path)) from None
+                    raise connection.in_words(error) from None
                 break
             pause.wait(min(_AGAIN_SECONDS, max(0.0, deadline - monotonic())))
         if monotonic() >= deadline:

@@ -36,7 +36,7 @@ def run(spec: ProcessSpec) -> None:
         log.warning("when custom resources were read last is not known: %s", error)
     controller = ResourcesController(
         KINDS,
-        lambda: KubeResources(connect(place.kubeconfig), place.namespace),
+        lambda: KubeResources(connect(place.kubeconfig, inventory=True), place.namespace),
         kept,
         written,
         seen,

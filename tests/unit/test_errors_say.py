@@ -75,7 +75,7 @@ def test_faults_of_a_site_say_what_to_do() -> None:
     assert wrong == []
 
 
-PUT_IN = r"remedy|cure|_renew|_new\b|in_words|unread|put_it_there|str\(misfit\)"
+PUT_IN = r"remedy|cure|renew|_new\b|in_words|unread|put_it_there|str\(misfit\)"
 """What has a remedy in it, or is one; a misfit ends with its own."""
 
 

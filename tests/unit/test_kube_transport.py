@@ -149,6 +149,22 @@ def test_failures_in_words(
 
 
 @pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (401, "make a new one with `netboot cluster kubeconfigs --inventory`"),
+        (403, "the rights are in deploy/inventory: `netboot cluster manifests --inventory | kubectl apply -f -`"),
+    ],
+)
+def test_who_reads_the_inventory_is_told_of_its_own_rights(server: Server, code: int, words: str) -> None:
+    """Those of the cluster's accounts would let it do what it need not."""
+    server.answer = lambda _method, _path: status(code, "", "no")
+    reads = KubeResources(connect(server.path, inventory=True), "netboot").watch("machine", 1.0)
+    with pytest.raises(ClusterRefusedError) as caught:
+        next(reads)
+    assert str(caught.value).endswith(words)
+
+
+@pytest.mark.parametrize(
     ("more", "holder"),
     [
         ({}, ""),

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from images.errors import StoreError
+from images.values import files
 from images.values.strict import FaultsError
 from netboot.cli.check import check_site
 from netboot.config import Config, load_config
@@ -496,7 +497,7 @@ def test_of_a_full_disk_the_age_is_that_of_what_is_on_it(follower: Follower, mon
         raise StoreError(full)
 
     with monkeypatch.context() as patched:
-        patched.setattr(stores.files, "write", refuses)
+        patched.setattr(files, "write", refuses)
         follower.controller.take("machine", Changed(machine(1), there=False))
         for _ in range(60):
             follower.passes(60)
@@ -522,7 +523,7 @@ def test_a_disk_that_hangs_is_said(follower: Follower, monkeypatch: pytest.Monke
             said.append(followed(follower).message)
         raise StoreError("it ends")
 
-    monkeypatch.setattr(stores.files, "write", hangs)
+    monkeypatch.setattr(files, "write", hangs)
     follower.lists(fleet(1))
     follower.passes(SETTLE_SECONDS)
     unknown = "nobody can tell of which moment what counts is"
@@ -538,7 +539,7 @@ def test_what_could_not_be_read_is_read_again_though_it_looks_the_same(
         raise OSError(errno.EMFILE, "Too many open files")
 
     with monkeypatch.context() as patched:
-        patched.setattr(stores.files, "bytes_of", refuses)
+        patched.setattr(files, "bytes_of", refuses)
         in_force.kept.write(fleet(len(before) + 1))
         assert "Too many open files" in in_force.looks().faults[0]
     in_force.now += AGAIN_SECONDS
