@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from images.values import files
 from netboot import reread
 from netboot.boot import live
 from netboot.boot.scripts import Ready
@@ -98,7 +99,7 @@ def test_a_file_that_could_not_be_read_is_tried_again_though_it_looks_the_same(
     async def use(server: RunningBootServer) -> None:
         monkeypatch.setattr(reread, "AGAIN_SECONDS", 0.0)
         with monkeypatch.context() as during:
-            during.setattr(Path, "read_bytes", refuses)
+            during.setattr(files, "bytes_of", refuses)
             await server.internals.live.refresh(force=True)
         assert server.internals.live.problem is not None
         await server.internals.live.refresh()
@@ -107,7 +108,7 @@ def test_a_file_that_could_not_be_read_is_tried_again_though_it_looks_the_same(
     serve(tmp_path, use)
 
 
-def refuses(_: Path) -> bytes:
+def refuses(*_: object) -> bytes:
     raise OSError(5, "Input/output error")
 
 
