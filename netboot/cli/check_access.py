@@ -56,7 +56,7 @@ def ending(management: Management) -> Iterator[str]:
     if management.tls is None:
         return
     try:
-        end = x509.load_pem_x509_certificate(management.tls.certificate.read_bytes()).not_valid_after_utc
+        end = x509.load_pem_x509_certificate(files.small(management.tls.certificate)).not_valid_after_utc
     except (OSError, ValueError):  # a fault
         return
     now = datetime.now(UTC)
@@ -67,9 +67,10 @@ def ending(management: Management) -> Iterator[str]:
 def _certificate(tls: Tls) -> Iterator[Fault]:
     path = tls.certificate
     try:
-        certificate = x509.load_pem_x509_certificate(path.read_bytes())
+        certificate = x509.load_pem_x509_certificate(files.small(path))
     except OSError as error:
-        yield Fault(str(path), 0, "", f"management.tls.certificate cannot be read: {error.strerror}; {_RENEW}")
+        why = f"management.tls.certificate cannot be read: {error.strerror}"
+        yield Fault(str(path), 0, "", f"{why}; {credentials.remedy(error, _RENEW)}")
         return
     except ValueError:
         yield Fault(str(path), 0, "", f"management.tls.certificate is not a certificate in PEM; {_RENEW}")
