@@ -7,13 +7,12 @@ from netboot.lifecycle.decide import Claim, Refused, Unavailable, Unknown
 from netboot.lifecycle.errors import JournalUnavailableError
 from netboot.lifecycle.events import DiscoveryRecord, WaitRecord
 from netboot.lifecycle.ports import Clock, Journal
-from netboot.lifecycle.sightings import SPAN_MS
 
 log = logging.getLogger(__name__)
 
 REMEMBERED = 16_384
 """Identities not journalled again for a while; about 3 MB."""
-AGAIN_MS = SPAN_MS
+AGAIN_MS = 300_000
 BURST = 2_000
 """As many unknown machines as one power cut may bring at once."""
 PER_SECOND = 50

@@ -41,7 +41,7 @@ class Changes:
         looks = _looks(self._paths())
         still, self._looked = looks == self._looked, looks
         if not self._by_content:
-            changed = now or looks != self._taken or self._monotonic() >= self._again
+            changed = looks != self._taken or self._monotonic() >= self._again
             self._taken, self._again = looks, float("inf") if changed else self._again
             return changed
         first = self._taken is None

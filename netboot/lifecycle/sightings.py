@@ -6,20 +6,9 @@ from typing import Literal
 from images.values.strict import Strict
 from netboot.lifecycle.events import DiscoveryRecord, HardwareRecord, Moment, SafeText
 
-SPAN_MS = 300_000
-"""A boot server writes down once in so long that somebody asked."""
-
-
-def spans_asked(times: int, first_ms: int, last_ms: int, at_ms: int) -> int:
-    """In how many spans of five minutes somebody asked, who asked in `times` of them from `first_ms` to `last_ms`, and
-    at `at_ms`: however many boot servers wrote it down."""
-    span = at_ms // SPAN_MS
-    return times + (not first_ms // SPAN_MS <= span <= last_ms // SPAN_MS)
-
 
 class Discovered(Strict):
-    """A machine that asked and may not boot. `key`: the first of MAC, UUID, serial and address that it has; `times`: in
-    how many spans of five minutes it asked."""
+    """A machine that asked and may not boot. `key`: the first of MAC, UUID, serial and address that it has."""
 
     key: str
     outcome: Literal["unknown", "refused"]
@@ -52,12 +41,10 @@ def sighting(record: DiscoveryRecord) -> Discovered:
 
 
 def seen_again(known: Discovered | None, new: Discovered) -> Discovered:
-    """Both together, `new` of one record: what arrived last says what it is."""
+    """Both together: what arrived last says what it is and when it was seen last."""
     if known is None:
         return new
-    times = spans_asked(known.times, known.first_ms, known.last_ms, new.last_ms)
-    first, last = min(known.first_ms, new.first_ms), max(known.last_ms, new.last_ms)
-    return new.model_copy(update={"first_ms": first, "last_ms": last, "times": times})
+    return new.model_copy(update={"first_ms": min(known.first_ms, new.first_ms), "times": known.times + new.times})
 
 
 class Told(HardwareRecord):

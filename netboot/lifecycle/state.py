@@ -31,7 +31,6 @@ from netboot.lifecycle.events import (
 )
 from netboot.lifecycle.health import HealthStatus
 from netboot.lifecycle.phases import Phase, Source, source_of
-from netboot.lifecycle.sightings import spans_asked
 from netboot.lifecycle.trace import Trace
 
 BOOTS_KEPT = 50
@@ -100,7 +99,7 @@ PAUSE_MS = 3_600_000
 
 class Waited(Strict):
     """Whoever asked in a machine's name was told to wait, for want of a usable image: the last time, from `first_ms`
-    until `last_ms`. `times`: in how many spans of five minutes (`spans_asked`). `reason`,
+    until `last_ms`. `times`: as it was written down, by each boot server once in five minutes at most. `reason`,
     `peer`: what was told last, and to which address."""
 
     reason: SafeText
@@ -119,7 +118,7 @@ def waited(known: Waited | None, record: WaitRecord) -> Waited:
         peer=record.peer,
         first_ms=min(known.first_ms, record.at_ms),
         last_ms=max(known.last_ms, record.at_ms),
-        times=spans_asked(known.times, known.first_ms, known.last_ms, record.at_ms),
+        times=known.times + 1,
     )
 
 
