@@ -530,6 +530,23 @@ def test_a_disk_that_hangs_is_said(follower: Follower, monkeypatch: pytest.Monke
     assert said == ["as the API server has them", f"the disk has not taken them for 61 s; {unknown}"]
 
 
+def test_a_defect_is_said_and_does_not_end_who_writes(follower: Follower, monkeypatch: pytest.MonkeyPatch) -> None:
+    tries: list[int] = []
+
+    def fails() -> None:
+        tries.append(1)
+        if len(tries) == 2:
+            follower.controller.stop()
+        raise RecursionError
+
+    monkeypatch.setattr(controllers, "KEPT_SECONDS", 0.0)
+    monkeypatch.setattr(follower.controller, "step", fails)
+    follower.controller._work()
+    assert len(tries) == 2
+    said = followed(follower)
+    assert (said.ok, said.message.partition(";")[0]) == (False, "a defect, see the log (RecursionError)")
+
+
 def test_what_could_not_be_read_is_read_again_though_it_looks_the_same(
     in_force: InForce, monkeypatch: pytest.MonkeyPatch
 ) -> None:
