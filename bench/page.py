@@ -121,11 +121,15 @@ def p95(figures: list[float]) -> float:
     return sorted(figures)[max(0, -(-len(figures) * 95 // 100) - 1)]
 
 
+def _rows(found: Pages) -> dict[str, dict[int, list[Visit]]]:
+    """All that was measured, by what it is called; of each the visits by size of fleet."""
+    return {**found.visits, "/page/ after a change": found.changed}
+
+
 def described(found: Pages) -> str:
     """A line for each page and fleet."""
     lines = ["the page in Chromium, p95 in ms: answered, loaded"]
-    rows = {**found.visits, "/page/ after a change": found.changed}
-    for path, sizes in rows.items():
+    for path, sizes in _rows(found).items():
         for size, visits in sizes.items():
             answered, loaded = (p95(list(each)) for each in zip(*visits, strict=True))
             lines.append(f"    {path}, {size} machines: {answered:.0f}, {loaded:.0f}")
@@ -135,7 +139,7 @@ def described(found: Pages) -> str:
 def verdicts(found: Pages) -> list[Verdict]:
     """A page of many costs not much more than one of few."""
     judged = []
-    for path, sizes in found.visits.items():
+    for path, sizes in _rows(found).items():
         few, many = sorted(sizes)
         ratio = p95([each.loaded for each in sizes[many]]) / p95([each.loaded for each in sizes[few]])
         judged.append(Verdict(f"p95 of {path} with {many} machines ÷ with {few}", ratio, TARGET, at_least=False))

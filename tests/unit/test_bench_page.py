@@ -20,5 +20,6 @@ def test_what_is_said_and_judged() -> None:
         "    /page/ after a change, 5000 machines: 3, 4"
     )
     assert [str(each) for each in verdicts(found)] == [
-        "p95 of /page/ with 5000 machines ÷ with 50: 4 (target ≤ 3) MISS"
+        "p95 of /page/ with 5000 machines ÷ with 50: 4 (target ≤ 3) MISS",
+        "p95 of /page/ after a change with 5000 machines ÷ with 50: 2 (target ≤ 3) pass",
     ]
