@@ -20,6 +20,7 @@ from images.errors import CommandError, SourceUnavailableError
 from images.recipe.recipe import Source
 from images.values.digests import PLACE
 from images.values.faults import root_cause, unverified
+from images.values.sessions import session
 
 CONNECT_SECONDS, READ_SECONDS = 5.0, 20.0
 MAX_INRELEASE = 16 * 1024 * 1024
@@ -85,10 +86,9 @@ def _has(address: str, proxies: Mapping[str, str]) -> Silence | None:
     if address.startswith(("file:", "copy:")):
         return None if Path(address.partition(":")[2]).is_file() else gone
     try:
-        with requests.Session() as session:
-            session.trust_env = False
+        with session() as asking:
             timeout, through = (CONNECT_SECONDS, READ_SECONDS), _for_requests(address, proxies)
-            answer = session.head(address, timeout=timeout, proxies=through, allow_redirects=True)
+            answer = asking.head(address, timeout=timeout, proxies=through, allow_redirects=True)
     except (requests.RequestException, OSError) as error:
         return Silence(f"{address} cannot be asked for: {_reason(error)}")
     if answer.status_code == 404:
@@ -144,9 +144,8 @@ def _unsigned(url: str, suite: str) -> Silence:
 def _get(url: str, suite: str, address: str, proxies: Mapping[str, str]) -> bytes | Silence:
     """What a mirror answers, or what is wrong with it."""
     try:
-        with requests.Session() as session:
-            session.trust_env = False  # proxies come from the same place for apt and for us
-            answer = session.get(
+        with session() as asking:  # proxies come from the same place for apt and for us
+            answer = asking.get(
                 address,
                 timeout=(CONNECT_SECONDS, READ_SECONDS),
                 proxies=_for_requests(address, proxies),

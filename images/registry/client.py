@@ -20,6 +20,7 @@ from images.registry.credentials import Login
 from images.registry.errors import AbsentError, DeniedError, RegistryError
 from images.registry.reference import Reference
 from images.store.pointers import is_digest
+from images.values.sessions import session
 
 _INDEX = "application/vnd.oci.image.index.v1+json"
 _DOCKER = "application/vnd.docker.distribution.manifest.v2+json"
@@ -189,8 +190,7 @@ class _Client(DXF):
 
     def __init__(self, host: str, repo: str, **how: Any) -> None:
         super().__init__(host, repo, timeout=TIMEOUT, **how)  # type: ignore[arg-type] # requests takes the two of them
-        self.session = requests.Session()
-        self.session.trust_env = False
+        self.session = session()
         self._sessions = [self.session]
 
     def ask(self, method: str, path: str, **how: Any) -> requests.Response:

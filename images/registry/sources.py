@@ -17,6 +17,7 @@ from images.registry.errors import AbsentError, DamagedError, RegistryError
 from images.registry.reference import Origin
 from images.store.pointers import is_digest
 from images.values import files
+from images.values.sessions import session
 
 
 class SignedManifest(NamedTuple):
@@ -83,8 +84,7 @@ class OriginSource:
 
     def __init__(self, origin: Origin, *, authority: Path | None = None) -> None:
         self._origin = origin
-        self._session = requests.Session()
-        self._session.trust_env = False
+        self._session = session()
         self._session.verify = str(authority) if authority else True
 
     @property

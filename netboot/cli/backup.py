@@ -48,7 +48,8 @@ def backup(file: str, config: Path | None, force: bool, output: str) -> None:
     from netboot.stores.backup import BackupError
 
     site, settings = config_path(config).absolute(), find_config(config)
-    signal.signal(signal.SIGTERM, _ended)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _ended)
     try:
         if file == "-":
             _to_stdout(settings, site)
@@ -67,7 +68,13 @@ def backup(file: str, config: Path | None, force: bool, output: str) -> None:
 
 
 def _ended(number: int, _frame: object) -> NoReturn:
-    """So that what was copied, which holds secrets, is removed. The status is a shell's of what the signal ends."""
+    """So that what was copied, which holds secrets, is removed. The status is a shell's of what the signal ends.
+
+    Who reads may take nothing more, and an archive writes as it is closed: that goes nowhere.
+    """
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if number == signal.SIGINT:
+        raise KeyboardInterrupt
     sys.exit(128 + number)
 
 

@@ -16,6 +16,7 @@ from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.connection import HTTPConnection, HTTPSConnection
 
 from images.values.faults import root_cause, unverified
+from images.values.sessions import session
 from netboot import credentials
 from netboot.lifecycle.errors import IssuerUnavailableError
 
@@ -49,15 +50,14 @@ class Asker:
     def _ask(self, method: str, url: str, form: Mapping[str, str] | None, basic: tuple[str, str] | None) -> Answered:
         begun = time.monotonic()
         with ExitStack() as held:
-            session = held.enter_context(requests.Session())
-            session.trust_env = False
-            session.verify = self._verify(held)
+            asking = held.enter_context(session())
+            asking.verify = self._verify(held)
             adapter = held.enter_context(_ended_after(self._deadline))
             for scheme in ("http://", "https://"):
-                session.mount(scheme, adapter)
+                asking.mount(scheme, adapter)
             how: dict[str, Any] = {"timeout": self._deadline, "allow_redirects": False, "stream": True}
             try:
-                answer = session.request(method, url, data=form, auth=basic, headers=_HEADERS, **how)
+                answer = asking.request(method, url, data=form, auth=basic, headers=_HEADERS, **how)
                 held.enter_context(closing(answer))
                 return Answered(answer.status_code, _object(self._bounded(answer, begun)))
             except requests.exceptions.SSLError as error:

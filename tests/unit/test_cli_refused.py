@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -60,9 +61,11 @@ def nobody(site: Path) -> Iterator[None]:
         for path in (site, *site.rglob("*")):
             if path.is_dir():
                 path.chmod(0o555)
+        (site / "closed").chmod(0)
     yield
     if root:
         os.seteuid(0)
+    (site / "closed").chmod(0o700)
 
 
 REFUSED = [
@@ -153,8 +156,9 @@ def test_keys_that_seal_are_listed_by_name(run: Run, kind: str) -> None:
     assert run("key", kind, "list", "-o", "name").out.split() == keys != []
 
 
-def test_a_backup_that_is_ended_leaves_nothing(site: Path) -> None:
-    """SIGTERM, while it waits for its reader: what it copied holds secrets."""
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_backup_that_is_ended_leaves_nothing(site: Path, number: signal.Signals) -> None:
+    """While it waits for its reader: what it copied holds secrets."""
     with (site / "inventory/site.yaml").open("a") as inventory:
         inventory.write(f"# {os.urandom(300_000).hex()}\n")
     command = [sys.executable, "-m", "netboot.cli.main", "backup", "-"]
@@ -162,6 +166,6 @@ def test_a_backup_that_is_ended_leaves_nothing(site: Path) -> None:
         assert running.stdout is not None
         assert running.stdout.read(1)
         assert list((site / "data").glob(".backup-*"))
-        running.terminate()
-        assert running.wait(60) == 143
+        running.send_signal(number)
+        assert running.wait(60) == 128 + number
     assert not list((site / "data").glob(".backup-*"))
