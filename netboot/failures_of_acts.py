@@ -7,7 +7,7 @@ from images import errors as images
 from netboot.answer import Answer
 from netboot.lifecycle import errors as lifecycle
 
-_INFO, _WARNING, _ERROR = logging.INFO, logging.WARNING, logging.ERROR
+_DEBUG, _INFO, _WARNING, _ERROR = logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR
 
 ACTS: dict[type[BaseException], Answer] = {
     lifecycle.BlockedError: Answer(
@@ -20,6 +20,9 @@ ACTS: dict[type[BaseException], Answer] = {
         "that cannot be wanted of this machine",
         "see how it stands, with `netboot machine show`, and ask again once that is done",
         says=True,
+    ),
+    lifecycle.NotDeclaredError: Answer(
+        404, "not-declared", _DEBUG, "the inventory declares no such thing", "see `netboot inventory list`", says=True
     ),
     lifecycle.InventoryReadOnlyError: Answer(
         409,

@@ -17,6 +17,8 @@ KINDS = {
     "maintenance": "window",
 }
 """A file's key → what one of its items is called."""
+LISTS = {kind: listed for listed, kind in KINDS.items()}
+"""The other way round."""
 
 
 @dataclass(frozen=True, slots=True)
