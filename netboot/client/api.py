@@ -111,16 +111,30 @@ class DeclaredApi(Api):
         answer: models.InventoryDescribed = self._asker.ask("GET", "/v1/inventory")
         return answer
 
-    def list(self, *, limit: int | None = None, continue_: str | None = None) -> models.DeclaredMachines:
-        """Machines as they are declared, also where that is not in force."""
+    def list(
+        self,
+        *,
+        limit: int | None = None,
+        continue_: str | None = None,
+        selector: str | None = None,
+        field_selector: str | None = None,
+    ) -> models.DeclaredMachines:
+        """Machines as they are declared, also where that is not in force; those that are selected."""
         answer: models.DeclaredMachines = self._asker.ask(
-            "GET", "/v1/inventory/machines", query={"limit": limit, "continue": continue_}
+            "GET",
+            "/v1/inventory/machines",
+            query={"limit": limit, "continue": continue_, "selector": selector, "fieldSelector": field_selector},
         )
         return answer
 
-    def each(self, *, limit: int = 500) -> Iterator[models.DeclaredListed]:
+    def each(
+        self, *, limit: int = 500, selector: str | None = None, field_selector: str | None = None
+    ) -> Iterator[models.DeclaredListed]:
         """All that `list` lists, page by page, `limit` in one; FailedError where what a page ended with has gone."""
-        return pages(lambda after: self.list(limit=limit, continue_=after), "machines")
+        return pages(
+            lambda after: self.list(limit=limit, selector=selector, field_selector=field_selector, continue_=after),
+            "machines",
+        )
 
     def import_(self, body: models.DeclaringMany, *, idempotency_key: str | None = None) -> models.DeclaredMany:
         """Declare many at once, in one file: all, or none and every fault."""

@@ -23,6 +23,7 @@ from netboot.machines.declared import KINDS, Declared, Edit, items_of
 from netboot.machines.values import Inventory
 from netboot.machines.written import as_written, is_json, text_of
 from netboot.stores.inventory import declarations_of, place_of, read_inventory
+from netboot.stores.parsed import Parsed
 
 LOCK_SECONDS = 5.0
 """For which a writer waits for another one, in whichever process."""
@@ -39,13 +40,14 @@ class InventoryFiles:
 
     def __init__(self, config: Config) -> None:
         self._config, self.folder = config, config.inventory
-        self.where = declarations_of(config).where
+        self._declarations = declarations_of(config, Parsed().read)
+        self.where = self._declarations.where
         """The folder, or what there is in its place."""
 
     def items(self, kind: str) -> tuple[list[Declared], tuple[str, ...]]:
         """Those of a kind that are declared, as they are written; and what is wrong with files, or items, that cannot
         be told. `kind`: what one is called, as in `netboot.machines.declared`; so in all that follows."""
-        documents, faults = declarations_of(self._config).documents()
+        documents, faults = self._declarations.documents()
         items = [item for document in documents for item in items_of(document) if item.kind == kind]
         odd = [item for item in items if not is_json(item.value)]
         problems = (*map(str, faults), *(f"{item.place()}: has values that JSON has no words for" for item in odd))

@@ -11,6 +11,7 @@ from netboot.lifecycle.errors import InventoryReadOnlyError
 from netboot.machines.declared import NO_EDIT
 from netboot.machines.found import declaration
 from netboot.machines.imported import MOST, of_sent, sent
+from netboot.machines.selectors import declared_that_fit
 from netboot.machines.values import Machine
 from netboot.web.binding import Shown, plain
 from netboot.web.declared_items import (
@@ -31,7 +32,8 @@ from netboot.web.errors import FaultyError
 from netboot.web.inputs import one_line
 from netboot.web.intents import MayBeWhy
 from netboot.web.operators import audit_each, partly
-from netboot.web.pages import PageAsked, Paged, page
+from netboot.web.pages import Paged, page
+from netboot.web.selecting import SelectAsked
 from netboot.web.sightings import SEEN_DIGITS
 
 LARGEST_LIST = 4 * 1024 * 1024
@@ -113,9 +115,12 @@ def overview() -> InventoryDescribed:
     )
 
 
-def listed(query: PageAsked) -> DeclaredMachines:
-    """Machines as they are declared, also where that is not in force."""
-    items, problems = dependencies().inventory_files.items("machine")
+def listed(query: SelectAsked) -> DeclaredMachines:
+    """Machines as they are declared, also where that is not in force; those that are selected."""
+    store = dependencies().inventory_files
+    items, problems = store.items("machine")
+    if query.labels or query.fields:
+        items = declared_that_fit(items, store.items("class")[0], query.labels or (), query.fields or ())
     once = list({item.name: item for item in items}.values())
     part, more = page(query, once, lambda item: item.name)
     return DeclaredMachines(machines=tuple(map(listed_of, part)), problems=problems, next_page=more)

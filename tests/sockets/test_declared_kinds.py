@@ -254,3 +254,23 @@ def test_who_may_not_is_written_down_with_what_it_was_to_concern(api: Api) -> No
         record = api.get("/v1/audit").json["audit"][0]
         assert (record["who"], record["facts"]) == ("carol", {"kind": "racks", "name": "r1"})
     assert ask(api, "GET", "/v1/inventory/racks/r1", None, given(api, "wall", Role.VIEWER)).status_code == 200
+
+
+def test_machines_as_they_are_declared_are_selected(api: Api) -> None:
+    """By their files, before the publisher has read them; what has faults is not selected."""
+    create(api, "classes", OTHER["classes"])
+    for name, more in (("a-1", {"class": "new"}), ("a-2", {"rack": "r1", "node": {"labels": {"gpu": "h100"}}})):
+        machine = {"name": name, "match": {"serial": name}, "profile": "compute", **more}
+        at = f"/v1/inventory/machines/{name}"
+        assert ask(api, "PUT", at, {"declared": machine}, If_None_Match="*").status_code == 200
+    (api.config.inventory / "odd.yaml").write_text("machines: [{name: odd, class: [new], rack: r1}]\n")
+
+    def names(query: str) -> list[str]:
+        return [each["name"] for each in api.get(f"/v1/inventory/machines?{query}").json["machines"]]
+
+    assert names("") == ["a-1", "a-2", "odd", "old-001"]
+    assert names("fieldSelector=architecture%3Darm64") == ["a-1"]
+    assert names("fieldSelector=rack%3Dr1") == ["a-2", "old-001"]
+    assert names("selector=gpu%3Dh100") == ["a-2"]
+    assert names("selector=!gpu&fieldSelector=rack%3Dr1") == ["old-001"]
+    assert refused(api.get("/v1/inventory/machines?fieldSelector=x%3D1"))[0] == 400
