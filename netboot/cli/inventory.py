@@ -63,7 +63,7 @@ def list_(kind: str, connection: Connection, output: str) -> None:
     """
     found = _items(connection.open(), kind)
     for problem in found["problems"]:
-        click.secho(f"warning: {problem}", fg="yellow", err=True)
+        click.secho(f"warning: {printable(problem)}", fg="yellow", err=True)
     rows = [(each["name"], _place(each)) for each in found["items"]]
     answer = {kind: found["items"], "problems": found["problems"]}
     show(output, answer, ("name", "where"), rows, f"no {KINDS[kind]} is declared", names=[row[0] for row in rows])
@@ -86,9 +86,9 @@ def show_(kind: str, name: str, connection: Connection, output: str) -> None:
         return
     from netboot.machines.written import text_of  # brings the whole inventory
 
-    click.echo(f"# {_place(found)}")
+    click.echo(f"# {printable(_place(found))}")
     if found["read_only"]:
-        click.echo(f"# not the service's to write: {found['read_only']}")
+        click.echo(f"# not the service's to write: {printable(found['read_only'])}")
     click.echo(text_of(KINDS[kind], found["declared"]), nl=False)
 
 

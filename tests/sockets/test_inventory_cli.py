@@ -90,6 +90,15 @@ def test_what_is_refused_says_where_and_why(api: Api, run: Run, tmp_path: Path) 
     assert (listed.status, "broken.yaml" in listed.err) == (0, True)
 
 
+def test_what_a_file_is_called_obeys_no_terminal(api: Api, run: Run) -> None:
+    for name, text in (("\x1b[2Ja.yaml", "racks: [{name: r8}]"), ("\x1b[2Jb.yaml", "racks: [")):
+        (api.config.inventory / name).write_text(text)
+    for words in (("list", "racks"), ("show", "racks", "r8"), ("remove", "racks", "r8")):
+        ran = run("inventory", *words)
+        assert "\x1b" not in ran.out + ran.err
+        assert words[0] == "remove" or "?[2J" in ran.out
+
+
 @pytest.mark.parametrize(
     ("text", "status", "words"),
     [
