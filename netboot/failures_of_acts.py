@@ -29,8 +29,8 @@ ACTS: dict[type[BaseException], Answer] = {
         "inventory-read-only",
         _INFO,
         "that is not the service's to write",
-        "edit the inventory where its files are kept; `netboot machine declare --print` writes the YAML of a machine, "
-        "`netboot machine import --print` that of a list",
+        "edit the inventory where its files are kept; `netboot inventory show` prints the YAML of what is declared, "
+        "`netboot machine declare --print` that of a machine that asked, `netboot machine import --print` of a list",
         says=True,
     ),
     lifecycle.TooManyRemovedError: Answer(
