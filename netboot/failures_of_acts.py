@@ -7,7 +7,7 @@ from images import errors as images
 from netboot.answer import Answer
 from netboot.lifecycle import errors as lifecycle
 
-_INFO, _WARNING, _ERROR = logging.INFO, logging.WARNING, logging.ERROR
+_DEBUG, _INFO, _WARNING, _ERROR = logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR
 
 ACTS: dict[type[BaseException], Answer] = {
     lifecycle.BlockedError: Answer(
@@ -21,13 +21,16 @@ ACTS: dict[type[BaseException], Answer] = {
         "see how it stands, with `netboot machine show`, and ask again once that is done",
         says=True,
     ),
+    lifecycle.NotDeclaredError: Answer(
+        404, "not-declared", _DEBUG, "the inventory declares no such thing", "see `netboot inventory list`", says=True
+    ),
     lifecycle.InventoryReadOnlyError: Answer(
         409,
         "inventory-read-only",
         _INFO,
         "that is not the service's to write",
-        "edit the inventory where its files are kept; `netboot machine declare --print` writes the YAML of a machine, "
-        "`netboot machine import --print` that of a list",
+        "edit the inventory where its files are kept; `netboot inventory show` prints the YAML of what is declared, "
+        "`netboot machine declare --print` that of a machine that asked, `netboot machine import --print` of a list",
         says=True,
     ),
     lifecycle.TooManyRemovedError: Answer(

@@ -198,13 +198,21 @@ def read(path: Path) -> Document:
     Raises:
         FaultsError: unreadable, or not YAML.
     """
+    return parse(text_at(path), str(path))
+
+
+def text_at(path: Path) -> str:
+    """What one file holds, its lines ended as `parse` counts them.
+
+    Raises:
+        FaultsError: unreadable, or no text.
+    """
     try:
-        text = files.bytes_of(path, MOST_BYTES).decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+        return files.bytes_of(path, MOST_BYTES).decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
     except OSError as error:
         raise FaultsError([Fault(str(path), 0, "", f"cannot be read: {error.strerror}")]) from None
     except UnicodeDecodeError:
         raise FaultsError([Fault(str(path), 0, "", "is not UTF-8 text")]) from None
-    return parse(text, str(path))
 
 
 def _fields(model: type[BaseModel], location: Location) -> list[str]:

@@ -16,6 +16,7 @@ COMMANDS = {
     "drift": "netboot.cli.drift:command",
     "dhcp": "netboot.cli.dhcp:group",
     "machine": "netboot.cli.machine:group",
+    "inventory": "netboot.cli.inventory:group",
     "node": "netboot.cli.node:group",
     "fabric": "netboot.cli.fabric:group",
     "token": "netboot.cli.token:group",

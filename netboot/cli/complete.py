@@ -23,7 +23,9 @@ Look = Callable[[dict[str, Any]], Iterable[tuple[str, str]]]
 Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 
-def _completer(look: Look) -> Complete:
+def completer(look: Look) -> Complete:
+    """What a parameter offers."""
+
     def complete(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
         found: dict[str, str] = {}
 
@@ -48,7 +50,8 @@ def _completer(look: Look) -> Complete:
     return complete
 
 
-def _client(typed: dict[str, Any]) -> Any:
+def client(typed: dict[str, Any]) -> Any:
+    """Of the service that is meant so far."""
     from netboot.cli.client import Connection
 
     return Connection(**{name: _path_of(name, typed.get(name)) for name in _WHERE}).open(SECONDS)
@@ -59,22 +62,22 @@ def _path_of(name: str, value: Any) -> Any:
 
 
 def _machines(typed: dict[str, Any]) -> Iterable[tuple[str, str]]:
-    for machine in _client(typed).machines.each():
+    for machine in client(typed).machines.each():
         yield machine["name"], machine["profile"]
 
 
 def _channels(typed: dict[str, Any]) -> Iterable[tuple[str, str]]:
-    for channel in _client(typed).channels.list()["channels"]:
+    for channel in client(typed).channels.list()["channels"]:
         yield channel["name"], channel.get("image_name") or ""
 
 
 def _boots(typed: dict[str, Any]) -> Iterable[tuple[str, str]]:
-    for boot in _client(typed).boots.list(machine=typed.get("machine"), limit=200)["boots"]:
+    for boot in client(typed).boots.list(machine=typed.get("machine"), limit=200)["boots"]:
         yield boot["boot"], f"{boot['machine']} {boot['state']}"
 
 
 def _tokens(typed: dict[str, Any]) -> Iterable[tuple[str, str]]:
-    for token in _client(typed).join_tokens.list()["tokens"]:
+    for token in client(typed).join_tokens.list()["tokens"]:
         yield token["id"], token["machine"]
 
 
@@ -87,7 +90,7 @@ def _images(typed: dict[str, Any]) -> Iterable[tuple[str, str]]:
         store = Store(Paths(_path_of("config", typed.get("config")), typed.get("store")).store)
         images = [(image.digest, image.manifest.name) for image in store.images()]
     else:
-        images = [(image["image"], image["name"]) for image in _client(typed).images.list()["images"]]
+        images = [(image["image"], image["name"]) for image in client(typed).images.list()["images"]]
     for digest, name in images:
         yield name, "its newest image"
         yield digest[:12], name
@@ -101,5 +104,5 @@ def _keys(typed: dict[str, Any]) -> Iterable[tuple[str, str]]:
         yield info.id, "trusted" if info.trusted else "retired"
 
 
-machines, channels, boots = _completer(_machines), _completer(_channels), _completer(_boots)
-tokens, images, keys = _completer(_tokens), _completer(_images), _completer(_keys)
+machines, channels, boots = completer(_machines), completer(_channels), completer(_boots)
+tokens, images, keys = completer(_tokens), completer(_images), completer(_keys)

@@ -137,9 +137,9 @@ def _declare_each(
 ) -> None:
     """All, or none."""
     if printed:
-        from netboot.stores.inventory_files import text_of  # brings the whole inventory
+        from netboot.machines.written import text_of  # brings the whole inventory
 
-        click.echo(text_of(*values), nl=False)
+        click.echo(text_of("machine", *values), nl=False)
         return
     machines: list[MachineSent] = [{"place": value["match"]["macs"][0], "declared": value} for value in values]
     answer = client.declared.import_({"machines": machines, "reason": reason, "dry_run": dry_run})
@@ -150,7 +150,7 @@ def _declare_each(
 def _yaml(
     client: Client, mac: str, name: str, profile: str, class_name: str | None, rack: str | None, seen: str
 ) -> str:
-    from netboot.stores.inventory_files import text_of  # brings the whole inventory
+    from netboot.machines.written import text_of  # brings the whole inventory
 
     found = next((each for each in client.boots.each_discovered() if each["mac"] == mac), None)
     if found is None:
@@ -158,4 +158,4 @@ def _yaml(
     if seen and seen != found["seen"]:
         why = f"the machine with the MAC {mac} says something else of itself by now than was shown ({seen})"
         raise UnknownError(why, "look again: `netboot machine discovered`")
-    return text_of(declaration(name, profile, found, class_name=class_name, rack=rack))
+    return text_of("machine", declaration(name, profile, found, class_name=class_name, rack=rack))

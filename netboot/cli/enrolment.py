@@ -18,7 +18,7 @@ from netboot.cli.selection import Selection, selected, selection_options
 from netboot.cli.times import moment, window_option
 
 if TYPE_CHECKING:
-    from netboot.client.models import Approval, EnrolmentActed, EnrolmentView, Window
+    from netboot.client.models import Approval, EnrolmentActed, EnrolmentsWindow, EnrolmentView
 
 SHORTEST_PREFIX = 8
 """Digits of an EK's hash that are taken for having looked at it."""
@@ -66,7 +66,7 @@ def enroll(
     if csv_ is not None:
         _enroll_list(client, csv_, reason, output, dry_run=dry_run)
         return
-    body: Window = {"window_seconds": window_seconds, "reason": reason, "dry_run": dry_run}
+    body: EnrolmentsWindow = {"window_seconds": window_seconds, "reason": reason, "dry_run": dry_run}
     answer = client.enrolments.enroll(machine or "", body)
     until = moment(answer["enrolment"]["window_until"])
     may = f"{machine} {'could' if dry_run else 'may'} enrol its TPM until {until}"

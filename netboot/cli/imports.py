@@ -137,6 +137,6 @@ def _refuse(read: "Listed", others: Sequence[str] = (), found: int = 0) -> NoRet
 
 
 def _yaml(items: "Sequence[Item]") -> str:
-    from netboot.stores.inventory_files import text_of  # brings the whole inventory
+    from netboot.machines.written import text_of  # brings the whole inventory
 
-    return text_of(*(item.declared for item in items))
+    return text_of("machine", *(item.declared for item in items))

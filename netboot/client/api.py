@@ -111,16 +111,30 @@ class DeclaredApi(Api):
         answer: models.InventoryDescribed = self._asker.ask("GET", "/v1/inventory")
         return answer
 
-    def list(self, *, limit: int | None = None, continue_: str | None = None) -> models.DeclaredMachines:
-        """Machines as they are declared, also where that is not in force."""
+    def list(
+        self,
+        *,
+        limit: int | None = None,
+        continue_: str | None = None,
+        selector: str | None = None,
+        field_selector: str | None = None,
+    ) -> models.DeclaredMachines:
+        """Machines as they are declared, also where that is not in force; those that are selected."""
         answer: models.DeclaredMachines = self._asker.ask(
-            "GET", "/v1/inventory/machines", query={"limit": limit, "continue": continue_}
+            "GET",
+            "/v1/inventory/machines",
+            query={"limit": limit, "continue": continue_, "selector": selector, "fieldSelector": field_selector},
         )
         return answer
 
-    def each(self, *, limit: int = 500) -> Iterator[models.DeclaredListed]:
+    def each(
+        self, *, limit: int = 500, selector: str | None = None, field_selector: str | None = None
+    ) -> Iterator[models.DeclaredListed]:
         """All that `list` lists, page by page, `limit` in one; FailedError where what a page ended with has gone."""
-        return pages(lambda after: self.list(limit=limit, continue_=after), "machines")
+        return pages(
+            lambda after: self.list(limit=limit, selector=selector, field_selector=field_selector, continue_=after),
+            "machines",
+        )
 
     def import_(self, body: models.DeclaringMany, *, idempotency_key: str | None = None) -> models.DeclaredMany:
         """Declare many at once, in one file: all, or none and every fault."""
@@ -333,7 +347,12 @@ class EnrolmentsApi(Api):
         return answer
 
     def enroll(
-        self, name: str, body: models.Window, *, if_match: str | None = None, idempotency_key: str | None = None
+        self,
+        name: str,
+        body: models.EnrolmentsWindow,
+        *,
+        if_match: str | None = None,
+        idempotency_key: str | None = None,
     ) -> models.EnrolmentActed:
         """Open a window in which its TPM may enrol on first use."""
         answer: models.EnrolmentActed = self._asker.ask(
@@ -691,6 +710,70 @@ class InventoryApi(Api):
             "/v1/inventory/accept",
             headers={"If-Match": if_match, "Idempotency-Key": idempotency_key},
             body=body,
+        )
+        return answer
+
+    def list(
+        self,
+        kind: Literal["profiles", "channels", "classes", "racks", "maintenance"],
+        *,
+        limit: int | None = None,
+        continue_: str | None = None,
+    ) -> models.DeclaredItems:
+        """What is declared of a kind, also where that is not in force."""
+        answer: models.DeclaredItems = self._asker.ask(
+            "GET", f"/v1/inventory/{segment(kind)}", query={"limit": limit, "continue": continue_}
+        )
+        return answer
+
+    def each(
+        self, kind: Literal["profiles", "channels", "classes", "racks", "maintenance"], *, limit: int = 500
+    ) -> Iterator[models.DeclaredListed]:
+        """All that `list` lists, page by page, `limit` in one; FailedError where what a page ended with has gone."""
+        return pages(lambda after: self.list(kind, limit=limit, continue_=after), "items")
+
+    def get(
+        self, kind: Literal["profiles", "channels", "classes", "racks", "maintenance"], name: str
+    ) -> models.DeclaredShown:
+        """One, as it is declared."""
+        answer: models.DeclaredShown = self._asker.ask("GET", f"/v1/inventory/{segment(kind)}/{segment(name)}")
+        return answer
+
+    def put(
+        self,
+        kind: Literal["profiles", "channels", "classes", "racks", "maintenance"],
+        name: str,
+        body: models.DeclaringItem,
+        *,
+        if_match: str | None = None,
+        if_none_match: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> models.DeclaredActed:
+        """Declare one, or declare it otherwise."""
+        answer: models.DeclaredActed = self._asker.ask(
+            "PUT",
+            f"/v1/inventory/{segment(kind)}/{segment(name)}",
+            headers={"If-Match": if_match, "If-None-Match": if_none_match, "Idempotency-Key": idempotency_key},
+            body=body,
+        )
+        return answer
+
+    def delete(
+        self,
+        kind: Literal["profiles", "channels", "classes", "racks", "maintenance"],
+        name: str,
+        *,
+        reason: str | None = None,
+        dry_run: Literal["true", "false"] | None = None,
+        if_match: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> models.DeclaredActed:
+        """Declare one no more, where nothing refers to it."""
+        answer: models.DeclaredActed = self._asker.ask(
+            "DELETE",
+            f"/v1/inventory/{segment(kind)}/{segment(name)}",
+            query={"reason": reason, "dry_run": dry_run},
+            headers={"If-Match": if_match, "Idempotency-Key": idempotency_key},
         )
         return answer
 

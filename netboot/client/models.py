@@ -118,6 +118,13 @@ class Accepting(TypedDict):
     dry_run: NotRequired[bool]
 
 
+class Active(TypedDict):
+    """For the tests that load a machine before it takes work, where its profile asks for them: docs/health.md."""
+
+    skip: NotRequired[list[str]]
+    floors: NotRequired[dict[str, Any]]
+
+
 class Alert(TypedDict):
     """What may be an attack on a machine, all of one kind together: when first and last, how often, the latest
     words. `kind`: an AlertKind; `earlier` for those of an older version."""
@@ -239,6 +246,15 @@ class Certified(TypedDict):
     tpm: NotRequired[str]
 
 
+class Channel(TypedDict):
+    """A name that points to an image. With `image` it is pinned here; without, `netboot channel set` moves it."""
+
+    name: str
+    description: NotRequired[str]
+    image: NotRequired[str | None]
+    strategy: NotRequired[Strategy | None]
+
+
 class ChannelState(TypedDict):
     """Where a channel points. `image`: what is set; `in_force`: what machines get; `unusable`: why not the
     former."""
@@ -316,6 +332,28 @@ class Claims(TypedDict):
     served: NotRequired[int]
     last_at: NotRequired[str | None]
     waited: NotRequired[Waited | None]
+
+
+class Class(TypedDict):
+    """Hardware that many machines have. What is left out is not known, and judged by nobody."""
+
+    name: str
+    architecture: NotRequired[Literal["amd64", "arm64"]]
+    memory_gib: NotRequired[float | None]
+    gpus: NotRequired[Gpus | None]
+    nics: NotRequired[list[Nics]]
+    disks: NotRequired[list[Disks]]
+    firmware: NotRequired[dict[str, Any]]
+    origins: NotRequired[list[str]]
+    kernel_arguments: NotRequired[list[str]]
+    active: NotRequired[Active | None]
+    thresholds: NotRequired[dict[str, Any]]
+    skip_checks: NotRequired[list[str]]
+    deadlines: NotRequired[dict[str, int]]
+    gate: NotRequired[Gate]
+    boot_limit: NotRequired[int | None]
+    vetoes: NotRequired[Vetoes | None]
+    remedies: NotRequired[RemediesSent]
 
 
 class Compared(TypedDict):
@@ -408,8 +446,14 @@ class DeclaredActed(TypedDict):
     declared: dict[str, Any] | None
 
 
+DeclaredItems = TypedDict(
+    "DeclaredItems", {"continue": "str | None", "items": "list[DeclaredListed]", "problems": "list[str]"}
+)
+"""In the order of the files. `problems`: files that cannot be read, whose items are not in there."""
+
+
 class DeclaredListed(TypedDict):
-    """A machine as its file has it, from `line` on."""
+    """An item as its file has it, from `line` on."""
 
     name: str
     file: str
@@ -462,6 +506,14 @@ DeclaringFound = TypedDict(
     },
 )
 """The body of `declare`: what it is to be called and to boot. How it is recognised is what was seen of it."""
+
+
+class DeclaringItem(TypedDict):
+    """The body of PUT: the item as a file of the inventory has it."""
+
+    declared: Profile | Channel | Class | RackSent | MaintenanceWindow
+    reason: NotRequired[str]
+    dry_run: NotRequired[bool]
 
 
 class DeclaringMany(TypedDict):
@@ -520,6 +572,14 @@ class Disk(TypedDict):
     model: str
     size_bytes: int
     path: str
+
+
+class Disks(TypedDict):
+    """Disks of one kind."""
+
+    count: int
+    size_gb: NotRequired[float | None]
+    model: NotRequired[str | None]
 
 
 class DrainActed(TypedDict):
@@ -663,6 +723,14 @@ Enrolments = TypedDict("Enrolments", {"continue": "str | None", "enrolments": "l
 """By machine."""
 
 
+class EnrolmentsWindow(TypedDict):
+    """The body of `enroll`."""
+
+    reason: NotRequired[str]
+    window_seconds: NotRequired[int]
+    dry_run: NotRequired[bool]
+
+
 class Event(TypedDict):
     """`what` of that `kind`: `phase`, `crash`, `condition`, `enrolment`, `alert`; `gap`: something may be
     missing before this. A phase or crash has `boot` and, where its machine said it, `uptime_ms`; a
@@ -796,6 +864,13 @@ class FreezeShown(TypedDict):
     windows: list[WindowShown]
 
 
+class Gate(TypedDict):
+    """When nodes of a class may take work: docs/gate.md."""
+
+    required: NotRequired[list[str]]
+    on_failure: NotRequired[Literal["taint", "report"]]
+
+
 class GateShown(TypedDict):
     """When the boot was first in service; and how the gate is now, where it is its machine's current one."""
 
@@ -819,6 +894,13 @@ class Gpu(TypedDict):
 
     pci: str
     id: str
+
+
+class Gpus(TypedDict):
+    """All GPUs of a machine."""
+
+    count: int
+    model: NotRequired[str | None]
 
 
 class HardwareReport(TypedDict):
@@ -1164,6 +1246,18 @@ Machines = TypedDict("Machines", {"continue": "str | None", "machines": "list[Ma
 """In the order of the inventory."""
 
 
+class MaintenanceWindow(TypedDict):
+    """Open on these days from `start` to `end`, by the clocks of `time_zone`. One whose end is not after its
+    start ends on the next day. An hour that clocks leave out is taken as the next one, of one that they
+    repeat the first counts. Where the time zone is not known (any more) it is shut."""
+
+    name: str
+    days: NotRequired[list[Literal["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]]]
+    start: str
+    end: str
+    time_zone: NotRequired[str]
+
+
 class Match(TypedDict):
     """How a machine is recognised. Any one of them suffices; two machines may not share any."""
 
@@ -1249,6 +1343,15 @@ class NewToken(TypedDict):
     lifetime_seconds: NotRequired[int]
     window_seconds: NotRequired[int]
     reason: NotRequired[str]
+
+
+class Nics(TypedDict):
+    """Network cards of one model: so many ports, each of this speed."""
+
+    model: str
+    count: int
+    speed_gbps: float
+    name: NotRequired[str | None]
 
 
 class Node(TypedDict):
@@ -1396,6 +1499,15 @@ class RackRuns(TypedDict):
     runs: list[RolloutRun]
 
 
+class RackSent(TypedDict):
+    """What machines of one rack have in common: where they stand; file servers and caches near them, tried
+    before the site's."""
+
+    name: str
+    origins: NotRequired[list[str]]
+    topology: NotRequired[Topology]
+
+
 class Reached(TypedDict):
     """A phase was reached: `at` by our clock, `uptime_ms` by the machine's; `sha256`: of what proves it."""
 
@@ -1482,6 +1594,16 @@ class RemediesOrdering(TypedDict):
 
     reason: str
     dry_run: NotRequired[bool]
+
+
+class RemediesSent(TypedDict):
+    """What is done about one that is not well: docs/remedies.md."""
+
+    act: NotRequired[bool]
+    wait: NotRequired[int]
+    actions: NotRequired[list[Literal["reboot", "quarantine"]]]
+    per_rack: NotRequired[int]
+    fleet: NotRequired[str]
 
 
 class Remedy(TypedDict):
@@ -2034,6 +2156,13 @@ class Uses(TypedDict):
     runs: list[str]
 
 
+class Vetoes(TypedDict):
+    """Which Pods may keep a node of a class from being drained, and for how long at most: docs/drain.md."""
+
+    namespaces: list[str]
+    max_wait: int
+
+
 class Waited(TypedDict):
     """Whoever asked in a machine's name was told to wait, for want of a usable image: the last time, from
     `first_at` until `last_at`. `times`: as it was written down, by each boot server once in five minutes at
@@ -2044,14 +2173,6 @@ class Waited(TypedDict):
     first_at: str
     last_at: str
     times: NotRequired[int]
-
-
-class Window(TypedDict):
-    """The body of `enroll`."""
-
-    reason: NotRequired[str]
-    window_seconds: NotRequired[int]
-    dry_run: NotRequired[bool]
 
 
 class WindowOpen(TypedDict):

@@ -5,6 +5,7 @@ LifecycleError
 ├── NoSuchBootError            no such boot, or it is another machine's
 ├── NoSuchMachineError
 ├── NoSuchChannelError
+├── NotDeclaredError           the inventory has no such thing, or no such kind of things
 ├── NoSuchImageError
 ├── ChannelPinnedError         the inventory says which image; edit it there
 ├── ActRefusedError            what an operator wants of a machine cannot be
@@ -69,6 +70,10 @@ class NoSuchMachineError(LifecycleError):
 
 class NoSuchChannelError(LifecycleError):
     """The inventory has no channel of that name."""
+
+
+class NotDeclaredError(LifecycleError):
+    """The inventory's files declare no item of that kind and name, or there is no such kind."""
 
 
 class NoSuchImageError(LifecycleError):

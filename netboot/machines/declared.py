@@ -1,6 +1,6 @@
 """The inventory's files as they are written: raw items with their places, for checks that look across all of them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,8 @@ KINDS = {
     "maintenance": "window",
 }
 """A file's key → what one of its items is called."""
+LISTS = {kind: listed for listed, kind in KINDS.items()}
+"""The other way round."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +73,11 @@ def overlooked(folder: Path) -> list[Path]:
 Edit = Mapping[str, str | None]
 """What files of the folder are to hold, by name; None: it is to go."""
 NO_EDIT: Edit = {}
+Read = Callable[[Path], Document]
+"""What reads a file, as `strict.read`."""
 
 
-def documents_of(folder: Path, edit: Edit = NO_EDIT) -> tuple[list[Document], list[Fault]]:
+def documents_of(folder: Path, edit: Edit = NO_EDIT, read: Read = strict.read) -> tuple[list[Document], list[Fault]]:
     """Those that can be read, and what is wrong with the others or with the folder. `edit`: as if it were done.
 
     An empty file, or a folder without files, is more likely an accident (a full disk, a volume that is not mounted)
@@ -92,7 +96,7 @@ def documents_of(folder: Path, edit: Edit = NO_EDIT) -> tuple[list[Document], li
     for name, path in sorted(files.items()):
         text = edit.get(name)
         try:
-            document = strict.read(path) if text is None else strict.parse(text, str(path))
+            document = read(path) if text is None else strict.parse(text, str(path))
         except FaultsError as error:
             faults += error.faults
             continue

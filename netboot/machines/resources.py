@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from images.values import strict
 from images.values.strict import Document, Fault, FaultsError, Strict
 from netboot.machines.declarations import Judged
-from netboot.machines.declared import KINDS, Declared, items_of
+from netboot.machines.declared import KINDS, LISTS, Declared, items_of
 from netboot.machines.inventory import faults_of_items, merged, other_architectures, unknown_references
 from netboot.machines.joining import Joining, addresses_of_others, unsaid_policies_apart
 from netboot.machines.maintenance import Window
@@ -20,7 +20,6 @@ MOST_BYTES = 64 << 20
 """Of all objects together, as JSON: 50,000 machines have a quarter of it."""
 SHUT = Window(name="left-out", start="00:00", end="00:00", time_zone="left-out")
 """In the place of windows that were left out: without any, what acts by itself would act at any time."""
-_LISTS = {kind: listed for listed, kind in KINDS.items()}
 _PLACE = re.compile(r"^[a-z]+\[0\](\.name$)?")
 
 
@@ -57,7 +56,7 @@ Seen = Listed | Changed | Same
 def document_of(resource: Resource) -> Document:
     """As a file that declares it alone would be, without lines."""
     spec = resource.spec if isinstance(resource.spec, dict) else {}
-    return Document(resource.shown, {_LISTS[resource.kind]: [{**spec, "name": resource.name}]}, {(): 0})
+    return Document(resource.shown, {LISTS[resource.kind]: [{**spec, "name": resource.name}]}, {(): 0})
 
 
 def judged(resources: Sequence[Resource], where: str, joining: Joining | None) -> Judged:
@@ -85,7 +84,7 @@ def judged(resources: Sequence[Resource], where: str, joining: Joining | None) -
     inventory = merged([inventory for shown, inventory in inventories.items() if shown not in out])
     if any(resource.kind == "window" and resource.shown in out for resource in resources):
         inventory = inventory.model_copy(update={"maintenance": (*inventory.maintenance, SHUT)})
-    absent = frozenset(KINDS) - {_LISTS[resource.kind] for resource in resources} - {"machines"}
+    absent = frozenset(KINDS) - {LISTS[resource.kind] for resource in resources} - {"machines"}
     return Judged(inventory, FaultsError(set(map(_of_object, faults))).faults, absent)
 
 
@@ -112,4 +111,4 @@ def _of_object(fault: Fault) -> Fault:
 
 def counts(resources: Sequence[Resource]) -> Mapping[str, int]:
     """How many there are of each kind."""
-    return {kind: sum(resource.kind == kind for resource in resources) for kind in _LISTS}
+    return {kind: sum(resource.kind == kind for resource in resources) for kind in LISTS}

@@ -6,10 +6,13 @@ https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#label-
 """
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
 
 from netboot.config_nodes import label_key
+from netboot.machines.declared import Declared
 from netboot.machines.values import Machine
 
 LONGEST, MOST, LONGEST_VALUE = 2_000, 32, 63
@@ -102,6 +105,29 @@ def fits(machine: Machine, labels: Iterable[Requirement], fields: Iterable[Requi
     """Whether a machine is selected."""
     of_labels, of_fields = machine.node.labels, _fields(machine)
     return all(each.fits(of_labels) for each in labels) and all(each.fits(of_fields) for each in fields)
+
+
+def declared_that_fit(
+    machines: Iterable[Declared],
+    classes: Iterable[Declared],
+    labels: Sequence[Requirement],
+    fields: Sequence[Requirement],
+) -> list[Declared]:
+    """Those that are selected by what is declared of them and of their classes, in force or not. One with faults never
+    is: nobody knows what it would be."""
+    of_class = {item.name: item.value.get("architecture", "amd64") for item in classes}
+    return [item for item in machines if _declared_fits(item.value, of_class, labels, fields)]
+
+
+def _declared_fits(
+    value: Mapping[str, Any], of_class: Mapping[str, Any], labels: Iterable[Requirement], fields: Iterable[Requirement]
+) -> bool:
+    hardware = value.get("class")
+    left = {"architecture": of_class[hardware]} if isinstance(hardware, str) and hardware in of_class else {}
+    try:
+        return fits(Machine.model_validate({**left, **value}), labels, fields)
+    except ValidationError:
+        return False
 
 
 def _fields(machine: Machine) -> dict[str, str]:

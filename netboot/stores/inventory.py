@@ -4,10 +4,11 @@ from collections.abc import Iterable, Sequence
 from ipaddress import ip_address
 from pathlib import Path
 
+from images.values import strict
 from images.values.strict import Document, Fault
 from netboot.config import Config
 from netboot.machines.declarations import Declarations, Judged
-from netboot.machines.declared import NO_EDIT, Edit, documents_of, items_of
+from netboot.machines.declared import NO_EDIT, Edit, Read, documents_of, items_of
 from netboot.machines.inventory import load_inventory
 from netboot.machines.joining import Joining
 from netboot.machines.values import Inventory
@@ -20,25 +21,25 @@ class Folder:
     by_content = True
     called = "files"
 
-    def __init__(self, folder: Path) -> None:
-        self._folder, self.where = folder, str(folder)
+    def __init__(self, folder: Path, read: Read = strict.read) -> None:
+        self._folder, self._read, self.where = folder, read, str(folder)
 
     def paths(self) -> Iterable[Path]:
         """The folder itself where there are none: not there and empty are two things."""
         return list(self._folder.glob("*.yaml")) or [self._folder]
 
     def documents(self) -> tuple[list[Document], list[Fault]]:
-        return documents_of(self._folder)
+        return documents_of(self._folder, read=self._read)
 
     def judged(self, joining: Joining | None) -> Judged:
         return Judged(load_inventory(self._folder, joining))
 
 
-def declarations_of(config: Config) -> Declarations:
-    """Where this site's inventory is declared."""
+def declarations_of(config: Config, read: Read = strict.read) -> Declarations:
+    """Where this site's inventory is declared. `read`: what reads its files."""
     if config.inventory_kubernetes is not None:
         return KeptResources(config.data, config.inventory_kubernetes.namespace)
-    return Folder(config.inventory)
+    return Folder(config.inventory, read)
 
 
 def place_of(config: Config, kind: str, name: str) -> str:

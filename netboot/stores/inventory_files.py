@@ -1,11 +1,10 @@
-"""Files of the inventory that the API writes: one machine in each, or those that came together, as it writes them. What
+"""Files of the inventory that the API writes: one item in each, or machines that came together, as it writes them. What
 a person wrote stays theirs.
 
 Nothing is written that would not be taken, and a crash at any moment leaves the old file or the new.
 """
 
 import hashlib
-import json
 import os
 import re
 import stat
@@ -14,27 +13,26 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from images.errors import NotDurableError, StoreError
-from images.values import files, strict
+from images.values import files
 from images.values.flock import exclusive
-from images.values.strict import Document, FaultsError
+from images.values.strict import Document
 from netboot.config import Config
 from netboot.lifecycle.errors import InventoryReadOnlyError
-from netboot.machines.declared import Declared, Edit, items_of
-from netboot.machines.values import Inventory, Machine
+from netboot.machines.declared import KINDS, Declared, Edit, items_of
+from netboot.machines.values import Inventory
+from netboot.machines.written import as_written, is_json, text_of
 from netboot.stores.inventory import declarations_of, place_of, read_inventory
+from netboot.stores.parsed import Parsed
 
 LOCK_SECONDS = 5.0
 """For which a writer waits for another one, in whichever process."""
 _LOCK = ".lock"
 _AS_OBJECTS = "`netboot cluster inventory` prints files of an inventory as objects"
-_PREFIX, _TOGETHER = "machine-", "import-"
-_LEFT = re.compile(rf"\.(?:{_PREFIX}|{_TOGETHER}).+\.yaml\.[0-9]+\.[0-9a-f]{{8}}")
+_TOGETHER = "import-"
+_LEFT = re.compile(rf"\.(?:{'|'.join(KINDS.values())}|import)-.+\.yaml\.[0-9]+\.[0-9a-f]{{8}}")
 """Of a process that was killed, as `images.values.files.replacing` names it; an editor's are somebody's."""
 _MODE = 0o644
-_ORDER = {field.alias or name: place for place, (name, field) in enumerate(Machine.model_fields.items())}
 
 
 class InventoryFiles:
@@ -42,14 +40,16 @@ class InventoryFiles:
 
     def __init__(self, config: Config) -> None:
         self._config, self.folder = config, config.inventory
-        self.where = declarations_of(config).where
+        self._declarations = declarations_of(config, Parsed().read)
+        self.where = self._declarations.where
         """The folder, or what there is in its place."""
 
-    def machines(self) -> tuple[list[Declared], tuple[str, ...]]:
-        """Those that are declared, as they are written; and what is wrong with files, or items, that cannot be told."""
-        documents, faults = declarations_of(self._config).documents()
-        items = [item for document in documents for item in items_of(document) if item.kind == "machine"]
-        odd = [item for item in items if not _is_json(item.value)]
+    def items(self, kind: str) -> tuple[list[Declared], tuple[str, ...]]:
+        """Those of a kind that are declared, as they are written; and what is wrong with files, or items, that cannot
+        be told. `kind`: what one is called, as in `netboot.machines.declared`; so in all that follows."""
+        documents, faults = self._declarations.documents()
+        items = [item for document in documents for item in items_of(document) if item.kind == kind]
+        odd = [item for item in items if not is_json(item.value)]
         problems = (*map(str, faults), *(f"{item.place()}: has values that JSON has no words for" for item in odd))
         return [item for item in items if item not in odd] if odd else items, problems
 
@@ -74,9 +74,9 @@ class InventoryFiles:
             return f"{self.folder} is kept in git: edit it in a clone of {tree}, commit and push"
         return ""
 
-    def kept_file(self, name: str, item: Declared | None) -> str:
-        """Likewise of a machine, or of where it would be: files that the API did not write are not written by it."""
-        path = self.folder / f"{_PREFIX}{name}.yaml" if item is None else Path(item.document.file)
+    def kept_file(self, kind: str, name: str, item: Declared | None) -> str:
+        """Likewise of an item, or of where it would be: files that the API did not write are not written by it."""
+        path = self.folder / _file_of(kind, name) if item is None else Path(item.document.file)
         try:
             return self._kept_file(path, item)
         except OSError as error:
@@ -86,12 +86,12 @@ class InventoryFiles:
         if item is None:
             there = os.path.lexists(path)
             return f"{path} is there already, and declares something else: edit it there" if there else ""
-        ours = path.name == f"{_PREFIX}{item.name}.yaml" or path.name.startswith(_TOGETHER)
+        ours = path.name == _file_of(item.kind, item.name) or path.name.startswith(_TOGETHER)
         if not ours or not _plain(path):
             return f"{item.name} is declared at {item.place('name')}, in a file that a person wrote: edit it there"
-        machines = item.document.value["machines"]
+        listed = item.document.value[item.location[0]]
         text = files.bytes_of(path, files.LARGE).decode()
-        if not all(isinstance(each, dict) for each in machines) or text != _dump(machines):
+        if not all(isinstance(each, dict) for each in listed) or text != as_written(item.kind, listed):
             return f"{path} was edited by hand, and stays as it is: edit it there, at {item.place('name')}"
         return ""
 
@@ -112,14 +112,18 @@ class InventoryFiles:
                 raise files.refused(f"cannot write in {self.folder}", error) from error
             yield
 
-    def edit(self, name: str, value: dict[str, Any] | None, before: Declared | None) -> Edit:
-        """The edit that declares a machine, or takes it out. `before`: as it is declared."""
-        if before is None or not (file := Path(before.document.file).name).startswith(_TOGETHER):
-            return {f"{_PREFIX}{name}.yaml": text_of(value) if value is not None else None}
-        machines = before.document.value["machines"]
-        changed = [each if place != before.location[1] else value for place, each in enumerate(machines)]
+    def edit(self, kind: str, name: str, value: dict[str, Any] | None, before: Declared | None) -> Edit:
+        """The edit that declares an item, or takes it out. `before`: as it is declared.
+
+        Raises:
+            FaultsError: it cannot be written.
+        """
+        if before is None or self.is_of_one(before):
+            return {_file_of(kind, name): text_of(kind, value) if value is not None else None}
+        listed = before.document.value[before.location[0]]
+        changed = [each if place != before.location[1] else value for place, each in enumerate(listed)]
         left = [each for each in changed if each is not None]
-        return {file: text_of(*left) if left else None}
+        return {Path(before.document.file).name: text_of(kind, *left) if left else None}
 
     def is_of_one(self, item: Declared) -> bool:
         """Whether its file is named for it, and holds no other."""
@@ -131,7 +135,7 @@ class InventoryFiles:
         Raises:
             FaultsError: they cannot be written. InventoryReadOnlyError: something is in the way.
         """
-        text = text_of(*values)
+        text = text_of("machine", *values)
         name = f"{_TOGETHER}{hashlib.sha256(text.encode()).hexdigest()[:12]}.yaml"
         if os.path.lexists(self.folder / name):
             raise InventoryReadOnlyError(f"{self.folder / name} is there already: move it away")
@@ -195,36 +199,8 @@ def _put(path: Path, text: str | None, mode: int) -> None:
     files.sync_name(path)
 
 
-def text_of(*values: dict[str, Any]) -> str:
-    """A file with those machines alone.
-
-    Raises:
-        FaultsError: they cannot be written so that the inventory's reader reads the same.
-    """
-    try:
-        text = _dump(values)
-    except RecursionError:
-        raise FaultsError([strict.Fault("what was sent", 0, "", "is nested too deep")]) from None
-    if strict.parse(text, "what was sent").value != {"machines": list(values)}:
-        raise FaultsError([strict.Fault("what was sent", 0, "", "has values that YAML has no words for")])
-    return text
-
-
-def _dump(values: Sequence[dict[str, Any]]) -> str:
-    machines = [dict(sorted(value.items(), key=_place)) for value in values]
-    return yaml.safe_dump({"machines": machines}, sort_keys=False, allow_unicode=True, width=10_000)
-
-
-def _place(item: tuple[str, Any]) -> int:
-    return _ORDER.get(item[0], len(_ORDER))
-
-
-def _is_json(value: dict[str, Any]) -> bool:
-    """Not so: keys that are no text, bytes, dates, which YAML has."""
-    try:
-        return bool(json.loads(json.dumps(value)) == value)
-    except (TypeError, ValueError):
-        return False
+def _file_of(kind: str, name: str) -> str:
+    return f"{kind}-{name}.yaml"
 
 
 def _plain(path: Path) -> bool:

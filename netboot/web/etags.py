@@ -4,7 +4,19 @@ A new field of an answer counts, unless it is named here: a tag that changes too
 that changes too seldom lets them overwrite what they never saw.
 """
 
-from netboot.web import channels, declared, drains, enrolments, freeze, intents, inventory, machines, remedies, rollouts
+from netboot.web import (
+    channels,
+    declared,
+    declared_items,
+    drains,
+    enrolments,
+    freeze,
+    intents,
+    inventory,
+    machines,
+    remedies,
+    rollouts,
+)
 from netboot.web.preconditions import OF_CHANNEL, OF_MACHINE, Tag
 
 _BOOTS = ("current", "pending", "claims", "boots", "checked", "conditions")
@@ -32,10 +44,11 @@ FREEZE = Tag(
 )
 PAUSE = Tag("pause", remedies.paused)
 INVENTORY = Tag("inventory", inventory.compared)
-DECLARED = Tag("declared", declared.shown, only=("declared", "file"), alone=declared.writing)
+DECLARED = Tag("declared", declared.shown, only=("declared", "file"), alone=declared_items.writing)
+ITEM = Tag("item", inventory.shown, only=("declared", "file"), alone=declared_items.writing)
 
 ON_MACHINE, ON_CHANNEL, ON_ROLLOUT = (MACHINE,), (CHANNEL,), (ROLLOUT,)
-ON_FREEZE, ON_PAUSE, ON_INVENTORY, ON_DECLARED = (FREEZE,), (PAUSE,), (INVENTORY,), (DECLARED,)
+ON_FREEZE, ON_PAUSE, ON_INVENTORY, ON_DECLARED, ON_ITEM = (FREEZE,), (PAUSE,), (INVENTORY,), (DECLARED,), (ITEM,)
 ON_INTENTS = (MACHINE, INTENTS)
 ON_DRAINS = (MACHINE, DRAINS)
 ON_ENROLMENT = (MACHINE, ENROLMENT)

@@ -1,17 +1,39 @@
-"""`/v1/inventory/…`: what the files of the inventory would change, and accepting a large removal."""
+"""`/v1/inventory/…`: what the files of the inventory would change, and accepting a large removal; what they declare but
+machines (`netboot.web.declared`), and declaring it (docs/http-management.md)."""
 
-from typing import Literal
+from typing import Literal, get_args
+
+from pydantic import SkipValidation
 
 from images.values.strict import FaultsError, Strict
 from images.values.types import Sha256
-from netboot.lifecycle.errors import InventoryChangedError, InventoryUnreadError
+from netboot.lifecycle.errors import InventoryChangedError, InventoryUnreadError, NotDeclaredError
+from netboot.machines.classes import Class
+from netboot.machines.declared import KINDS
 from netboot.machines.difference import Difference, differences, digest_of
+from netboot.machines.maintenance import Window
+from netboot.machines.values import Channel, Profile, Rack
 from netboot.status.controllers import PendingInventory, PublisherStatus
 from netboot.web.binding import Shown
+from netboot.web.declared_items import (
+    DeclaredActed,
+    DeclaredListed,
+    DeclaredShown,
+    Removing,
+    declare_item,
+    listed_of,
+    named,
+    shown_item,
+)
 from netboot.web.dependencies import dependencies
 from netboot.web.enrolments import Reason
 from netboot.web.errors import FaultyError
+from netboot.web.intents import MayBeWhy
 from netboot.web.operators import audit
+from netboot.web.pages import PageAsked, Paged, page
+
+Kind = Literal["profiles", "channels", "classes", "racks", "maintenance"]
+"""As the inventory's files call them."""
 
 
 class Accept(Strict):
@@ -45,6 +67,52 @@ class Accepted(Shown):
     dry_run: bool
     removed: int
     of: int
+
+
+class DeclaredItems(Paged):
+    """In the order of the files. `problems`: files that cannot be read, whose items are not in there."""
+
+    items: tuple[DeclaredListed, ...]
+    problems: tuple[str, ...]
+
+
+class DeclaringItem(Strict):
+    """The body of PUT: the item as a file of the inventory has it."""
+
+    declared: SkipValidation[Profile | Channel | Class | Rack | Window]
+    reason: MayBeWhy = ""
+    dry_run: bool = False
+
+
+def listed(kind: Kind, query: PageAsked) -> DeclaredItems:
+    """What is declared of a kind, also where that is not in force."""
+    items, problems = dependencies().inventory_files.items(_one(kind))
+    once = list({item.name: item for item in items}.values())
+    part, more = page(query, once, lambda item: item.name)
+    return DeclaredItems(items=tuple(map(listed_of, part)), problems=problems, next_page=more)
+
+
+def shown(kind: Kind, name: str) -> DeclaredShown:
+    """One, as it is declared."""
+    return shown_item(_one(kind), name)
+
+
+def put(kind: Kind, name: str, body: DeclaringItem) -> DeclaredActed:
+    """Declare one, or declare it otherwise."""
+    value = named(body.declared, _one(kind), name)
+    return declare_item(_one(kind), name, value, body.reason, dry_run=body.dry_run)
+
+
+def removed(kind: Kind, name: str, query: Removing) -> DeclaredActed:
+    """Declare one no more, where nothing refers to it."""
+    return declare_item(_one(kind), name, None, query.reason, dry_run=query.dry_run == "true")
+
+
+def _one(kind: Kind) -> str:
+    """What one is called. Raises NotDeclaredError: it is no kind that there is here."""
+    if kind not in get_args(Kind):
+        raise NotDeclaredError(f"there is no kind {kind[:63]!r} here; there are: {', '.join(get_args(Kind))}")
+    return KINDS[kind]
 
 
 def compared() -> Compared:

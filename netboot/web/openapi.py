@@ -6,7 +6,7 @@ Errors are by rule: what any request may meet, what a path with a variable adds,
 import inspect
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast, get_args, get_type_hints
 
 from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
@@ -15,7 +15,7 @@ from netboot.web import idempotency, moments
 from netboot.web.binding import View, signature
 from netboot.web.errors import MEDIA_TYPE, Problem
 from netboot.web.metrics_info import build
-from netboot.web.operations import operation_id, tag
+from netboot.web.operations import REFERENCE, operation_id, renamed, tag
 from netboot.web.preconditions import LONGEST, PATTERN, Tag
 
 Schema = dict[str, Any]
@@ -38,7 +38,6 @@ ACTS = {
     422: "Not allowed, or with faults",
 }
 CHANGED = "It is not what If-Match was given for"
-_REFERENCE = "#/components/schemas/"
 _VARIABLE = re.compile(r"<(?:(\w+):)?(\w+)>")
 
 
@@ -114,29 +113,12 @@ def _models(routes: tuple[Route, ...]) -> tuple[Models, Schema]:
         wanted += [(model, "validation") for model in (said.body,) if model is not None]
         if route.raw is not None and route.raw.model is not None:
             wanted.append((route.raw.model, "serialization"))
-    made, whole = models_json_schema(list(dict.fromkeys(wanted)), ref_template=_REFERENCE + "{model}")
-    schemas, definitions = cast("tuple[Models, Schema]", _renamed((made, whole.get("$defs", {}))))
+    made, whole = models_json_schema(list(dict.fromkeys(wanted)), ref_template=REFERENCE + "{model}")
+    schemas, definitions = cast("tuple[Models, Schema]", renamed((made, whole.get("$defs", {}))))
     for name, definition in definitions.items():
         definition["title"] = name  # generators name classes by it
         _close(definition)
     return schemas, definitions
-
-
-def _renamed(part: Any) -> Any:
-    """Models of one name in two modules, by the last part of their modules': pydantic has all of it in there."""
-    if isinstance(part, tuple):
-        return tuple(map(_renamed, part))
-    if isinstance(part, dict):
-        return {_short(key): _short(each) if key == "$ref" else _renamed(each) for key, each in part.items()}
-    return list(map(_renamed, part)) if isinstance(part, list) else part
-
-
-def _short(name: Any) -> Any:
-    if not isinstance(name, str) or "__" not in name:
-        return name
-    *_, module, model = name.rpartition("/")[2].split("__")
-    prefix = _REFERENCE if name.startswith(_REFERENCE) else ""
-    return f"{prefix}{module.title().replace('_', '')}{model}"
 
 
 def _close(schema: Schema) -> None:
@@ -165,8 +147,10 @@ def _operation(route: Route, models: Models) -> Schema:
 
 
 def _variables(route: Route) -> Iterable[Schema]:
+    hints = get_type_hints(route.view)
     for kind, name in _VARIABLE.findall(route.path):
-        schema = {"type": "integer", "minimum": 0} if kind == "int" else {"type": "string", "minLength": 1}
+        text = {"enum": list(of)} if (of := get_args(hints.get(name))) else {"minLength": 1}  # of a Literal
+        schema = {"type": "integer", "minimum": 0} if kind == "int" else {"type": "string", **text}
         yield {"name": name, "in": "path", "required": True, "schema": schema}
 
 

@@ -20,6 +20,7 @@ from netboot.lifecycle.errors import (
     BadClaimError,
     LifecycleError,
     NoSuchMachineError,
+    NotDeclaredError,
     OverloadedError,
     PreconditionFailedError,
 )
@@ -147,7 +148,7 @@ def _absent(tags: Collection[Tag], path: Mapping[str, Any]) -> None:
     for tag in tags:
         try:
             tag.view(**path)
-        except NoSuchMachineError:
+        except (NoSuchMachineError, NotDeclaredError):
             continue
         raise PreconditionFailedError("it is there already")
 

@@ -7,7 +7,7 @@ from images.values.strict import FaultsError, Strict
 from images.values.types import Name
 from netboot.lifecycle.errors import InventoryReadOnlyError, NoSuchMachineError
 from netboot.machines.former import of_renamed
-from netboot.web.declared import DeclaredActed, declared_item
+from netboot.web.declared_items import DeclaredActed, declared_item
 from netboot.web.declaring import few_enough
 from netboot.web.dependencies import dependencies
 from netboot.web.errors import FaultyError
@@ -25,19 +25,21 @@ class Renaming(Strict):
 
 def renamed(name: str, body: Renaming) -> DeclaredActed:
     """Give a machine another name. The one that it had becomes a former name."""
-    store, item, new = dependencies().inventory_files, declared_item(name), body.name
+    store, item, new = dependencies().inventory_files, declared_item("machine", name), body.name
     if item is None:
         raise NoSuchMachineError(f"the inventory's files declare no machine {name[:63]!r}")
     if new == name:
         return DeclaredActed(name=new, did="", dry_run=body.dry_run, file=item.document.file, declared=item.value)
-    if declared_item(new) is not None:
+    if declared_item("machine", new) is not None:
         raise InventoryReadOnlyError(f"{new} is declared already: choose another name")
-    value = of_renamed(item.value, new)
-    edit = dict(store.edit(name, value, item))
+    value, kept = of_renamed(item.value, new), store.kept_file("machine", name, item)
+    edit = dict(store.edit("machine", name, value, item))
     if store.is_of_one(item):
-        edit = {**store.edit(new, value, None), **store.edit(name, None, item)}  # who reads between them finds two
-    if why := store.kept_file(name, item) or (store.kept_file(new, None) if store.is_of_one(item) else ""):
-        raise InventoryReadOnlyError(why)
+        made = store.edit("machine", new, value, None)
+        edit = {**made, **store.edit("machine", name, None, item)}  # who reads between them finds two
+        kept = kept or store.kept_file("machine", new, None)
+    if kept:
+        raise InventoryReadOnlyError(kept)
     try:
         few_enough(store.declared(edit))
     except FaultsError as error:
@@ -45,7 +47,7 @@ def renamed(name: str, body: Renaming) -> DeclaredActed:
     file = next(iter(edit))
 
     def so_far() -> str:
-        both = all(declared_item(each) is not None for each in (name, new))
+        both = all(declared_item("machine", each) is not None for each in (name, new))
         return f"{new} is declared in {file}, and {name} is still, of which one has to be taken out" if both else ""
 
     if not body.dry_run:

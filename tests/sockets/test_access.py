@@ -23,6 +23,8 @@ ADMINS = {
     ("PUT", "/v1/inventory/machines/<name>"),
     ("DELETE", "/v1/inventory/machines/<name>"),
     ("POST", "/v1/inventory/machines/<name>/rename"),
+    ("PUT", "/v1/inventory/<kind>/<name>"),
+    ("DELETE", "/v1/inventory/<kind>/<name>"),
     ("POST", "/v1/discovered/<mac>/declare"),
     ("POST", "/v1/inventory/accept"),
     ("POST", "/v1/enrolments"),

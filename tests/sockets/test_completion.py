@@ -37,6 +37,8 @@ def test_names_are_those_of_the_service(offered: Offered) -> None:
     assert offered("machine", "show", "gpu") == ["gpu-001", "gpu-002"]
     assert offered("machine", "hold", "off") == ["off-001"]
     assert offered("channel", "show", "st") == ["stable"]
+    assert offered("inventory", "show", "pro") == ["profiles"]
+    assert offered("inventory", "show", "profiles", "") == ["compute"]
     assert offered("boot", "list", "--machine", "gpu-002") == ["gpu-002"]
     assert offered("boot", "show", "x") == []
     assert offered("machine", "list", "-o", "j") == ["json", "jsonpath="]

@@ -14,9 +14,9 @@ from netboot.lifecycle.hardware import KEPT_MS
 from netboot.lifecycle.roles import Role
 from netboot.lifecycle.state import Batch
 from netboot.machines.difference import digest_of
+from netboot.machines.written import text_of
 from netboot.stores import inventory_files
 from netboot.stores.inventory import read_inventory
-from netboot.stores.inventory_files import text_of
 from netboot.web.roles import needed
 from tests.records import made_of, sighted
 from tests.sockets.api import PUBLISHER, Api, given, of_alice
@@ -423,7 +423,7 @@ def test_any_text_comes_back_as_it_was(api: Api) -> None:
     numbers = ("0123", "1:20", "52:54:00:12:34:56", "1e5", "0x1F", "1.5")
     for odd in (*numbers, "no", "~", "=", "<<", " a ", "#x", "é\u2028", "a\nb"):
         value = {"name": "x", "match": {"serial": odd}, "n": [True, None, 1, odd]}
-        assert text_of(value).startswith("machines:\n- name: x\n")
+        assert text_of("machine", value).startswith("machines:\n- name: x\n")
 
 
 @pytest.mark.parametrize("act", ["declare", "undeclare", "import"])

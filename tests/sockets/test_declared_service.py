@@ -1,4 +1,4 @@
-"""Machines that are declared by the API of `netboot serve`, whole, within its walls."""
+"""What is declared by the API of `netboot serve`, whole, within its walls."""
 
 from pathlib import Path
 
@@ -26,5 +26,8 @@ def test_a_stranger_is_declared_and_boots(tmp_path: Path) -> None:
         assert service.netboot(*many).returncode == 0
         wait_for(lambda: service.outcome("52:54:00:01:01:b4") != "unknown")
         assert service.outcome("52:54:00:01:00:00") != "unknown"
+        (tmp_path / "r7.yaml").write_text("racks: [{name: r7}]\n")
+        assert service.netboot("inventory", "set", str(tmp_path / "r7.yaml")).returncode == 0
+        wait_for(lambda: service.api("/v1/inventory")["racks"] == ["r7"])
         assert service.stop() == 0
     assert (tmp_path / "site" / "inventory" / "machine-gpu-009.yaml").stat().st_mode & 0o777 == 0o644

@@ -47,6 +47,7 @@ WATCHED = {
     "/v1/channels": "/v1/audit/watch",
     "/v1/intents": "/v1/audit/watch",
     "/v1/inventory/machines": "/v1/audit/watch",
+    "/v1/inventory/{kind}": "/v1/audit/watch",
 }
 """What tells that a list is otherwise. Others change by a command on files, or seldom: their tag (304) is asked for."""
 ASKED_FOR = {

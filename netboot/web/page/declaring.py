@@ -48,7 +48,7 @@ def _form(mac: str, said: dict[str, str], error: ApiError | None = None) -> str:
 
 def _yaml(found: dict[str, Any], profiles: list[str]) -> str:
     """To be pasted into `machines:` of a file."""
-    from netboot.stores.inventory_files import text_of
+    from netboot.machines.written import text_of
 
     profile = profiles[0] if profiles else "PROFILE"
-    return text_of(declaration("NAME", profile, found))
+    return text_of("machine", declaration("NAME", profile, found))
