@@ -128,7 +128,7 @@ def _identifiers_of_two_machines(items: list[Declared]) -> Iterator[Fault]:
     for item in items:
         if item.kind != "machine":
             continue
-        for kind, value, below in _identifiers(item):
+        for kind, value, below in identifiers(item):
             other, where = first.setdefault((kind, value), (item, below))
             if (other, where) == (item, below):
                 continue
@@ -141,7 +141,7 @@ def _identifiers_of_two_machines(items: list[Declared]) -> Iterator[Fault]:
                 yield item.fault(message, *below)
 
 
-def _identifiers(item: Declared) -> Iterator[tuple[str, str, tuple[int | str, ...]]]:
+def identifiers(item: Declared) -> Iterator[tuple[str, str, tuple[int | str, ...]]]:
     """Kind, normalised value and place of each identifier that can be read; the others are faults of form."""
     match = item.value.get("match")
     if not isinstance(match, dict):

@@ -3,16 +3,20 @@ there while it is not, over restarts, too. The process `resources` writes it; wh
 """
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from images.values import files
 from images.values.strict import Document, Fault, FaultsError, Strict
+from netboot.lifecycle.errors import NotReadyError
 from netboot.machines.declarations import Judged
 from netboot.machines.joining import Joining
 from netboot.machines.resources import MOST_BYTES, Resource, document_of, judged
+from netboot.machines.values import Inventory
 from netboot.reread import Look, look
+from netboot.stores.snapshot import read_snapshot
 
 FOLDER = "resources"
 _MODE = 0o644
@@ -31,6 +35,7 @@ class KeptResources:
 
     def __init__(self, data: Path, namespace: str) -> None:
         self._path, self._namespace = data / FOLDER / "objects.json", namespace
+        self._snapshot = data / "snapshot.json"
         self.where = f"namespace {namespace}"
         self._known: Look = None
         """Of the file that was read or written last."""
@@ -85,7 +90,15 @@ class KeptResources:
             return [], list(error.faults)
 
     def judged(self, joining: Joining | None) -> Judged:
-        return judged(self.read(), self.where, joining)
+        return judged(self.read(), self.where, joining, partial(_in_force, self._snapshot))
 
     def _unknown(self, message: str) -> FaultsError:
         return FaultsError([Fault(f"objects of {self.where}", 0, "", message)])
+
+
+def _in_force(snapshot: Path) -> Inventory | None:
+    """What machines boot by; None: nothing, or nobody can tell."""
+    try:
+        return read_snapshot(snapshot).inventory
+    except NotReadyError:
+        return None
