@@ -158,7 +158,8 @@ def test_a_bad_object_takes_out_itself_and_one_that_takes_macs_of_others_too(
     wait_for(lambda: detail(service, "inventory").get("faults") == faults, SECONDS)
     said = detail(service, "inventory")
     assert said["message"] == "4 faults; objects that are named are left out, all others are in force"
-    assert "netboot_inventory_left_out_faults 4.0" in service.text("/metrics")
+    metrics = service.text("/metrics")
+    assert "netboot_inventory_left_out_faults 4.0" in metrics and "netboot_resources_age_seconds " in metrics
     assert [service.outcome(mac(number)) for number in (1, 2, 11, 13)] == ["boot", "boot", "boot", "unknown"]
     checked = service.netboot("config", "check")
     assert (checked.returncode, checked.stderr.splitlines()[-5:-1]) == (1, faults)

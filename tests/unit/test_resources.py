@@ -15,6 +15,7 @@ from images.values.strict import FaultsError
 from netboot.cli.check import check_site
 from netboot.config import Config, load_config
 from netboot.controllers import resources as controllers
+from netboot.controllers.bound import REMEMBERED_SECONDS
 from netboot.controllers.inventory import InventoryInForce
 from netboot.controllers.resources import (
     KEPT_SECONDS,
@@ -294,6 +295,42 @@ def test_a_large_removal_waits_for_a_person(in_force: InForce) -> None:
     )
     assert status.remedy == "look with `netboot config diff`; then `netboot config accept`, or put the objects back"
     assert len(in_force.machines) == 6
+
+
+def test_another_mac_for_each_machine_waits_though_no_name_goes(in_force: InForce) -> None:
+    others = [machine(number, f"52:54:00:00:01:{number:02x}") for number in range(1, 7)]
+    status = in_force.reads(replaced(fleet(), *others))
+    goes = "changes by what 6 of 6 machines are recognised or prove themselves (gpu-001, gpu-002, gpu-003, …)"
+    kept = "the one before stays in force until an operator accepts it"
+    assert status.message == f"its objects changed: it {goes}; {kept}"
+    assert status.pending is not None
+    assert (status.pending.removed, status.pending.others, len(status.pending.other_names)) == (0, 6, 6)
+    assert in_force.restarts() == status, "nor after a restart"
+    Acceptance(in_force.config.data).write(status.pending.digest)
+    assert in_force.looks().ok
+
+
+def test_a_profile_without_its_pcrs_waits_and_one_with_another_channel_does_not(in_force: InForce) -> None:
+    other = [resource("channel", "edge"), resource("profile", "compute", channel="edge", pcrs={"7": ["ab" * 32]})]
+    assert in_force.reads(replaced(fleet(), *other)).ok
+    status = in_force.reads(
+        replaced(fleet(), other[0], resource("profile", "compute", channel="edge", pcrs={"none": []}))
+    )
+    assert status.pending is not None
+    assert status.pending.others == 6
+
+
+def test_machines_that_become_others_step_by_step_count_together_and_with_those_that_go(in_force: InForce) -> None:
+    now = fleet()
+    for number in range(1, 6):
+        now = replaced(now, machine(number, f"52:54:00:00:01:{number:02x}"))
+        assert in_force.reads(now).lately == number
+    status = in_force.reads([each for each in now if each.name != "gpu-006"])
+    assert status.pending is not None
+    assert (status.pending.removed, status.pending.others, status.pending.lately) == (1, 0, 5)
+    assert "it removes 1 of 6 machines (gpu-006), after 5 within the last hour; the one" in status.message
+    in_force.now += REMEMBERED_SECONDS
+    assert in_force.reads([each for each in now if each.name not in ("gpu-006", "gpu-005")]).ok
 
 
 def test_a_kind_of_which_nothing_is_left_waits_too(in_force: InForce) -> None:
