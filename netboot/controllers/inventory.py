@@ -18,7 +18,7 @@ from netboot.machines.declarations import Judged
 from netboot.machines.values import Inventory
 from netboot.status.controllers import InventoryStatus, PendingInventory
 from netboot.stores.acceptance import Acceptance
-from netboot.stores.inventory import declarations_of
+from netboot.stores.inventory import declarations_of, forget_objects
 
 log = logging.getLogger(__name__)
 
@@ -103,8 +103,9 @@ class InventoryInForce:
         if self.valid:
             try:
                 self._acceptance.spend()
+                forget_objects(self._config)
             except OSError as error:
-                log.warning("inventory: what was accepted cannot be forgotten: %s", error.strerror)
+                log.warning("inventory: what was accepted, or kept of objects, cannot be forgotten: %s", error.strerror)
 
     def _accepted(self) -> str | None:
         return self._acceptance.read()

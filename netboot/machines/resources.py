@@ -14,14 +14,12 @@ from netboot.machines.declarations import Judged
 from netboot.machines.declared import KINDS, Declared, items_of
 from netboot.machines.inventory import faults_of_items, merged, other_architectures, unknown_references
 from netboot.machines.joining import Joining, addresses_of_others, unsaid_policies_apart
-from netboot.machines.maintenance import Window
+from netboot.machines.maintenance import SHUT
 from netboot.machines.owners import newcomers
 from netboot.machines.values import Inventory
 
 MOST_BYTES = 64 << 20
 """Of all objects together, as JSON: 50,000 machines have a quarter of it."""
-SHUT = Window(name="left-out", start="00:00", end="00:00", time_zone="left-out")
-"""In the place of windows that were left out: without any, what acts by itself would act at any time."""
 _LISTS = {kind: listed for listed, kind in KINDS.items()}
 _PLACE = re.compile(r"^[a-z]+\[0\](\.name$)?")
 

@@ -86,6 +86,7 @@ def service(own: Cluster, kubectl: Kubectl, tmp_path_factory: pytest.TempPathFac
     root = tmp_path_factory.mktemp("resources-site")
     config = prepared(root)
     service = Service(config, root / "netboot.yaml")
+    kubectl("create", "namespace", "netboot")
     for words in (("crds",), ("manifests", "--inventory")):
         piped(service, kubectl, *words)
     for kind in KINDS.values():
@@ -193,6 +194,9 @@ def test_the_account_may_read_them_and_nothing_else(own: Cluster, service: Servi
         f"{ours}/netboot/machines/gpu-001": 403,
         f"{ours}/default/machines": 403,
         f"/apis/{GROUP}/{VERSION}/machines": 403,
+        "/api/v1/namespaces/netboot": 200,
+        "/api/v1/namespaces/default": 403,
+        "/api/v1/namespaces": 403,
         "/api/v1/namespaces/netboot/secrets": 403,
         "/api/v1/nodes": 403,
     }
@@ -213,9 +217,22 @@ def test_a_fleet_that_is_deleted_waits_for_a_person(service: Service, kubectl: K
 
 
 def test_a_definition_that_is_removed_with_all_its_objects_removes_nothing(service: Service, kubectl: Kubectl) -> None:
-    """Of machines, and of windows, without which anything may begin at any time."""
-    kubectl("delete", "crd", f"machines.{GROUP}", f"maintenancewindows.{GROUP}")
+    """Of machines, and of windows, without which anything may begin at any time: not even from the file."""
+    kept = KeptResources(service.config.data, "netboot")
+    before = kept.read()
+    assert kept.uid == kubectl("get", "namespace", "netboot", "-o", "jsonpath={.metadata.uid}")
+    stays = machine(40)
+    stays["metadata"]["finalizers"] = ["test.netboot.dev/stays"]
+    kubectl.apply("stays", stays)
+    wait_for(lambda: boots(service, 40), SECONDS)
+    kubectl("delete", "crd", f"machines.{GROUP}", "--wait=false")
+    wait_for(lambda: "with the definition of their kind" in detail(service, "resources")["message"], SECONDS)
+    assert {each.shown for each in kept.read()} == {each.shown for each in before} | {"machine/gpu-040"}
+    release = '[{"op": "remove", "path": "/metadata/finalizers"}]'
+    kubectl("patch", "-n", "netboot", "machine.netboot.dev/gpu-040", "--type=json", "-p", release)
+    kubectl("delete", "crd", f"machines.{GROUP}", f"maintenancewindows.{GROUP}", "--ignore-not-found")
     wait_for(lambda: "the apiserver has no " in detail(service, "resources")["message"], SECONDS)
+    assert {each.shown for each in kept.read()} == {each.shown for each in before} | {"machine/gpu-040"}
     assert [boots(service, number) for number in (1, 2)] == [True, True]
     windows = service.api("/v1/freeze")["windows"]
     assert [each["name"] for each in windows] == ["nights"]

@@ -113,3 +113,20 @@ def test_what_is_in_force_is_what_machines_boot_by(tmp_path: Path) -> None:
     write_snapshot(tmp_path / "snapshot.json", snapshot)
     assert [each.name for each in kept.judged(None).inventory.machines] == ALL
     assert in_force(fleet(6)) == kept.judged(None).inventory
+
+
+def test_half_the_racks_of_a_large_fleet_gone_costs_no_more_than_they_say() -> None:
+    """What was meant is looked for of a few: of all of them it took minutes."""
+    racks = [resource("rack", f"rack-{number:04}") for number in range(0, 3000, 2)]
+    machines = [
+        machine(1, f"52:54:00:01:{number >> 8:02x}:{number & 255:02x}", rack=f"rack-{number:04}")
+        for number in range(3000)
+    ]
+    named = [
+        each.model_copy(update={"name": f"m-{number}", "shown": f"machine/m-{number}"})
+        for number, each in enumerate(machines)
+    ]
+    inventory, faults, _ = judged([*fleet(0), *racks, *named], WHERE, None)
+    assert (len(inventory.machines), len(faults)) == (1500, 1500)
+    assert sum("did you mean 'rack-" in str(fault) for fault in faults) == 20
+    assert "machine/m-999: spec.rack: no rack is named 'rack-0999'" in map(str, faults)
