@@ -189,8 +189,8 @@ class ResourcesController:
         """For `/readyz` and metrics."""
         with self._lock:
             seen_ms, written = self._true_ms, self._written
-        followed = next((each.problem for each in self._reflectors.values() if each.problem), None) or self._going
-        followed = followed or self._elsewhere() or None
+        unheard = next((each.problem for each in self._reflectors.values() if each.problem), None)
+        followed = unheard or self._going or self._elsewhere()
         problem = followed or self._trouble.problem or self._late()
         now_ms, message = self._clock.now_ms(), problem
         if problem and seen_ms is None:
