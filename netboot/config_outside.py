@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 from images.registry.errors import BadReferenceError
 from images.registry.reference import read_place
 from images.values.strict import Strict
-from images.values.types import Name
+from images.values.types import Matching
 from netboot.addresses import TlsUrl, Url
 
 
@@ -26,12 +26,21 @@ def parse_upstream(value: str) -> str:
         raise ValueError(str(error)) from None
 
 
+Namespace = Annotated[
+    str,
+    Matching(
+        r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?",
+        "must be a namespace: lower-case letters, digits and '-', at most 63, beginning and ending with no '-'",
+    ),
+]
+
+
 class InKubernetes(Strict):
     """Where custom resources are the inventory, in the place of files."""
 
     kubeconfig: Path = Path("secrets/inventory.kubeconfig")
     """Of an account that may read them, and nothing else."""
-    namespace: Name = "netboot"
+    namespace: Namespace = "netboot"
 
 
 class UpstreamPlace(Strict):

@@ -38,7 +38,7 @@ ACTS: dict[type[BaseException], Answer] = {
         "too-many-removed",
         _INFO,
         "so many machines would go that it may be an accident",
-        "take them out of the files, look with `netboot config diff`, and let that in with `netboot config accept`",
+        "edit the files by hand, look with `netboot config diff`, and let that in with `netboot config accept`",
         says=True,
     ),
     lifecycle.PreconditionFailedError: Answer(

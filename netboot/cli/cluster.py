@@ -33,6 +33,7 @@ def group() -> None:
 
     \b
     Where custom resources are to be the inventory (`inventory_kubernetes`), likewise:
+      kubectl create namespace netboot
       netboot cluster crds | kubectl apply -f -
       netboot cluster manifests --inventory | kubectl apply -f -
       netboot cluster kubeconfigs --inventory --admin-kubeconfig ~/.kube/config
@@ -48,6 +49,8 @@ def group() -> None:
 )
 def manifests(config: Path | None, name: str | None, inventory: bool) -> None:
     """Print the accounts, their rights and the admission policies as YAML, for `kubectl apply -f -`.
+
+    With --inventory the namespace is not among them, and has to be there: to delete them deletes no inventory.
 
     \b
       netboot cluster manifests | kubectl apply -f -

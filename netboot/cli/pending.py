@@ -1,4 +1,4 @@
-"""`netboot config diff|accept`: what the inventory's files would change, and confirming a large removal.
+"""`netboot config diff|accept`: what of the inventory would change, and confirming a change of many machines.
 
 Both ask the running service.
 """
@@ -17,9 +17,11 @@ from netboot.cli.output import show
 from netboot.machines.declared import KINDS
 
 NAMES_SHOWN = 20
+_WHO = frozenset({"match", "identity", "pcrs", "node", "cluster"})
+"""Keys of a machine by which it is recognised, and let in."""
 READ_SECONDS, LOOK_SECONDS = 30.0, 0.5
 _STATES = {
-    "in-force": "the files are in force",
+    "in-force": "what is declared is in force",
     "waits": "waits until an operator accepts it: `netboot config accept`",
     "new": "the service has yet to read it",
 }
@@ -28,7 +30,7 @@ _STATES = {
 @click.command()
 @api_command
 def diff(connection: Connection, output: str) -> None:
-    """Show what the inventory's files, as they are now, would add, change and remove.
+    """Show what the inventory's files or objects, as they are now, would add, change and remove.
 
     They are compared with what is in force. Nothing is changed.
 
@@ -48,10 +50,10 @@ def diff(connection: Connection, output: str) -> None:
 @dry_run_option
 @api_command
 def accept(yes: bool, reason: str, dry_run: bool, connection: Connection, output: str) -> None:
-    """Let an inventory that removes many machines come into force.
+    """Let an inventory come into force that removes many machines, or changes who they are.
 
-    It shows which machines go, and asks. What is accepted is what was shown: a later edit is asked about anew. Until
-    you say yes nothing is changed.
+    It shows which machines go, or are recognised by something else or let in by another proof, and asks. What is
+    accepted is what was shown: a later edit is asked about anew. Until you say yes nothing is changed.
 
     \b
       netboot config accept
@@ -60,34 +62,53 @@ def accept(yes: bool, reason: str, dry_run: bool, connection: Connection, output
     client = connection.open()
     difference = _judged(client)
     if difference["state"] != "waits":
-        empty = {"accepted": None, "removed": 0, "of": difference["machines_in_force"]}
+        empty = {"accepted": None, "removed": 0, "others": 0, "of": difference["machines_in_force"]}
         empty |= {"dry_run": True} if dry_run else {}
-        show(output, empty, (), (), "nothing waits to be accepted: the files are in force")
+        show(output, empty, (), (), "nothing waits to be accepted: what is declared is in force")
         return
-    machines = difference["machines"]["removed"]
-    removed = machines or [f"{kind} {name}" for key, kind in KINDS.items() for name in difference[key]["removed"]]
-    for name in removed[:NAMES_SHOWN]:
-        click.echo(f"- {name}", err=output == "json")
-    if len(removed) > NAMES_SHOWN:
-        click.echo(f"… and {len(removed) - NAMES_SHOWN} more: `netboot config diff`", err=output == "json")
+    shown = list(_waiting(difference))
+    for line in shown[:NAMES_SHOWN]:
+        click.echo(line, err=output == "json")
+    if len(shown) > NAMES_SHOWN:
+        click.echo(f"… and {len(shown) - NAMES_SHOWN} more: `netboot config diff`", err=output == "json")
     click.echo(_summary(difference), err=output == "json")
     if not (yes or dry_run):
-        of = f"{len(removed)} of {difference['machines_in_force']} machines" if machines else "objects"
-        question = f"Remove these {of}?"
-        confirm(question, "answer at a terminal, or give --yes", err=output == "json")
+        confirm(_question(difference), "answer at a terminal, or give --yes", err=output == "json")
     answer = client.inventory.accept({"digest": difference["digest"], "reason": reason, "dry_run": dry_run})
-    so = "would go; nothing was changed" if answer["dry_run"] else "go; in force within a second"
+    would = "would " if answer["dry_run"] else ""
+    then = "; nothing was changed" if answer["dry_run"] else "; in force within a second"
+    others = f", {answer['others']} {would}become others" if answer["others"] else ""
     accepted = "would be accepted" if answer["dry_run"] else "accepted"
-    show(output, answer, (), (), f"{accepted}: {answer['removed']} machines {so}")
+    show(output, answer, (), (), f"{accepted}: {answer['removed']} machines {would}go{others}{then}")
+
+
+def _waiting(difference: Any) -> Iterator[str]:
+    """What goes, and who becomes another."""
+    machines = difference["machines"]
+    yield from (f"- {name}" for name in machines["removed"])
+    for name in difference["others"]:
+        keys = ", ".join(key for key in machines["changed"].get(name, ()) if key in _WHO)
+        yield f"~ {name}: {keys or 'another name, too'}"
+    if not (machines["removed"] or difference["others"]):
+        yield from (f"- {kind} {name}" for key, kind in KINDS.items() for name in difference[key]["removed"])
+
+
+def _question(difference: Any) -> str:
+    removed, others = len(difference["machines"]["removed"]), len(difference["others"])
+    in_force = difference["machines_in_force"]
+    if others:
+        remove = f"Remove {removed} of {in_force} machines, and recognise" if removed else "Recognise"
+        return f"{remove} {others} of them by something else, or let them in by another proof?"
+    return f"Remove these {removed} of {in_force} machines?" if removed else "Remove these objects?"
 
 
 def _judged(client: Client) -> Any:
-    """The difference, once the service has read the files of now."""
+    """The difference, once the service has read what is declared now."""
     deadline = time.monotonic() + READ_SECONDS
     while (difference := client.inventory.diff())["state"] == "new":
         if time.monotonic() > deadline:
-            message = "the service has not read the inventory's files as they are now"
-            raise ApiError(message, "are they still being written? See `netboot doctor`", CANNOT_TELL)
+            message = "the service has not read the inventory as it is declared now"
+            raise ApiError(message, "is it still being written? See `netboot doctor`", CANNOT_TELL)
         time.sleep(LOOK_SECONDS)
     return difference
 

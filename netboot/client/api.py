@@ -697,7 +697,7 @@ class InventoryApi(Api):
     """Of `inventory`."""
 
     def diff(self) -> models.Compared:
-        """The files as they are now against what is in force."""
+        """What is declared now against what is in force."""
         answer: models.Compared = self._asker.ask("GET", "/v1/inventory/diff")
         return answer
 

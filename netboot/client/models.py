@@ -101,11 +101,13 @@ class Accept(TypedDict):
 
 
 class Accepted(TypedDict):
-    """`removed`: how many machines of `of` are; `dry_run`: as it would be."""
+    """`removed`: how many machines of `of` are; `others`: how many are recognised by something else, or let in
+    by another proof; `dry_run`: as it would be."""
 
     accepted: str
     dry_run: bool
     removed: int
+    others: int
     of: int
 
 
@@ -359,13 +361,15 @@ class Class(TypedDict):
 
 
 class Compared(TypedDict):
-    """The files against what is in force. `state`: `in-force`, `waits` (to be accepted), or `new`: the
-    publisher has yet to read them."""
+    """What is declared against what is in force. `state`: `in-force`, `waits` (to be accepted), or `new`: the
+    publisher has yet to read it. `others`: machines that would be recognised by something else, or let in
+    by another proof."""
 
     digest: str
     state: Literal["in-force", "waits", "new"]
     machines_in_force: int
     machines_then: int
+    others: list[str]
     machines: DifferenceDifference
     profiles: DifferenceDifference
     channels: DifferenceDifference

@@ -1,8 +1,8 @@
 """The inventory in force: files are taken whole or not at all, of objects all that have no faults, and no accident
 empties a fleet.
 
-With any fault of files the one before stays in force. So it does where more machines would go than `inventory_limits`
-lets go unasked, until an operator accepts that very inventory. What goes step by step within an hour counts together.
+With any fault of files the one before stays in force. So it does where more machines would go, or be others, than
+`inventory_limits` lets go unasked (`Bound`), until an operator accepts that very inventory.
 """
 
 import logging
@@ -11,27 +11,23 @@ from collections.abc import Callable
 
 from images.values.strict import FaultsError
 from netboot.config import Config
+from netboot.controllers.bound import Bound, goes
 from netboot.controllers.changes import Changes
 from netboot.controllers.reading import Reading
 from netboot.machines.declarations import Judged
-from netboot.machines.difference import digest_of, names, too_many
-from netboot.machines.former import staying
 from netboot.machines.values import Inventory
 from netboot.status.controllers import InventoryStatus, PendingInventory
 from netboot.stores.acceptance import Acceptance
-from netboot.stores.inventory import declarations_of
+from netboot.stores.inventory import declarations_of, forget_objects
 
 log = logging.getLogger(__name__)
 
 _LEFT_OUT = "objects that are named are left out, all others are in force"
 FAULTS_SHOWN = 20
-NAMES_SHOWN = 20
 QUICK_SECONDS = 0.1
 """Waited for a thread that reads: most reading is over by then, and what it found is in force with the same step."""
 LATE_SECONDS = 60.0
 """What has changed and is not read after so long is said: 50,000 machines take 14 s of a free core."""
-REMEMBERED_SECONDS = 3600.0
-"""A folder that is emptied file by file is no smaller accident than one that is emptied at once."""
 
 
 class InventoryInForce:
@@ -49,13 +45,13 @@ class InventoryInForce:
         and read in a thread, for the files of 50,000 machines take many seconds, and those of a file server that does
         not answer for ever; not while nothing is in force."""
         self.value, self._config = value, config
-        self._declared, self._limits, self._monotonic = declarations_of(config), config.inventory_limits, monotonic
+        self._declared, self._monotonic = declarations_of(config), monotonic
         self._changes = Changes(self._declared.paths, by_content=self._declared.by_content, monotonic=monotonic)
         self._acceptance = Acceptance(config.data)
         self._faults: tuple[str, ...] = ()
         self._left_out: tuple[str, ...] = ()
         self._pending: PendingInventory | None = None
-        self._gone: dict[str, float] = {}
+        self._bound = Bound(config.inventory_limits, monotonic)
         self._in_background = in_background
         self._reading: Reading | None = None
         self._hurry = self._late = False
@@ -107,8 +103,9 @@ class InventoryInForce:
         if self.valid:
             try:
                 self._acceptance.spend()
+                forget_objects(self._config)
             except OSError as error:
-                log.warning("inventory: what was accepted cannot be forgotten: %s", error.strerror)
+                log.warning("inventory: what was accepted, or kept of objects, cannot be forgotten: %s", error.strerror)
 
     def _accepted(self) -> str | None:
         return self._acceptance.read()
@@ -145,56 +142,26 @@ class InventoryInForce:
                 log.error("inventory: %s", fault)
 
     def _take(self, judged: Judged) -> None:
-        inventory, pending = judged.inventory, self._held(judged)
+        inventory = judged.inventory
+        pending = self._bound.held(self.value, judged) if self.value is not None else None  # a first one, of any size
         if pending is None:
-            self._remember(inventory)
+            self._bound.took(self.value, inventory)
             self.value, self._pending = inventory, None
         elif pending.digest == self._accepted():
-            log.warning("inventory: an operator accepted that it %s", _goes(pending))
-            self._gone.clear()
+            log.warning("inventory: an operator accepted that it %s", goes(pending))
+            self._bound.accepted()
             self.value, self._pending = inventory, None
         else:
             if pending != self._pending:
-                log.error("inventory: it %s; %s until an operator accepts it", _goes(pending), self._kept())
+                log.error("inventory: it %s; %s until an operator accepts it", goes(pending), self._kept())
             self._pending = pending
-
-    def _held(self, judged: Judged) -> PendingInventory | None:
-        """What has to be accepted first; None: nothing, as for a site's first inventory, whatever its size."""
-        if self.value is None:
-            return None
-        since = self._monotonic() - REMEMBERED_SECONDS
-        self._gone = {name: at for name, at in self._gone.items() if at > since}
-        inventory, in_force = judged.inventory, names(self.value)
-        before, after = in_force | self._gone.keys(), staying(inventory, in_force, self._gone.keys())
-        limits, emptied = self._limits, tuple(sorted(each for each in judged.absent if getattr(self.value, each)))
-        many = too_many(before, after, limits.removals_percent, limits.removals_minimum)
-        if not emptied and not (in_force - after and many):
-            return None
-        removed = sorted(in_force - after)
-        return PendingInventory(
-            digest=digest_of(inventory),
-            removed=len(removed),
-            of=len(in_force),
-            lately=len(before - in_force - after),
-            names=tuple(removed[:NAMES_SHOWN]),
-            lists=emptied,
-        )
-
-    def _remember(self, inventory: Inventory) -> None:
-        now, in_force = self._monotonic(), names(self.value) if self.value is not None else frozenset()
-        after = staying(inventory, in_force, self._gone.keys())
-        removed = in_force - after
-        kept = {name: at for name, at in self._gone.items() if name not in after}
-        self._gone = kept | dict.fromkeys(removed, now)
 
     def _kept(self) -> str:
         return "the one before stays in force" if self.value is not None else "nothing is in force"
 
     def status(self, problem: str | None) -> InventoryStatus:
         """For `/readyz` and metrics. `problem`: why what is in force could not be published; None: it was."""
-        since = self._monotonic() - REMEMBERED_SECONDS
-        lately = sum(at > since for at in self._gone.values())
-        return self._status(problem).model_copy(update={"lately": lately})
+        return self._status(problem).model_copy(update={"lately": self._bound.lately})
 
     def _status(self, problem: str | None) -> InventoryStatus:
         if late := self._lateness():
@@ -213,8 +180,8 @@ class InventoryInForce:
             faults, remedy = self._faults[:FAULTS_SHOWN], "run `netboot config check`"
             return InventoryStatus(ok=False, valid=False, message=message, faults=faults, remedy=remedy)
         if self._pending is not None:
-            called, goes = self._declared.called, _goes(self._pending)
-            message = f"its {called} changed: it {goes}; {self._kept()} until an operator accepts it"
+            called = self._declared.called
+            message = f"its {called} changed: it {goes(self._pending)}; {self._kept()} until an operator accepts it"
             remedy = f"look with `netboot config diff`; then `netboot config accept`, or put the {called} back"
             return InventoryStatus(
                 ok=False,
@@ -238,11 +205,3 @@ class InventoryInForce:
                 left_out=len(self._left_out),
             )
         return InventoryStatus(ok=True, valid=True, message="in force")
-
-
-def _goes(pending: PendingInventory) -> str:
-    shown = ", ".join(pending.names[:3]) + (", …" if pending.removed > 3 else "")
-    lately = f", after {pending.lately} within the last hour" if pending.lately else ""
-    machines = f"{pending.removed} of {pending.of} machines ({shown}){lately}" if pending.removed else ""
-    lists = f"all that was declared of {', '.join(pending.lists)}" if pending.lists else ""
-    return f"removes {' and '.join(filter(None, (machines, lists)))}"

@@ -9,10 +9,10 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Protocol
 
 from images.errors import StoreError
 from netboot.clock import rfc3339
+from netboot.controllers.followed import Follows, Keeps, elsewhere, unbelieved
 from netboot.controllers.reflector import Reflector
 from netboot.lifecycle.ports import Clock
 from netboot.logs import Trouble
@@ -35,26 +35,6 @@ REMEDY = (
     "see whether the API server answers, and has what `netboot cluster crds` and `netboot cluster manifests "
     "--inventory` print; `netboot cluster kubeconfigs --inventory` makes a new token; machines boot meanwhile"
 )
-
-
-class Follows(Protocol):
-    """Who sees custom resources: `netboot.kube.custom_resources`."""
-
-    def watch(self, kind: str, seconds: float) -> Iterator[Seen]:
-        """All of a kind, then what becomes of each; raises ClusterUnavailableError."""
-        ...
-
-
-class Keeps(Protocol):
-    """Where they are on the disk: `netboot.stores.resources`."""
-
-    def write(self, objects: tuple[Resource, ...]) -> None:
-        """Durable when it returns; raises StoreError, or ValueError: they are too much."""
-        ...
-
-    def stands(self) -> bool:
-        """Whether the file is the one that was written, or read, last."""
-        ...
 
 
 class ResourcesController:
@@ -88,6 +68,10 @@ class ResourcesController:
         """When the first change came that is not written."""
         self._latest = self._kept_at = float("-inf")
         self._follows: Follows | None = None
+        self._uid = self._going = ""
+        """Of the namespace that is followed; and why what went is not taken."""
+        self._true_at = monotonic()
+        """As `_true_ms`, or when this began, by a clock that nobody sets."""
         self._connecting = threading.Lock()
         self._trouble = Trouble(log, "custom resources cannot be written down", "custom resources are written again")
         self._stopping = threading.Event()
@@ -109,10 +93,20 @@ class ResourcesController:
             reflector.stop()
 
     def _watch(self, kind: str, seconds: float) -> Iterator[Seen]:
+        return self._connected().watch(kind, seconds)
+
+    def _connected(self) -> Follows:
         with self._connecting:
             if self._follows is None:
-                self._follows = self._connect()
-        return self._follows.watch(kind, seconds)
+                follows = self._connect()
+                self._uid = follows.uid()
+                self._follows = follows
+                if self._elsewhere():
+                    log.warning("custom resources: %s", self._elsewhere())
+        return self._follows
+
+    def _elsewhere(self) -> str:
+        return elsewhere(self._kept.uid, self._uid) if self._written else ""
 
     def take(self, kind: str, seen: Seen) -> None:
         """What the API server said of a kind."""
@@ -140,7 +134,8 @@ class ResourcesController:
         """Write what has settled, once every kind was seen."""
         now = self._monotonic()
         with self._lock:
-            ready = self._since is not None and len(self._there) == len(self._reflectors)
+            ready = len(self._there) == len(self._reflectors)
+            ready = ready and not any(each.problem for each in self._reflectors.values())
             if self._since is None or not ready:
                 objects = None
             elif now - self._latest < SETTLE_SECONDS and now - self._since < UNSETTLED_SECONDS:
@@ -156,6 +151,7 @@ class ResourcesController:
             with self._lock:
                 self._since = self._latest = now
             return
+        self._true_at = now if seen_ms != self._true_ms else self._true_at
         self._true_ms = seen_ms
         if now - self._kept_at >= KEPT_SECONDS:
             self._kept_at = now
@@ -165,12 +161,18 @@ class ResourcesController:
         return tuple(self._there[kind][name] for kind in self._reflectors for name in sorted(self._there[kind]))
 
     def _write(self, objects: tuple[Resource, ...]) -> None:
-        if objects == self._written and self._kept.stands():
+        if objects == self._written and self._kept.stands() and not self._elsewhere():
             self._trouble.note(None)
+            self._going = ""
+            return
+        self._going = unbelieved(self._written or (), objects, self._connected)
+        if self._going:
+            with self._lock:  # the API server is not asked in each round
+                self._since, self._latest = self._monotonic(), self._monotonic() + UNSETTLED_SECONDS
             return
         self._writing = self._monotonic()
         try:
-            self._kept.write(objects)
+            self._kept.write(objects, self._uid, self._clock.now_ms())
         except (StoreError, ValueError) as error:
             self._trouble.note(str(error))
             with self._lock:
@@ -187,7 +189,8 @@ class ResourcesController:
         """For `/readyz` and metrics."""
         with self._lock:
             seen_ms, written = self._true_ms, self._written
-        followed = next((each.problem for each in self._reflectors.values() if each.problem), None)
+        unheard = next((each.problem for each in self._reflectors.values() if each.problem), None)
+        followed = unheard or self._going or self._elsewhere()
         problem = followed or self._trouble.problem or self._late()
         now_ms, message = self._clock.now_ms(), problem
         if problem and seen_ms is None:
@@ -200,7 +203,7 @@ class ResourcesController:
             message=message or "as the API server has them",
             remedy=REMEDY if followed else "see whether the disk that has `data` is full, or hangs",
             objects=counts(written or ()),
-            age_seconds=None if seen_ms is None else max(0, now_ms - seen_ms) / 1000,
+            age_seconds=None if seen_ms is None else max((now_ms - seen_ms) / 1000, self._monotonic() - self._true_at),
             unavailable=sum(each.unavailable for each in self._reflectors.values()),
         )
 

@@ -13,13 +13,55 @@ from netboot.kube.following import watched
 from netboot.kube.resources.definitions import GROUP, KINDS, VERSION
 from netboot.machines.resources import MOST_BYTES, Changed, Listed, Resource, Same, Seen
 
+MOST_DEPTH = 32
+"""Of mappings and lists in a spec; any that counts has five."""
+
 
 class KubeResources:
     """Those of one namespace."""
 
     def __init__(self, connection: Connection, namespace: str) -> None:
         self._connection, self._namespace = connection, namespace
-        self._api = client.CustomObjectsApi(connection.api)
+        self._api, self._core = client.CustomObjectsApi(connection.api), client.CoreV1Api(connection.api)
+
+    def uid(self) -> str:
+        """Of the namespace, so of which cluster it is; "": it is not there, or the account may not read it.
+
+        Raises:
+            ClusterUnavailableError.
+        """
+        return str(_metadata(self._read_namespace() or {}).get("uid") or "")
+
+    def kinds(self) -> frozenset[str]:
+        """Those of which objects can be made now. Of a kind whose definition is removed the API server removes all
+        objects, one by one, before it says that there is no such kind; so it does of a namespace.
+
+        Discovery tells no `create` of a definition that is terminating, and the account of before may not read its
+        namespace, of which nothing is known then.
+        Source: pkg/apiserver/customresource_discovery_controller.go of k8s.io/apiextensions-apiserver 0.34.
+
+        Raises:
+            ClusterUnavailableError.
+        """
+        namespace = self._read_namespace()
+        if namespace is None or "deletionTimestamp" in _metadata(namespace):
+            return frozenset()
+        try:
+            found = self._connection.call(self._api.get_api_resources, GROUP, VERSION, expected=(404,))
+        except StatusError:
+            return frozenset()
+        listed = found.get("resources") if isinstance(found, dict) else None
+        told = [each for each in listed or () if isinstance(each, dict)]
+        can = {each.get("name") for each in told if "create" in (each.get("verbs") or ())}
+        return frozenset(kind for kind, each in KINDS.items() if each.plural in can)
+
+    def _read_namespace(self) -> dict[str, Any] | None:
+        """None: it is not there; empty: the account may not read it."""
+        try:
+            found = self._connection.call(self._core.read_namespace, self._namespace, expected=(403, 404))
+        except StatusError as error:
+            return {} if error.status == 403 else None
+        return found if isinstance(found, dict) else {}
 
     def watch(self, kind: str, seconds: float) -> Iterator[Seen]:
         """All of a kind, then what becomes of each, for about `seconds`.
@@ -32,15 +74,17 @@ class KubeResources:
         for told in watched(self._connection, partial(self._list, plural), path, seconds):
             if told.first:
                 listed, size = [], 0
-            listed += [_resource(kind, thing) for thing in told.page]
-            size += sum(map(_size, told.page))
+            page = [_resource(kind, thing) for thing in told.page]
+            listed += page
+            size += sum(map(_size, page))
             if size > MOST_BYTES:
                 raise ClusterRefusedError(f"{plural}.{GROUP} have more than {MOST_BYTES >> 20} MiB: no inventory has")
             if told.listed:
                 yield Listed(tuple(listed))
             elif told.thing is not None:
-                size += _size(told.thing)
-                yield _seen(kind, told.event, told.thing)
+                seen = _seen(kind, told.event, told.thing)
+                size += _size(seen.resource) if isinstance(seen, Changed) else 0
+                yield seen
                 if size > MOST_BYTES:
                     return  # all that came, were it all still there: whoever lists anew knows
 
@@ -56,6 +100,11 @@ class KubeResources:
             ) from None
 
 
+def _metadata(thing: dict[str, Any]) -> dict[str, Any]:
+    found = thing.get("metadata")
+    return found if isinstance(found, dict) else {}
+
+
 def _seen(kind: str, event: str, thing: dict[str, Any]) -> Seen:
     if event in ("ADDED", "MODIFIED"):
         return Changed(_resource(kind, thing), there=True)
@@ -64,11 +113,26 @@ def _seen(kind: str, event: str, thing: dict[str, Any]) -> Seen:
     return Same()
 
 
-def _size(thing: dict[str, Any]) -> int:
+def _size(resource: Resource) -> int:
     """Of what is kept of it, in bytes or nearly so."""
-    return len(json.dumps(thing.get("spec")))
+    return len(json.dumps(resource.spec))
+
+
+def _deep(value: object) -> bool:
+    """Whether it is nested deeper than anything that there is a definition of, and than it could be kept."""
+    level, depth = [value], 0
+    while level and depth <= MOST_DEPTH:
+        inner = (each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list))
+        level, depth = [value for values in inner for value in values], depth + 1
+    return bool(level)
 
 
 def _resource(kind: str, thing: dict[str, Any]) -> Resource:
-    name = str(thing["metadata"]["name"])
-    return Resource(kind=kind, name=name, shown=f"{KINDS[kind].kind.lower()}/{name}", spec=thing.get("spec"))
+    name = _metadata(thing).get("name")
+    if not isinstance(name, str):
+        raise ClusterRefusedError(f"the apiserver sent a {KINDS[kind].kind} without a name")
+    spec = thing.get(
+        "spec"
+    )  # an API server that prunes has no deep ones: where it does not, one of them is a bad object
+    spec = "nested too deep" if _deep(spec) else spec
+    return Resource(kind=kind, name=name, shown=f"{KINDS[kind].kind.lower()}/{name}", spec=spec)

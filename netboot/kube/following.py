@@ -71,7 +71,7 @@ def watched(connection: Connection, operation: Callable[..., Any], path: str, se
         while monotonic() < deadline:
             try:
                 for event, thing in _events(connection, path, version, deadline):
-                    version = str(thing["metadata"]["resourceVersion"])
+                    version = _version(thing)
                     yield Told(event=event, thing=thing)
             except StatusError as error:
                 if error.status != 410:
@@ -81,6 +81,14 @@ def watched(connection: Connection, operation: Callable[..., Any], path: str, se
         if monotonic() >= deadline:
             return
         pause.wait(RELIST.seconds(1))
+
+
+def _version(thing: Any) -> str:
+    """Raises ClusterUnavailableError: it is no object."""
+    try:
+        return str(thing["metadata"]["resourceVersion"])
+    except (KeyError, TypeError):
+        raise ClusterUnavailableError("the apiserver sent an event that is none") from None
 
 
 def _events(connection: Connection, path: str, version: str, deadline: float) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -110,7 +118,7 @@ def _events(connection: Connection, path: str, version: str, deadline: float) ->
         pass
     except (urllib3.exceptions.HTTPError, OSError) as error:
         raise ClusterUnavailableError(f"the apiserver ended a watch: {error}") from None
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise ClusterUnavailableError("the apiserver sent an event that is none") from None
     finally:
         response.close()

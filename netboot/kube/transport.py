@@ -74,7 +74,7 @@ class Transport:
             raise StatusError(response.status, data)
         try:
             return Reply(json.loads(data), response.headers.get("Date", ""))
-        except ValueError:
+        except (ValueError, RecursionError):
             raise ClusterUnavailableError(f"{self._server} does not answer as an apiserver does: no JSON") from None
 
     def open(

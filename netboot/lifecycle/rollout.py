@@ -46,7 +46,8 @@ class MemberState(StrEnum):
     KEPT = "kept"
     """A machine of a control plane that nobody named: it keeps what it had, also when the rollout is complete."""
     LEFT = "left"
-    """It uses another channel now, was retired or disabled, or is no longer in the inventory."""
+    """It uses another channel now, was retired or disabled, or is no longer in the inventory. One that is back waits
+    for its turn."""
 
 
 MOVING = frozenset({MemberState.ASSIGNED, MemberState.OUT})

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from netboot.lifecycle.rollout import Fact, Member, MemberState, Rollout, RolloutState, Stage
+from netboot.lifecycle.rollout import ANEW, Fact, Member, MemberState, Rollout, RolloutState, Stage
 from netboot.lifecycle.snapshot import Assignment
 
 AGAIN = 3
@@ -47,7 +47,9 @@ def after(member: Member, fact: Fact | None, moment: Moment, refused: str = "") 
     """The machine after a look at it; the very same where nothing changed. `fact` None: nothing is known of it, which
     alters nothing; one that left service and is not known by its deadline is waited for no more."""
     if member.state is MemberState.LEFT:
-        return member
+        if fact is None or fact.gone:
+            return member
+        member = _back(member, moment)
     if fact is None:
         lost = member.state is MemberState.OUT and moment.late(member)
         return _to(member, MemberState.SKIPPED, moment, "no boot of it is known any more") if lost else member
@@ -66,6 +68,14 @@ def after(member: Member, fact: Fact | None, moment: Moment, refused: str = "") 
             return _returned(member, fact, moment) if fact.up else _left_service(member, moment)
         case _:
             return member
+
+
+def _back(member: Member, moment: Moment) -> Member:
+    """One that had left and is back, as by another name or after a fault of the inventory: its turn comes as if it had
+    not had one."""
+    return _to(member, MemberState.WAITING, moment).model_copy(
+        update={**ANEW, "canary": False, "tries": 0, "boot": "", "accepted": False}
+    )
 
 
 def _in_service(member: Member, fact: Fact, moment: Moment) -> Member:

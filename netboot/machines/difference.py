@@ -1,7 +1,7 @@
 """What an edit adds, changes and removes; which removals are so large that a person has to confirm them."""
 
 import hashlib
-from collections.abc import Iterable, Set
+from collections.abc import Iterable
 from typing import Any
 
 from images.values.strict import Strict
@@ -56,14 +56,9 @@ def names(inventory: Inventory) -> frozenset[str]:
     return frozenset(machine.name for machine in inventory.machines)
 
 
-def too_many(before: Set[str], after: Set[str], percent: int, minimum: int) -> bool:
-    """Whether so many machines of `before` are not in `after` that it may be an accident: more than `percent` of them
-    and more than `minimum`, or all that there were."""
-    return too_many_of(len(before - after), len(before), percent, minimum, left=bool(after))
-
-
 def too_many_of(removed: int, of: int, percent: int, minimum: int, *, left: bool) -> bool:
-    """The same by numbers. `left`: whether any machine is."""
+    """Whether so many machines of an inventory go, or become others, that it may be an accident: more than `percent`
+    of them and more than `minimum`, or all that there were. `left`: whether any machine is."""
     if removed and not left:
         return True
     return removed > minimum and removed * 100 > percent * of

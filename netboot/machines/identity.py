@@ -55,7 +55,7 @@ def parse_serial(text: object) -> str:
 def _refuse_numbers(value: object) -> None:
     """YAML reads bare digits as a number, and leading zeros would be lost on the way back."""
     if isinstance(value, int | float):
-        raise ValueError("a number to YAML: write it in quotes")  # noqa: TRY004 - pydantic collects only ValueError
+        raise ValueError("a number, where text is wanted: write it in quotes")  # noqa: TRY004 - pydantic collects only ValueError
 
 
 PLACEHOLDERS = frozenset(

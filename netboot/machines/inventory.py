@@ -25,6 +25,9 @@ from netboot.machines.maintenance import unknown_zones
 from netboot.machines.positions import units_of_two_machines
 from netboot.machines.values import Inventory, Machine, PcrPolicy
 
+MOST_NEAREST = 20
+"""Of so many names it is looked for what was meant: of 1,500 racks it takes minutes, and nobody reads it."""
+
 
 def load_inventory(
     folder: Path, joining: Joining | None = None, edit: Edit = NO_EDIT, sent: Sequence[Document] = ()
@@ -130,7 +133,7 @@ def _identifiers_of_two_machines(items: list[Declared]) -> Iterator[Fault]:
     for item in items:
         if item.kind != "machine":
             continue
-        for kind, value, below in _identifiers(item):
+        for kind, value, below in identifiers(item):
             other, where = first.setdefault((kind, value), (item, below))
             if (other, where) == (item, below):
                 continue
@@ -143,7 +146,7 @@ def _identifiers_of_two_machines(items: list[Declared]) -> Iterator[Fault]:
                 yield item.fault(message, *below)
 
 
-def _identifiers(item: Declared) -> Iterator[tuple[str, str, tuple[int | str, ...]]]:
+def identifiers(item: Declared) -> Iterator[tuple[str, str, tuple[int | str, ...]]]:
     """Kind, normalised value and place of each identifier that can be read; the others are faults of form."""
     match = item.value.get("match")
     if not isinstance(match, dict):
@@ -178,14 +181,19 @@ def unknown_references(items: list[Declared], left_out: Set[tuple[str, str]] = f
     """References to what is not declared. `left_out`: kinds and names of what is, and is no part of the inventory."""
     names = {kind: sorted({item.name for item in items if item.kind == kind}) for kind in KINDS.values()}
     users = (("machine", "profile"), ("machine", "class"), ("machine", "rack"), ("profile", "channel"))
+    said = dict[tuple[str, str], str]()
     for user, target in users:
         known = set(names[target])
         for item in items:
             reference = item.value.get(target) if item.kind == user else None
             if isinstance(reference, str) and reference not in known:
-                words = f"no {target} is named {reference!r}; {_nearest(reference, target, names[target])}"
-                if (target, reference) in left_out:
+                words = said.get((target, reference), "")
+                if not words and (target, reference) in left_out:
                     words = f"the {target} {reference!r} is left out, for its own faults"
+                elif not words:
+                    near = f"; {_nearest(reference, target, names[target])}" if len(said) < MOST_NEAREST else ""
+                    words = f"no {target} is named {reference!r}{near}"
+                said[target, reference] = words
                 yield item.fault(words, target)
 
 

@@ -100,7 +100,7 @@ def reserved_keys(items: Sequence[Declared]) -> Iterator[Fault]:
 def addresses_of_two_machines(items: Sequence[Declared]) -> Iterator[Fault]:
     """An address is one machine's, however it is spelt."""
     first: dict[str, tuple[Declared, Place]] = {}
-    for item, below, address in _addresses(items):
+    for item, below, address in addresses(items):
         other, where = first.setdefault(str(address), (item, below))
         if other is item and where != below:
             yield item.fault(f"address {address} is here twice", *below)
@@ -113,7 +113,7 @@ def addresses_of_two_machines(items: Sequence[Declared]) -> Iterator[Fault]:
 def addresses_of_others(items: Sequence[Declared], joining: Joining | None) -> Iterator[Fault]:
     """No machine has an address that is a Service's, or that means another machine to everybody."""
     local = joining is not None and joining.local
-    for item, below, address in _addresses(items):
+    for item, below, address in addresses(items):
         cluster = str(item.value.get("cluster", "default"))
         ranges = joining.services.get(cluster, ()) if joining is not None else ()
         kind = "" if address.is_loopback and local else _kind(address)
@@ -135,7 +135,7 @@ def _kind(address: Address) -> str:
     return next((kind for kind, is_so in kinds.items() if is_so), "")
 
 
-def _addresses(items: Sequence[Declared]) -> Iterator[tuple[Declared, Place, Address]]:
+def addresses(items: Sequence[Declared]) -> Iterator[tuple[Declared, Place, Address]]:
     """Those that can be read, in the one spelling; the others are faults of form."""
     for item in items:
         listed = item.inner("node").get("addresses") if item.kind == "machine" else None

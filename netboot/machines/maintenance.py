@@ -93,6 +93,10 @@ class Window(Strict):
         return first, last
 
 
+SHUT = Window(name="left-out-for-faults", start="00:00", end="00:00", time_zone="left-out")
+"""In the place of windows that were left out: without any, what acts by itself would act at any time."""
+
+
 class Freeze(Strict):
     """Nothing that acts by itself begins anything. `until_ms` None: until somebody ends it."""
 
@@ -151,9 +155,13 @@ def _by_windows(windows: Sequence[Window], now_ms: int) -> Permission:
         return Permission(may=True, reason=f"maintenance window {name} is open", until_ms=until_ms)
     coming = [(opens, window.name) for window in windows if (opens := window.opens(now_ms)) is not None]
     if not coming:
-        names = ", ".join(window.name for window in windows)
-        return Permission(
-            may=False, reason=f"no maintenance window is open; the time zone of {names} is not known here"
-        )
+        return Permission(may=False, reason=f"no maintenance window is open; {_why_none_opens(windows)}")
     opens_ms, name = min(coming)
     return Permission(may=False, reason=f"no maintenance window is open; the next one is {name}", until_ms=opens_ms)
+
+
+def _why_none_opens(windows: Sequence[Window]) -> str:
+    names = ", ".join(window.name for window in windows if window != SHUT)
+    unknown = f"the time zone of {names} is not known here" if names else ""
+    faulty = "those with faults are shut: `netboot config check`" if SHUT in windows else ""
+    return "; ".join(filter(None, (unknown, faulty)))

@@ -1,10 +1,11 @@
 """An inventory declared by custom resources: a bad one takes out itself, and what cannot be without it, and no other.
 
-Of two that share what only one may have (a MAC, a node's name) both are out: nobody can tell whose it is.
+Of two that share what only one may have (a MAC, a node's name) the one is out that did not have it before; both are
+where neither had: nobody can tell whose it is.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from images.values import strict
@@ -13,13 +14,12 @@ from netboot.machines.declarations import Judged
 from netboot.machines.declared import KINDS, LISTS, Declared, items_of
 from netboot.machines.inventory import faults_of_items, merged, other_architectures, unknown_references
 from netboot.machines.joining import Joining, addresses_of_others, unsaid_policies_apart
-from netboot.machines.maintenance import Window
+from netboot.machines.maintenance import SHUT
+from netboot.machines.owners import newcomers
 from netboot.machines.values import Inventory
 
 MOST_BYTES = 64 << 20
 """Of all objects together, as JSON: 50,000 machines have a quarter of it."""
-SHUT = Window(name="left-out", start="00:00", end="00:00", time_zone="left-out")
-"""In the place of windows that were left out: without any, what acts by itself would act at any time."""
 _PLACE = re.compile(r"^[a-z]+\[0\](\.name$)?")
 
 
@@ -59,8 +59,13 @@ def document_of(resource: Resource) -> Document:
     return Document(resource.shown, {LISTS[resource.kind]: [{**spec, "name": resource.name}]}, {(): 0})
 
 
-def judged(resources: Sequence[Resource], where: str, joining: Joining | None) -> Judged:
-    """What they declare. `where`: what messages call the place.
+def judged(
+    resources: Sequence[Resource],
+    where: str,
+    joining: Joining | None,
+    in_force: Callable[[], Inventory | None] = lambda: None,
+) -> Judged:
+    """What they declare. `where`: what messages call the place; `in_force`: by what the service goes until then.
 
     Raises:
         FaultsError: there are none: more likely an accident than an inventory.
@@ -76,8 +81,7 @@ def judged(resources: Sequence[Resource], where: str, joining: Joining | None) -
         except FaultsError as error:
             faults += error.faults
     items = [item for document in documents.values() for item in items_of(document)]
-    faults += faults_of_items(items)
-    faults += faults_of_items(items[::-1])  # of two that meet, the first
+    faults += _beside_each_other(items, in_force)
     faults += addresses_of_others(items, joining)
     faults += _without_each_other(items, faults, joining)
     out = {fault.file for fault in faults}
@@ -86,6 +90,19 @@ def judged(resources: Sequence[Resource], where: str, joining: Joining | None) -
         inventory = inventory.model_copy(update={"maintenance": (*inventory.maintenance, SHUT)})
     absent = frozenset(KINDS) - {LISTS[resource.kind] for resource in resources} - {"machines"}
     return Judged(inventory, FaultsError(set(map(_of_object, faults))).faults, absent)
+
+
+def _beside_each_other(items: list[Declared], in_force: Callable[[], Inventory | None]) -> list[Fault]:
+    """What is wrong with items by themselves, and with which of those that have one thing together."""
+    faults = newcomers(items, in_force)
+    new = {fault.file for fault in faults}
+    for item in items:
+        if item.document.file in new:
+            faults += faults_of_items([item])
+    others = [item for item in items if item.document.file not in new]
+    faults += faults_of_items(others)
+    faults += faults_of_items(others[::-1])  # of two that meet, the first
+    return faults
 
 
 def _without_each_other(items: Sequence[Declared], known: Sequence[Fault], joining: Joining | None) -> Iterator[Fault]:

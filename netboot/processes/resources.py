@@ -30,6 +30,8 @@ def run(spec: ProcessSpec) -> None:
     try:
         written = kept.read()
         seen = StatusFolder(folder).read("followed", Followed)
+        if seen is None and kept.at_ms:  # of a backup
+            seen = Followed(seen_ms=kept.at_ms)
     except FaultsError as error:
         log.info("%s", error)
     except CannotTellError as error:

@@ -11,10 +11,11 @@ class LoopStatus(Timed):
 
 
 class PendingInventory(Strict):
-    """An inventory that waits for an operator's word, for it removes `removed` of the `of` machines in force.
+    """An inventory that waits for an operator's word, for it removes `removed` of the `of` machines in force, or makes
+    `others` of them others: recognised by something else, or let in by another proof.
 
-    `digest`: its own; `lately`: machines that went within the last hour before; `names`: the first that would go;
-    `lists`: lists of the inventory of which all that there was is gone.
+    `digest`: its own; `lately`: machines that went or became others within the last hour before; `names`,
+    `other_names`: the first of them; `lists`: lists of the inventory of which all that there was is gone.
     """
 
     digest: str
@@ -23,13 +24,15 @@ class PendingInventory(Strict):
     lately: int
     names: tuple[str, ...]
     lists: tuple[str, ...] = ()
+    others: int = 0
+    other_names: tuple[str, ...] = ()
 
 
 class InventoryStatus(Condition):
     """`valid`: what is declared now is in force; `faults`: the first of what is wrong with it; `left_out`: how many
     faults there are of objects that are left out, while all others are in force;
     `pending`: what has to be accepted before they are; `late`: what keeps them from being read; empty: nothing;
-    `lately`: how many machines went within the last hour, which count with those that go next."""
+    `lately`: how many machines went or became others within the last hour, which count with those that do next."""
 
     valid: bool
     late: str = ""

@@ -42,6 +42,17 @@ def declarations_of(config: Config, read: Read = strict.read) -> Declarations:
     return Folder(config.inventory, read)
 
 
+def forget_objects(config: Config) -> None:
+    """Where files are in force: what was kept of custom resources before must not count when those are the inventory
+    again, before an API server has said it anew.
+
+    Raises:
+        OSError: it cannot be removed.
+    """
+    if config.inventory_kubernetes is None:
+        KeptResources(config.data, "").forget()
+
+
 def place_of(config: Config, kind: str, name: str) -> str:
     """Where a machine, profile, channel or class is declared: `file:line`, or an object; else where all are."""
     place = declarations_of(config)

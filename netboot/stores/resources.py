@@ -3,23 +3,31 @@ there while it is not, over restarts, too. The process `resources` writes it; wh
 """
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from images.values import files
 from images.values.strict import Document, Fault, FaultsError, Strict
+from netboot.lifecycle.errors import NotReadyError
 from netboot.machines.declarations import Judged
 from netboot.machines.joining import Joining
 from netboot.machines.resources import MOST_BYTES, Resource, document_of, judged
+from netboot.machines.values import Inventory
 from netboot.reread import Look, look
+from netboot.stores.snapshot import read_snapshot
 
 FOLDER = "resources"
 _MODE = 0o644
 
 
 class _Kept(Strict):
+    """`uid`: of the namespace, so of which cluster it is; "": not known. `at_ms`: when they were written."""
+
     namespace: str
+    uid: str = ""
+    at_ms: int = 0
     objects: tuple[Resource, ...]
 
 
@@ -31,9 +39,12 @@ class KeptResources:
 
     def __init__(self, data: Path, namespace: str) -> None:
         self._path, self._namespace = data / FOLDER / "objects.json", namespace
+        self._snapshot = data / "snapshot.json"
         self.where = f"namespace {namespace}"
         self._known: Look = None
         """Of the file that was read or written last."""
+        self.uid, self.at_ms = "", 0
+        """What that said of the namespace, and of when it is."""
 
     def paths(self) -> Iterable[Path]:
         return [self._path]
@@ -55,16 +66,17 @@ class KeptResources:
             raise self._unknown(f"cannot be told: {self._path} is not what this version writes") from None
         if kept.namespace != self._namespace:
             raise self._unknown(f"have not been read yet: {self._path} is of namespace {kept.namespace}")
-        self._known = known
+        self._known, self.uid, self.at_ms = known, kept.uid, kept.at_ms
         return kept.objects
 
-    def write(self, objects: Sequence[Resource]) -> None:
-        """It is on the disk when this returns.
+    def write(self, objects: Sequence[Resource], uid: str = "", at_ms: int = 0) -> None:
+        """It is on the disk when this returns. `uid`: of the namespace; "": not known.
 
         Raises:
             StoreError: it cannot be written. ValueError: it would be longer than MOST_BYTES.
         """
-        content = _Kept(namespace=self._namespace, objects=tuple(objects)).model_dump_json().encode()
+        kept = _Kept(namespace=self._namespace, uid=uid, at_ms=at_ms, objects=tuple(objects))
+        content = kept.model_dump_json().encode()
         if len(content) > MOST_BYTES:
             raise ValueError(f"the objects have {len(content):,} bytes, and an inventory has at most {MOST_BYTES:,}")
         try:
@@ -72,11 +84,19 @@ class KeptResources:
         except OSError as error:
             raise files.refused(f"cannot make {self._path.parent}", error) from error
         files.write(self._path, content, mode=_MODE)
-        self._known = look(self._path)
+        self._known, self.uid, self.at_ms = look(self._path), uid, at_ms
 
     def stands(self) -> bool:
         """Whether the file is the one that was read or written last."""
         return self._known is not None and look(self._path) == self._known
+
+    def forget(self) -> None:
+        """Files are the inventory: what objects said before must not count again before an API server has said it.
+
+        Raises:
+            OSError: it cannot be removed.
+        """
+        self._path.unlink(missing_ok=True)
 
     def documents(self) -> tuple[list[Document], list[Fault]]:
         try:
@@ -85,7 +105,15 @@ class KeptResources:
             return [], list(error.faults)
 
     def judged(self, joining: Joining | None) -> Judged:
-        return judged(self.read(), self.where, joining)
+        return judged(self.read(), self.where, joining, partial(_in_force, self._snapshot))
 
     def _unknown(self, message: str) -> FaultsError:
         return FaultsError([Fault(f"objects of {self.where}", 0, "", message)])
+
+
+def _in_force(snapshot: Path) -> Inventory | None:
+    """What machines boot by; None: nothing, or nobody can tell."""
+    try:
+        return read_snapshot(snapshot).inventory
+    except NotReadyError:
+        return None

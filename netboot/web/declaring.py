@@ -7,6 +7,7 @@ from netboot.lifecycle.errors import (
     PreconditionFailedError,
     TooManyRemovedError,
 )
+from netboot.machines.another import became_others
 from netboot.machines.difference import names, too_many_of
 from netboot.machines.former import staying
 from netboot.machines.identity import parse_mac
@@ -26,20 +27,21 @@ def few_enough(then: Inventory) -> None:
         TooManyRemovedError: more would go than may at once, within an hour. InventoryUnreadError: nobody can tell.
     """
     deps = dependencies()
-    of = names(deps.live.view().snapshot.inventory)
+    in_force = deps.live.view().snapshot.inventory
+    of, others = names(in_force), len(set(became_others(in_force, then)))
     after = staying(then, of)
-    if not of - after:
+    if not of - after and not others:
         return
     publisher = deps.status.read("publisher", PublisherStatus)
     if publisher is None:
         raise InventoryUnreadError("the publisher has not said yet how many machines went lately")
     lately, limits = publisher.inventory.lately, deps.inventory_limits
-    gone = lately + len(of - after)
+    gone = lately + len(of - after) + others
     percent, minimum = limits.removals_percent, limits.removals_minimum
     if too_many_of(gone, lately + len(of), percent, minimum, left=bool(after)):
         raise TooManyRemovedError(
-            f"{gone} of {lately + len(of)} machines would be gone within an hour; {percent} % of them may go, and "
-            f"{minimum} at least, and never all"
+            f"{gone} of {lately + len(of)} machines would be gone{' or be others' if others else ''} within an hour; "
+            f"{percent} % of them may go, and {minimum} at least, and never all"
         )
 
 

@@ -1,5 +1,5 @@
-"""`/v1/inventory/…`: what the files of the inventory would change, and accepting a large removal; what they declare but
-machines (`netboot.web.declared`), and declaring it (docs/http-management.md)."""
+"""`/v1/inventory/…`: what is declared and would change, and accepting what changes much; what is declared but machines
+(`netboot.web.declared`), and declaring it (docs/http-management.md)."""
 
 from typing import Literal, get_args
 
@@ -8,6 +8,7 @@ from pydantic import SkipValidation
 from images.values.strict import FaultsError, Strict
 from images.values.types import Sha256
 from netboot.lifecycle.errors import InventoryChangedError, InventoryUnreadError, NotDeclaredError
+from netboot.machines.another import became_others
 from netboot.machines.classes import Class
 from netboot.machines.declared import KINDS
 from netboot.machines.difference import Difference, differences, digest_of
@@ -45,13 +46,14 @@ class Accept(Strict):
 
 
 class Compared(Shown):
-    """The files against what is in force. `state`: `in-force`, `waits` (to be accepted), or `new`: the publisher has
-    yet to read them."""
+    """What is declared against what is in force. `state`: `in-force`, `waits` (to be accepted), or `new`: the publisher
+    has yet to read it. `others`: machines that would be recognised by something else, or let in by another proof."""
 
     digest: Sha256
     state: Literal["in-force", "waits", "new"]
     machines_in_force: int
     machines_then: int
+    others: tuple[str, ...]
     machines: Difference
     profiles: Difference
     channels: Difference
@@ -61,11 +63,13 @@ class Compared(Shown):
 
 
 class Accepted(Shown):
-    """`removed`: how many machines of `of` are; `dry_run`: as it would be."""
+    """`removed`: how many machines of `of` are; `others`: how many are recognised by something else, or let in by
+    another proof; `dry_run`: as it would be."""
 
     accepted: Sha256
     dry_run: bool
     removed: int
+    others: int
     of: int
 
 
@@ -116,7 +120,7 @@ def _one(kind: Kind) -> str:
 
 
 def compared() -> Compared:
-    """The files as they are now against what is in force."""
+    """What is declared now against what is in force."""
     deps, publisher = dependencies(), _publisher()
     in_force = deps.live.view().snapshot.inventory
     if publisher is not None and publisher.inventory.late:  # whoever reads them here would wait as long
@@ -124,7 +128,7 @@ def compared() -> Compared:
     try:
         now = deps.declared()
     except FaultsError as error:
-        raise FaultyError(error.faults, "correct the files; the inventory in force stays so meanwhile") from None
+        raise FaultyError(error.faults, "correct what is declared; the inventory in force stays so meanwhile") from None
     digest, pending = digest_of(now), _pending()
     state: Literal["in-force", "waits", "new"] = "in-force" if digest == digest_of(in_force) else "new"
     if pending is not None and pending.digest == digest:
@@ -135,6 +139,7 @@ def compared() -> Compared:
         state=state,
         machines_in_force=len(in_force.machines),
         machines_then=len(now.machines),
+        others=tuple(sorted(became_others(in_force, now))),
         **compared,
     )
 
@@ -145,15 +150,15 @@ def accepted(body: Accept) -> Accepted:
     if pending is None:
         raise InventoryChangedError("no inventory waits to be accepted")
     if pending.digest != body.digest:
-        message = f"what waits is inventory {pending.digest[:12]}, not {body.digest[:12]}: its files changed since"
+        what = f"what waits is inventory {pending.digest[:12]}, not {body.digest[:12]}"
+        message = f"{what}: what is declared changed since"
         raise InventoryChangedError(message)
-    removed = pending.removed
-    if body.dry_run:
-        return Accepted(accepted=body.digest, removed=removed, of=pending.of, dry_run=True)
-    dependencies().acceptance.write(body.digest)
-    facts = {"digest": body.digest, "removed": removed, "of": pending.of}
-    audit("accept-inventory", facts, reason=body.reason, after={"accepted": body.digest})
-    return Accepted(accepted=body.digest, removed=removed, of=pending.of, dry_run=False)
+    removed, others = pending.removed, pending.others
+    if not body.dry_run:
+        dependencies().acceptance.write(body.digest)
+        facts = {"digest": body.digest, "removed": removed, "others": others, "of": pending.of}
+        audit("accept-inventory", facts, reason=body.reason, after={"accepted": body.digest})
+    return Accepted(accepted=body.digest, removed=removed, others=others, of=pending.of, dry_run=body.dry_run)
 
 
 def _publisher() -> PublisherStatus | None:

@@ -190,6 +190,8 @@ def _publisher(status: PublisherStatus) -> Iterator[Metric]:
     text = "Machines that would go with an inventory that waits for `netboot config accept`."
     pending = status.inventory.pending
     yield _gauge("netboot_inventory_pending_removals", text, pending.removed if pending is not None else 0)
+    text = "Machines that it would make others: recognised by something else, or let in by another proof."
+    yield _gauge("netboot_inventory_pending_others", text, pending.others if pending is not None else 0)
     text = "1: every channel that is set points to a usable image."
     yield _gauge("netboot_images_usable", text, int(status.images.ok))
     text = "1: the signed site bundle is what the configuration says."

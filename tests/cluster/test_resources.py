@@ -86,6 +86,7 @@ def service(own: Cluster, kubectl: Kubectl, tmp_path_factory: pytest.TempPathFac
     root = tmp_path_factory.mktemp("resources-site")
     config = prepared(root)
     service = Service(config, root / "netboot.yaml")
+    kubectl("create", "namespace", "netboot")
     for words in (("crds",), ("manifests", "--inventory")):
         piped(service, kubectl, *words)
     for kind in KINDS.values():
@@ -141,22 +142,28 @@ def test_what_is_applied_is_served_within_seconds_and_what_is_deleted_no_more(
     wait_for(lambda: service.outcome(mac(10)) == "unknown", SECONDS)
 
 
-def test_a_bad_object_takes_out_itself_and_a_shared_mac_both(service: Service, kubectl: Kubectl) -> None:
-    bad = [machine(11), machine(12, mac(11)), machine(13, profile="compote")]
-    kubectl.apply("bad", {"apiVersion": "v1", "kind": "List", "items": bad})
-    shared = f"MAC {mac(11)} is of two machines"
+def test_a_bad_object_takes_out_itself_and_one_that_takes_macs_of_others_too(
+    service: Service, kubectl: Kubectl
+) -> None:
+    kubectl.apply("holder", machine(11))
+    wait_for(lambda: boots(service, 11), SECONDS)
+    thief = machine(12, mac(11))
+    thief["spec"]["match"]["macs"] += [mac(1), mac(2)]
+    kubectl.apply("bad", {"apiVersion": "v1", "kind": "List", "items": [thief, machine(13, profile="compote")]})
     faults = [
-        f"machine/gpu-011: spec.match.macs[0]: {shared}, 'gpu-011' and 'gpu-012' in machine/gpu-012",
-        f"machine/gpu-012: spec.match.macs[0]: {shared}, 'gpu-012' and 'gpu-011' in machine/gpu-011",
-        "machine/gpu-013: spec.profile: no profile is named 'compote'; did you mean 'compute'?",
+        f"machine/gpu-012: spec.match.macs[{place}]: MAC {mac(of)} is the machine's 'gpu-{of:03}', which has it in "
+        "force and keeps it"
+        for place, of in enumerate((11, 1, 2))
     ]
+    faults += ["machine/gpu-013: spec.profile: no profile is named 'compote'; did you mean 'compute'?"]
     wait_for(lambda: detail(service, "inventory").get("faults") == faults, SECONDS)
     said = detail(service, "inventory")
-    assert said["message"] == "3 faults; objects that are named are left out, all others are in force"
-    assert "netboot_inventory_left_out_faults 3.0" in service.text("/metrics")
-    assert [service.outcome(mac(number)) for number in (1, 2, 11, 13)] == ["boot", "boot", "unknown", "unknown"]
+    assert said["message"] == "4 faults; objects that are named are left out, all others are in force"
+    metrics = service.text("/metrics")
+    assert "netboot_inventory_left_out_faults 4.0" in metrics and "netboot_resources_age_seconds " in metrics
+    assert [service.outcome(mac(number)) for number in (1, 2, 11, 13)] == ["boot", "boot", "boot", "unknown"]
     checked = service.netboot("config", "check")
-    assert (checked.returncode, checked.stderr.splitlines()[-4:-1]) == (1, faults)
+    assert (checked.returncode, checked.stderr.splitlines()[-5:-1]) == (1, faults)
     kubectl.apply("good", machine(12))
     kubectl.apply("good", machine(13))
     wait_for(lambda: all(boots(service, number) for number in (11, 12, 13)), SECONDS)
@@ -187,6 +194,9 @@ def test_the_account_may_read_them_and_nothing_else(own: Cluster, service: Servi
         f"{ours}/netboot/machines/gpu-001": 403,
         f"{ours}/default/machines": 403,
         f"/apis/{GROUP}/{VERSION}/machines": 403,
+        "/api/v1/namespaces/netboot": 200,
+        "/api/v1/namespaces/default": 403,
+        "/api/v1/namespaces": 403,
         "/api/v1/namespaces/netboot/secrets": 403,
         "/api/v1/nodes": 403,
     }
@@ -207,9 +217,22 @@ def test_a_fleet_that_is_deleted_waits_for_a_person(service: Service, kubectl: K
 
 
 def test_a_definition_that_is_removed_with_all_its_objects_removes_nothing(service: Service, kubectl: Kubectl) -> None:
-    """Of machines, and of windows, without which anything may begin at any time."""
-    kubectl("delete", "crd", f"machines.{GROUP}", f"maintenancewindows.{GROUP}")
+    """Of machines, and of windows, without which anything may begin at any time: not even from the file."""
+    kept = KeptResources(service.config.data, "netboot")
+    before = kept.read()
+    assert kept.uid == kubectl("get", "namespace", "netboot", "-o", "jsonpath={.metadata.uid}")
+    stays = machine(40)
+    stays["metadata"]["finalizers"] = ["test.netboot.dev/stays"]
+    kubectl.apply("stays", stays)
+    wait_for(lambda: boots(service, 40), SECONDS)
+    kubectl("delete", "crd", f"machines.{GROUP}", "--wait=false")
+    wait_for(lambda: "with the definition of their kind" in detail(service, "resources")["message"], SECONDS)
+    assert {each.shown for each in kept.read()} == {each.shown for each in before} | {"machine/gpu-040"}
+    release = '[{"op": "remove", "path": "/metadata/finalizers"}]'
+    kubectl("patch", "-n", "netboot", "machine.netboot.dev/gpu-040", "--type=json", "-p", release)
+    kubectl("delete", "crd", f"machines.{GROUP}", f"maintenancewindows.{GROUP}", "--ignore-not-found")
     wait_for(lambda: "the apiserver has no " in detail(service, "resources")["message"], SECONDS)
+    assert {each.shown for each in kept.read()} == {each.shown for each in before} | {"machine/gpu-040"}
     assert [boots(service, number) for number in (1, 2)] == [True, True]
     windows = service.api("/v1/freeze")["windows"]
     assert [each["name"] for each in windows] == ["nights"]

@@ -262,6 +262,21 @@ def test_removals_count_together_with_those_of_the_last_hour(api: Api) -> None:
     assert refused(remove(5))[1:] == ("too-many-removed", words)
 
 
+def test_machines_that_would_be_others_count_with_them(api: Api) -> None:
+    values = [{"name": f"m-{number}", "match": {"serial": f"S{number}"}, "profile": "compute"} for number in range(20)]
+    assert {create(api, value).status_code for value in values} == {200}
+    api.publisher.step(now=True)
+
+    def other(number: int) -> Any:
+        path = f"/v1/inventory/machines/m-{number}"
+        declared = {**values[number], "match": {"serial": f"T{number}"}}
+        return ask(api, "PUT", path, {"declared": declared}, If_Match="*")
+
+    assert [other(number).status_code for number in range(5)] == [200] * 5
+    words = "6 of 22 machines would be gone or be others within an hour; 10 % of them may go, and 5 at least, and never"
+    assert refused(other(5)) == (409, "too-many-removed", f"{words} all")
+
+
 def test_the_last_machine_stays(tmp_path: Path) -> None:
     api = Api(tmp_path, inventory=HEAD.partition("- {name: old-001")[0].replace("machines:\n", ""), writable=True)
     create(api)

@@ -11,7 +11,8 @@ import pytest
 
 from netboot.cli.diagnosis import Diagnosis
 from netboot.cli.doctor import diagnose
-from netboot.controllers.inventory import REMEMBERED_SECONDS, InventoryInForce
+from netboot.controllers.bound import REMEMBERED_SECONDS
+from netboot.controllers.inventory import InventoryInForce
 from netboot.controllers.snapshot_publisher import SnapshotPublisher
 from netboot.machines.difference import digest_of
 from netboot.machines.inventory import load_inventory
@@ -211,7 +212,7 @@ def test_what_was_accepted_is_in_force_and_counts_once(site: Site, caplog: pytes
         answer = site.post("/v1/inventory/accept", {"digest": site.digest, "reason": "sold"})
     assert (answer.status_code, answer.get_json()) == (
         200,
-        {"accepted": site.digest, "dry_run": False, "removed": 805, "of": 1000},
+        {"accepted": site.digest, "dry_run": False, "removed": 805, "others": 0, "of": 1000},
     )
     audited = [record.fields for record in caplog.records if record.name == "netboot.audit"]  # type: ignore[attr-defined]
     facts = {"act": "accept-inventory", "digest": site.digest, "removed": 805, "of": 1000, "reason": "sold"}
@@ -253,7 +254,7 @@ def test_a_later_edit_needs_a_word_of_its_own(site: Site) -> None:
             "instance": late.headers["X-Request-ID"],
             "status": 409,
             "code": "inventory-changed",
-            "detail": f"what waits is inventory {site.digest[:12]}, not {shown[:12]}: its files changed since",
+            "detail": f"what waits is inventory {site.digest[:12]}, not {shown[:12]}: what is declared changed since",
             "remedy": "look with `netboot config diff`",
         },
     )
@@ -275,11 +276,15 @@ def test_faults_of_the_files_are_said_in_place_of_a_difference(site: Site) -> No
     answer = site.get("/v1/inventory/diff")
     error = answer.get_json()
     assert (answer.status_code, error["code"], len(error["faults"])) == (422, "faults", 1)
-    assert error["remedy"] == "correct the files; the inventory in force stays so meanwhile"
+    assert error["remedy"] == "correct what is declared; the inventory in force stays so meanwhile"
 
 
 def test_the_difference_on_the_command_line(site: Site, run: Run) -> None:
-    assert run("config", "diff") == (0, f"no difference\ninventory {site.digest[:12]}: the files are in force\n", "")
+    assert run("config", "diff") == (
+        0,
+        f"no difference\ninventory {site.digest[:12]}: what is declared is in force\n",
+        "",
+    )
     edited = HEAD.replace("stable}\nm", "stable, kernel_arguments: [quiet]}\nm") + machines(2, FLEET + 1)
     site.file.write_text(edited)
     done = run("config", "diff")
@@ -303,7 +308,7 @@ def test_the_difference_on_the_command_line(site: Site, run: Run) -> None:
 
 
 def test_accepting_on_the_command_line(site: Site, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    nothing = "nothing waits to be accepted: the files are in force\n"
+    nothing = "nothing waits to be accepted: what is declared is in force\n"
     assert run("config", "accept", "--yes") == (0, nothing, "")
     assert run("config", "accept", "--dry-run", "-o", "json").json["dry_run"] is True
     paused_writer(site)
@@ -330,9 +335,32 @@ def test_accepting_by_a_program(site: Site, run: Run) -> None:
     last = "would be accepted: 805 machines would go; nothing was changed"
     assert (tried.status, tried.out.splitlines()[-1], site.look().valid) == (0, last, False)
     done = run("config", "accept", "--yes", "--output", "json")
-    expected = {"accepted": site.digest, "dry_run": False, "removed": 805, "of": 1000}
+    expected = {"accepted": site.digest, "dry_run": False, "removed": 805, "others": 0, "of": 1000}
     assert (done.status, json.loads(done.out)) == (0, expected)
     assert site.look().valid
+
+
+def test_a_fleet_of_others_by_the_same_names_waits_too(site: Site, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A slip in a template, or somebody who would have all machines be theirs."""
+    others = (HEAD + machines(1, FLEET)).replace("serial: CZ", "serial: XZ")
+    status = site.writes(others.replace("- {name: gpu-1000, match: {serial: XZ1000}, profile: compute}\n", ""))
+    what = "changes by what 999 of 1000 machines are recognised or prove themselves (gpu-0001, gpu-0002, gpu-0003, …)"
+    assert f"it removes 1 of 1000 machines (gpu-1000) and {what}; the one before stays" in status.message
+    assert "netboot_inventory_pending_others 999.0" in site.get("/metrics").text.splitlines()
+    says(monkeypatch, "y\n")
+    done = run("config", "accept")
+    lines = done.out.splitlines()
+    assert (done.status, lines[:2], lines[20]) == (
+        0,
+        ["- gpu-1000", "~ gpu-0001: match"],
+        "… and 980 more: `netboot config diff`",
+    )
+    assert lines[-1] == (
+        "Remove 1 of 1000 machines, and recognise 999 of them by something else, or let them in by another proof? "
+        "[y/N]: accepted: 1 machines go, 999 become others; in force within a second"
+    )
+    assert site.look().valid
+    assert site.boots == 999
 
 
 def test_interrupted_at_the_question_nothing_is_accepted(site: Site, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

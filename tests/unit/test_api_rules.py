@@ -23,6 +23,7 @@ WHOLE = {
     "/v1/images/{digest}/uses": "names",
     "/v1/rollouts/{number}": "its machines are in pages of their own",
     "/v1/inventory": "names",
+    "/v1/inventory/diff": "names, of machines of one inventory",
     "/v1/freeze": "windows of the inventory",
 }
 """Answers with lists that come whole: why they are bounded, as the section *Pages* says it."""

@@ -48,7 +48,7 @@ def test_addresses_of_no_one_card(text: str) -> None:
 @pytest.mark.parametrize("value", [525400123456, 1.5, True])
 def test_bare_numbers_say_how_to_write_them(value: object) -> None:
     for parse in (parse_mac, parse_uuid, parse_serial):
-        with pytest.raises(ValueError, match="a number to YAML: write it in quotes"):
+        with pytest.raises(ValueError, match="a number, where text is wanted: write it in quotes"):
             parse(value)
 
 

@@ -166,7 +166,7 @@ def test_one_machine_with_the_same_mac_twice(tmp_path: Path) -> None:
         ),
         (
             GOOD.replace("[52:54:00:12:34:56]", "[525400123456]"),
-            "a.yaml:8: machines[0].match.macs[0]: a number to YAML: write it in quotes",
+            "a.yaml:8: machines[0].match.macs[0]: a number, where text is wanted: write it in quotes",
         ),
         (
             GOOD.replace("console=ttyS0", "netboot.origins=http://203.0.113.9"),

@@ -472,6 +472,63 @@ def test_more_than_any_inventory_has_is_not_kept(
         list(KubeResources(connection, "site").watch("machine", 60))
 
 
+def test_what_no_api_server_that_prunes_sends_is_one_bad_object_or_said(server: Server, connection: Connection) -> None:
+    deep: Any = "x"
+    for _ in range(300):
+        deep = {"spec": [deep]}
+    events = [{"type": "ADDED", "object": node("b", "8") | deep}, {"type": "MODIFIED", "object": {"spec": {}}}]
+    server.answer = Script(("list", (["a"], "7")), ("watch", events))
+    resources = KubeResources(connection, "site")
+    watch = resources.watch("machine", 60)
+    bad = Resource(kind="machine", name="b", shown="machine/b", spec="nested too deep")
+    assert [next(watch) for _ in range(3)][1:] == [Same(), Changed(bad, there=True)]
+    with pytest.raises(ClusterUnavailableError, match="sent an event that is none"):
+        next(watch)
+    nameless = {"items": [{"spec": {}}], "metadata": {"resourceVersion": "9"}}
+    server.answer = lambda _method, _path: (200, nameless)
+    with pytest.raises(ClusterRefusedError, match="sent a Machine without a name"):
+        next(resources.watch("machine", 60))
+    server.answer = lambda _method, _path: (200, b"[" * 100_000)
+    with pytest.raises(ClusterUnavailableError, match="does not answer as an apiserver does: no JSON"):
+        next(resources.watch("machine", 60))
+
+
+CREATE, NO_CREATE = ["create", "delete", "list", "watch"], ["delete", "deletecollection", "list", "watch"]
+PLACE = {"metadata": {"name": "site", "uid": "u-1"}}
+
+
+@pytest.mark.parametrize(
+    ("namespace", "discovery", "kinds"),
+    [
+        ((200, PLACE), (200, {"machines": CREATE, "racks": NO_CREATE}), {"machine"}),
+        (status(403, "Forbidden", "cannot get"), (200, {"machines": CREATE}), {"machine"}),
+        ((200, PLACE), status(404, "NotFound", "no group"), set()),
+        (status(404, "NotFound", "no namespace"), (200, {"machines": CREATE}), set()),
+        ((200, {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}), (200, {"machines": CREATE}), set()),
+        ((200, []), (200, {"machines": None}), set()),
+    ],
+)
+def test_kinds_that_are_being_removed_are_told(
+    server: Server, connection: Connection, namespace: Answer, discovery: Answer, kinds: set[str]
+) -> None:
+    """As API servers tell it, with a definition or a namespace that is terminating."""
+    code, listed = discovery
+    if code == 200:
+        listed = {"resources": [{"name": name, "verbs": verbs} for name, verbs in listed.items()]}
+    server.answer = lambda _method, path: namespace if path == "/api/v1/namespaces/site" else (code, listed)
+    resources = KubeResources(connection, "site")
+    assert resources.kinds() == kinds
+    assert server.asked[0] == "GET /api/v1/namespaces/site"
+    assert set(server.asked[1:]) <= {"GET /apis/netboot.dev/v1alpha1"}
+    assert resources.uid() == ("u-1" if namespace == (200, PLACE) else "")
+
+
+def test_where_kinds_cannot_be_told_nobody_says_that_there_are_none(server: Server, connection: Connection) -> None:
+    server.answer = lambda _method, path: (200, PLACE) if "namespaces" in path else status(503, "", "starting")
+    with pytest.raises(ClusterUnavailableError, match="overloaded or failing"):
+        KubeResources(connection, "site").kinds()
+
+
 def test_a_kind_that_is_not_there_has_no_empty_list(server: Server, connection: Connection) -> None:
     server.answer = lambda _method, _path: status(404, "NotFound", "the server could not find the requested resource")
     with pytest.raises(ClusterRefusedError) as caught:

@@ -2,6 +2,7 @@
 
 import errno
 import os
+from collections.abc import Iterator, Set
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from images.values.strict import FaultsError
 from netboot.cli.check import check_site
 from netboot.config import Config, load_config
 from netboot.controllers import resources as controllers
+from netboot.controllers.bound import REMEMBERED_SECONDS
 from netboot.controllers.inventory import InventoryInForce
 from netboot.controllers.resources import (
     KEPT_SECONDS,
@@ -25,10 +27,12 @@ from netboot.controllers.resources import (
 )
 from netboot.kube.manifests import inventory_text
 from netboot.kube.resources.definitions import GROUP, KINDS
+from netboot.lifecycle.errors import CannotTellError
 from netboot.machines.declarations import Judged
 from netboot.machines.inventory import load_inventory
 from netboot.machines.joining import Joining
-from netboot.machines.resources import SHUT, Changed, Listed, Resource, Same, judged
+from netboot.machines.maintenance import SHUT, may_act
+from netboot.machines.resources import Changed, Listed, Resource, Same, Seen, judged
 from netboot.reread import AGAIN_SECONDS
 from netboot.status.controllers import InventoryStatus, PendingInventory
 from netboot.status.resources import Followed, ResourcesStatus
@@ -41,6 +45,11 @@ from tests.sites import make_site
 from tests.sockets.join_site import write_kubeconfigs
 
 WHERE = "namespace netboot"
+UID = "0a0a0a0a"
+REMOVED = (
+    "the API server has removed objects with the definition of their kind, or with their namespace, and nobody meant "
+    "them"
+)
 NO_MAC = "not a MAC address (twelve hexadecimal digits, with ':', '-' or nothing between)"
 SHARED = "spec.match.macs[0]: MAC 52:54:00:00:00:01 is of two machines"
 
@@ -156,6 +165,9 @@ def test_in_the_place_of_a_bad_window_stands_one_that_is_shut() -> None:
     inventory, left_out, absent = judged(replaced(fleet(1), resource("window", "nights", start="25:00")), WHERE, None)
     assert inventory.maintenance == (SHUT,)
     assert (SHUT.opened(1_767_225_600_000), len(left_out), absent) == (None, 2, frozenset({"classes", "racks"}))
+    said = may_act(inventory.maintenance, None, None, 1_767_225_600_000)
+    shut = "no maintenance window is open; those with faults are shut: `netboot config check`"
+    assert (said.may, said.reason) == (False, shut)
 
 
 def test_an_object_without_a_spec_is_a_fault_of_its_own() -> None:
@@ -170,6 +182,13 @@ def test_nothing_at_all_is_no_inventory() -> None:
         "namespace netboot: has no object of netboot.dev: `netboot cluster inventory` prints the files of a site as "
         "such objects"
     )
+
+
+def test_a_namespace_has_no_dot(tmp_path: Path) -> None:
+    file = make_site(tmp_path).keys.parent / "netboot.yaml"
+    file.write_text(file.read_text() + "inventory_kubernetes: {namespace: net.boot}\n")
+    with pytest.raises(FaultsError, match=r"inventory_kubernetes\.namespace: must be a namespace: lower-case letters"):
+        load_config(file)
 
 
 @pytest.fixture
@@ -296,6 +315,42 @@ def test_a_large_removal_waits_for_a_person(in_force: InForce) -> None:
     assert len(in_force.machines) == 6
 
 
+def test_another_mac_for_each_machine_waits_though_no_name_goes(in_force: InForce) -> None:
+    others = [machine(number, f"52:54:00:00:01:{number:02x}") for number in range(1, 7)]
+    status = in_force.reads(replaced(fleet(), *others))
+    goes = "changes by what 6 of 6 machines are recognised or prove themselves (gpu-001, gpu-002, gpu-003, …)"
+    kept = "the one before stays in force until an operator accepts it"
+    assert status.message == f"its objects changed: it {goes}; {kept}"
+    assert status.pending is not None
+    assert (status.pending.removed, status.pending.others, len(status.pending.other_names)) == (0, 6, 6)
+    assert in_force.restarts() == status, "nor after a restart"
+    Acceptance(in_force.config.data).write(status.pending.digest)
+    assert in_force.looks().ok
+
+
+def test_a_profile_without_its_pcrs_waits_and_one_with_another_channel_does_not(in_force: InForce) -> None:
+    other = [resource("channel", "edge"), resource("profile", "compute", channel="edge", pcrs={"7": ["ab" * 32]})]
+    assert in_force.reads(replaced(fleet(), *other)).ok
+    status = in_force.reads(
+        replaced(fleet(), other[0], resource("profile", "compute", channel="edge", pcrs={"none": []}))
+    )
+    assert status.pending is not None
+    assert status.pending.others == 6
+
+
+def test_machines_that_become_others_step_by_step_count_together_and_with_those_that_go(in_force: InForce) -> None:
+    now = fleet()
+    for number in range(1, 6):
+        now = replaced(now, machine(number, f"52:54:00:00:01:{number:02x}"))
+        assert in_force.reads(now).lately == number
+    status = in_force.reads([each for each in now if each.name != "gpu-006"])
+    assert status.pending is not None
+    assert (status.pending.removed, status.pending.others, status.pending.lately) == (1, 0, 5)
+    assert "it removes 1 of 6 machines (gpu-006), after 5 within the last hour; the one" in status.message
+    in_force.now += REMEMBERED_SECONDS
+    assert in_force.reads([each for each in now if each.name not in ("gpu-006", "gpu-005")]).ok
+
+
 def test_a_kind_of_which_nothing_is_left_waits_too(in_force: InForce) -> None:
     """Its definition was removed, and with it every object: of windows, all that held acts back."""
     status = in_force.reads([each for each in fleet() if each.kind != "window"])
@@ -357,12 +412,28 @@ class Follower:
         if written is not None:
             self.kept.read()
         kinds = list(KINDS)
+        self.standing: Set[str] | CannotTellError = frozenset(KINDS)
+        self.of = UID
         self.controller = ResourcesController(
-            kinds, self.unasked, self.kept, written, seen, self.seen.append, self.clock, lambda: self.now
+            kinds, lambda: self, self.kept, written, seen, self.seen.append, self.clock, lambda: self.now
         )
+        self.heard()
 
-    def unasked(self) -> controllers.Follows:
+    def heard(self, problem: str | None = None, kind: str = "") -> None:
+        """What is wrong with following each kind, or one."""
+        for name, each in self.controller._reflectors.items():
+            each.problem = problem if kind in ("", name) else each.problem
+
+    def watch(self, _kind: str, _seconds: float) -> Iterator[Seen]:
         raise AssertionError
+
+    def uid(self) -> str:
+        return self.of
+
+    def kinds(self) -> Set[str]:
+        if isinstance(self.standing, CannotTellError):
+            raise self.standing
+        return self.standing
 
     def lists(self, resources: list[Resource]) -> None:
         for kind in KINDS:
@@ -448,6 +519,7 @@ def test_how_old_it_is_is_known_over_restarts(tmp_path: Path, follower: Follower
     follower.passes(0)
     assert follower.controller.status().age_seconds == 0
     after = Follower(tmp_path, follower.kept.read(), first)
+    after.heard("objects of kind machine have not been looked at yet", "machine")
     after.clock.ms = first.seen_ms + 3_600_000
     said = after.controller.status()
     assert (said.ok, said.age_seconds, said.objects["machine"]) == (False, 3600, 1)
@@ -547,6 +619,100 @@ def test_a_defect_is_said_and_does_not_end_who_writes(follower: Follower, monkey
     assert (said.ok, said.message.partition(";")[0]) == (False, "a defect, see the log (RecursionError)")
 
 
+def test_a_definition_that_is_being_removed_takes_no_object_with_it(follower: Follower) -> None:
+    """However long its objects take to go, one by one; and changes of other kinds wait as long."""
+    follower.lists(fleet(3))
+    follower.passes(SETTLE_SECONDS)
+    before = follower.written()
+    follower.standing = frozenset(KINDS) - {"machine"}
+    for number in (1, 2):
+        follower.controller.take("machine", Changed(machine(number), there=False))
+        follower.controller.take("rack", Changed(resource("rack", f"r{number}"), there=True))
+        follower.passes(UNSETTLED_SECONDS)
+    assert follower.written() == before
+    said = follower.controller.status()
+    assert (said.ok, said.message) == (
+        False,
+        f"{REMOVED}: machine; what counts is what there was at 2026-01-01T00:00:00Z",
+    )
+    follower.standing = CannotTellError("it is away")
+    follower.passes(2 * UNSETTLED_SECONDS)
+    assert "whether objects that went were meant cannot be told: it is away" in follower.controller.status().message
+    assert follower.written() == before
+    follower.standing = frozenset(KINDS)
+    follower.passes(2 * UNSETTLED_SECONDS)
+    assert before - follower.written() == {"machine/gpu-001", "machine/gpu-002"}
+    assert follower.controller.status().message == "as the API server has them"
+
+
+def test_what_was_removed_and_is_back_is_said_no_more(follower: Follower) -> None:
+    follower.lists(fleet(1))
+    follower.passes(SETTLE_SECONDS)
+    follower.standing = frozenset()
+    follower.controller.take("machine", Changed(machine(1), there=False))
+    follower.passes(SETTLE_SECONDS)
+    assert not follower.controller.status().ok
+    follower.controller.take("machine", Changed(machine(1), there=True))
+    follower.passes(UNSETTLED_SECONDS + SETTLE_SECONDS)
+    assert follower.controller.status().ok
+
+
+def test_nothing_is_written_while_one_kind_cannot_be_told(follower: Follower) -> None:
+    follower.lists(fleet(3))
+    follower.passes(SETTLE_SECONDS)
+    before = follower.written()
+    follower.heard("the apiserver has no racks.netboot.dev", "rack")
+    follower.controller.take("machine", Changed(machine(1), there=False))
+    follower.passes(UNSETTLED_SECONDS)
+    assert follower.written() == before
+    follower.heard()
+    follower.passes(SETTLE_SECONDS)
+    assert before - follower.written() == {"machine/gpu-001"}
+
+
+def test_objects_say_which_namespace_and_which_moment_they_are_of(tmp_path: Path, follower: Follower) -> None:
+    follower.controller._connected()
+    follower.lists(fleet(1))
+    follower.passes(SETTLE_SECONDS)
+    kept = KeptResources(tmp_path, "netboot")
+    written = kept.read()
+    assert (kept.uid, kept.at_ms) == (UID, 1_767_225_600_500)
+    after = Follower(tmp_path, written, Followed(seen_ms=kept.at_ms))
+    after.of = "0b0b0b0b"
+    after.controller._connected()
+    assert after.controller.status().message == (
+        f"what is on the disk is of another namespace of that name (uid {UID}, and now 0b0b0b0b); what counts is what "
+        "there was at 2026-01-01T00:00:00Z"
+    )
+    after.lists(fleet(1))
+    after.passes(SETTLE_SECONDS)
+    assert (after.kept.uid, after.controller.status().ok) == ("0b0b0b0b", True)
+
+
+def test_a_clock_that_is_set_back_hides_no_age(follower: Follower) -> None:
+    follower.lists(fleet(1))
+    follower.passes(SETTLE_SECONDS)
+    follower.clock.ms -= 86_400_000
+    follower.now += 900
+    assert follower.controller.status().age_seconds == 900
+
+
+def test_where_files_are_in_force_what_objects_said_is_forgotten(tmp_path: Path) -> None:
+    """Else it would count once more where they are the inventory again, months later, until an API server is heard."""
+    config = load_config(make_site(tmp_path).keys.parent / "netboot.yaml")
+    kept = KeptResources(config.data, "netboot")
+    kept.write(fleet(3))
+    (config.inventory / "bad.yaml").write_text("machines: [")
+    inventory = InventoryInForce(config, None)
+    inventory.step(now=True)
+    inventory.published()
+    assert kept.there(), "nothing else is in force yet"
+    (config.inventory / "bad.yaml").unlink()
+    inventory.step(now=True)
+    inventory.published()
+    assert (inventory.valid, kept.there()) == (True, False)
+
+
 def test_what_could_not_be_read_is_read_again_though_it_looks_the_same(
     in_force: InForce, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -590,7 +756,8 @@ def test_the_account_may_list_and_watch_the_kinds_and_nothing_else() -> None:
     documents = list(yaml.safe_load_all(inventory_text("site")))
     [role] = [each for each in documents if each["kind"] == "Role"]
     assert role["rules"] == [
-        {"apiGroups": [GROUP], "resources": [kind.plural for kind in KINDS.values()], "verbs": ["list", "watch"]}
+        {"apiGroups": [GROUP], "resources": [kind.plural for kind in KINDS.values()], "verbs": ["list", "watch"]},
+        {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get"]},
     ]
-    assert [each["kind"] for each in documents] == ["Namespace", "ServiceAccount", "Role", "RoleBinding"]
-    assert {each["metadata"].get("namespace", each["metadata"]["name"]) for each in documents} == {"site"}
+    assert [each["kind"] for each in documents] == ["ServiceAccount", "Role", "RoleBinding"], "no namespace to delete"
+    assert {each["metadata"]["namespace"] for each in documents} == {"site"}

@@ -397,6 +397,25 @@ def test_it_is_complete_when_each_is_in_service_with_the_image_or_out_for_reason
     assert assignments(world.rollout, world.members) == {}, "the channel says it now"
 
 
+def test_a_machine_that_is_back_after_it_left_is_taken_too() -> None:
+    """Out of the inventory by a fault, or by a rename that deletes first; also where its turn had come."""
+    world = proved(max_unavailable="30")
+    away = [world.assigned[0], world.of_state(S.WAITING)[0]] if world.of_state(S.WAITING) else world.assigned[:2]
+    for name in away:
+        world.machines[name].gone = "the inventory no longer has it"
+    world.look()
+    assert [world.members[name].state for name in away] == [S.LEFT, S.LEFT]
+    assert not assignments(world.rollout, world.members).keys() & set(away)
+    for name in away:
+        world.machines[name].gone = ""
+    world.look()
+    assert {world.members[name].state for name in away} <= {S.WAITING, S.ASSIGNED}
+    assert assignments(world.rollout, world.members).keys() >= set(away)
+    while world.assigned:
+        world.reboot(world.assigned[0])
+    assert (state(world), world.rollout.why) == (RolloutState.COMPLETE, "40 done")
+
+
 def test_a_machine_that_failed_keeps_what_it_had_after_the_end() -> None:
     world = proved(max_unavailable="30")
     bad = world.assigned[0]

@@ -1,0 +1,63 @@
+"""Whom custom resources are asked of, where they are kept, and when what went of them is not believed."""
+
+from collections.abc import Callable, Iterator, Sequence, Set
+from typing import Protocol
+
+from netboot.lifecycle.errors import CannotTellError
+from netboot.machines.resources import Resource, Seen
+
+
+class Follows(Protocol):
+    """Who sees custom resources: `netboot.kube.custom_resources`."""
+
+    def watch(self, kind: str, seconds: float) -> Iterator[Seen]:
+        """All of a kind, then what becomes of each; raises ClusterUnavailableError."""
+        ...
+
+    def uid(self) -> str:
+        """Of the namespace; "": not known. Raises ClusterUnavailableError."""
+        ...
+
+    def kinds(self) -> Set[str]:
+        """Those that are not being removed with all their objects; raises ClusterUnavailableError."""
+        ...
+
+
+class Keeps(Protocol):
+    """Where they are on the disk: `netboot.stores.resources`."""
+
+    uid: str
+    """Of the namespace that they are of; "": not known."""
+
+    def write(self, objects: tuple[Resource, ...], uid: str, at_ms: int) -> None:
+        """Durable when it returns; raises StoreError, or ValueError: they are too much."""
+        ...
+
+    def stands(self) -> bool:
+        """Whether the file is the one that was written, or read, last."""
+        ...
+
+
+def unbelieved(before: Sequence[Resource], now: Sequence[Resource], connected: Callable[[], Follows]) -> str:
+    """Why of `before` something that is not there `now` is kept: with the definition of its kind, or with the
+    namespace, all objects go, and nobody meant them. Empty: all that went was deleted for itself."""
+    there = {resource.shown for resource in now}
+    gone = {resource.kind for resource in before if resource.shown not in there}
+    try:
+        going = gone - connected().kinds() if gone else ()
+    except CannotTellError as error:
+        return f"whether objects that went were meant cannot be told: {error}"
+    if not going:
+        return ""
+    return (
+        f"the API server has removed objects with the definition of their kind, or with their namespace, and nobody "
+        f"meant them: {', '.join(sorted(going))}"
+    )
+
+
+def elsewhere(kept: str, now: str) -> str:
+    """What is to be said where objects on the disk are another namespace's than the one that is followed, of another
+    cluster, say. `kept`, `now`: uids; "": not known."""
+    if not kept or not now or kept == now:
+        return ""
+    return f"what is on the disk is of another namespace of that name (uid {kept}, and now {now})"
