@@ -1,6 +1,8 @@
 """What is known of each shipped recipe by having built it: records, and the table of the page that shows them.
 
     python -m lab.shipped STORE…     record the images of stores (docs/shipped-recipes.json), and write the page anew
+    python -m lab.shipped STORE --only NAME --heir "kernel 6.8.0-149 by its name"
+                                     one image, of an heir of the recipe's name: with what the heir has otherwise
 
 A record holds only for what its recipe asked for then: a test compares them, so a recipe that asks for other packages
 has to be built and recorded again. One without a record that no test boots is NOT BUILT.
@@ -32,14 +34,16 @@ BOOTED = {
     "debian-12-cpu": "QEMU with NVMe disks, each run: `tests/boot/test_servers.py`",
     "debian-12-gpu": "QEMU without a GPU, each run: `tests/boot/test_servers.py`",
     "debian-12-arm64": "QEMU arm64, each run: `tests/boot/test_arm64.py`",
+    "ubuntu-24.04-cpu": "QEMU with NVMe disks, by hand",
 }
-"""Where a recipe is booted, and built for it; one that is not here was not."""
+"""Where a recipe is booted, and built for it; one that is not here was not. By hand: what was seen is on the page."""
 NOT_BUILT, WITHOUT_RECORD = "**NOT BUILT**", "by the tests, in each run; no record"
 
 
 class Record(Strict):
     """One build. Sizes in bytes as a machine fetches them, of container images as containerd keeps them; `packages`:
-    those that were asked for → version."""
+    those that were asked for → version; `heir`: what is otherwise than in the shipped recipe, empty where nothing is
+    but the lab's kubelet and container images."""
 
     built: str
     profile: str
@@ -50,6 +54,12 @@ class Record(Strict):
     containers_bytes: int
     installed: int
     packages: dict[str, str]
+    heir: str = ""
+
+    @property
+    def day(self) -> str:
+        """When it was built, and whether as the recipe is, as the page has it."""
+        return f"{self.built}, an heir" if self.heir else self.built
 
     @property
     def mib(self) -> str:
@@ -62,9 +72,11 @@ def image(name: str, found: Record) -> budget.Image:
     return budget.Image(name, found.root_bytes, found.containers_bytes, inherit.load(inherit.find(name)).join)
 
 
-def asked(recipe: Recipe, kernel: str) -> set[str]:
-    """The packages that a recipe asks for where its kernel is this one."""
-    return {name.partition("=")[0].replace("{kernel}", kernel) for name in recipe.installs()}
+def asked(recipe: Recipe, kernel: str, heir: str = "") -> set[str]:
+    """The packages that a recipe asks for where its kernel is this one; of an heir the kernel's own package counts, for
+    it may have named that in place of the one that brings the newest."""
+    names = {name.partition("=")[0].replace("{kernel}", kernel) for name in recipe.installs()}
+    return names - {recipe.kernel.package} | {f"linux-image-{kernel}"} if heir else names
 
 
 def read() -> dict[str, Record]:
@@ -72,13 +84,13 @@ def read() -> dict[str, Record]:
     return {name: Record.model_validate(value) for name, value in json.loads(RECORDS.read_text()).items()}
 
 
-def record(store: Store, stored: Image, profile: str, on: str) -> Record:
+def record(store: Store, stored: Image, profile: str, on: str, heir: str = "") -> Record:
     """What an image says of its recipe; SystemExit where the recipe asks for more by now."""
     parts = stored.manifest.artifacts
     installed = read_packages(store.blob_path(parts.packages.sha256).read_bytes())
     versions = {name.partition(":")[0]: version for name, version in installed.items()}
     recipe = inherit.load(inherit.find(stored.manifest.name))
-    names = asked(recipe, stored.manifest.kernel_version)
+    names = asked(recipe, stored.manifest.kernel_version, heir)
     if lacking := sorted(names - versions.keys()):
         raise SystemExit(f"{stored.manifest.name} asks for {', '.join(lacking)} since it was built: build it again")
     return Record(
@@ -91,6 +103,7 @@ def record(store: Store, stored: Image, profile: str, on: str) -> Record:
         containers_bytes=sum(one.size for one in stored.manifest.container_images),
         installed=len(installed),
         packages={name: versions[name] for name in sorted(names)},
+        heir=heir,
     )
 
 
@@ -102,7 +115,7 @@ def table(records: dict[str, Record]) -> str:
     ]
     for name in inherit.shipped():
         recipe, found = inherit.load(inherit.find(name)), records.get(name)
-        facts = [found.built, found.profile, found.kernel, str(found.installed), found.mib] if found else []
+        facts = [found.day, found.profile, found.kernel, str(found.installed), found.mib] if found else []
         cells = facts or [WITHOUT_RECORD if name in BOOTED else NOT_BUILT, "", "", "", ""]
         most = budget.Image(name, recipe.budget_mib * budget.MIB, 0, recipe.join)
         ram = f"{memory.least_mib(image(name, found)):,}" if found else f"≤ {memory.least_mib(most):,}"
@@ -115,7 +128,8 @@ def table(records: dict[str, Record]) -> str:
 def _packages(records: dict[str, Record]) -> Iterator[str]:
     for name, found in sorted(records.items()):
         listed = ", ".join(f"{package} {version}" for package, version in found.packages.items())
-        yield f"- `{name}`: {listed}"
+        heir = f" (an heir: {found.heir})" if found.heir else ""
+        yield f"- `{name}`{heir}: {listed}"
 
 
 def page(text: str, records: dict[str, Record]) -> str:
@@ -129,15 +143,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m lab.shipped", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("store", type=Path, nargs="*", help="artifact stores with images of shipped recipes")
     parser.add_argument("--on", default=f"{datetime.now(UTC):%Y-%m-%d}", help="day of the build (default: today)")
-    parser.add_argument("--profile", default="dev", help="profile of the build (default: dev)")
+    parser.add_argument("--profile", help="profile of the build (default: the recipe's own)")
+    parser.add_argument("--only", help="a recipe whose image is recorded, and no other")
+    parser.add_argument("--heir", default="", help="what it has otherwise, where an heir of the recipe was built")
     options = parser.parse_args()
+    if options.heir and not options.only:
+        parser.error("--heir is about one image: name its recipe with --only")
     records = read() if RECORDS.exists() else {}
     for place in options.store:
         store = Store(place)
         newest = {one.manifest.name: one for one in reversed(store.images())}
-        for name in newest.keys() & set(inherit.shipped()):
-            records[name] = record(store, newest[name], options.profile, options.on)
-    values = {name: found.model_dump() for name, found in records.items()}
+        for name in newest.keys() & ({options.only} if options.only else set(inherit.shipped())):
+            profile = options.profile or inherit.load(inherit.find(name)).profile
+            records[name] = record(store, newest[name], profile, options.on, options.heir)
+    values = {name: found.model_dump(exclude_defaults=True) for name, found in records.items()}
     RECORDS.write_text(json.dumps(values, indent=1, sort_keys=True) + "\n")
     PAGE.write_text(page(PAGE.read_text(), records))
 

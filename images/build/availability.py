@@ -26,6 +26,8 @@ WORST: tuple[State, ...] = ("refused", "missing", "unknown", "there")
 
 _UNSIGNED = re.compile(r"NO_PUBKEY|EXPKEYSIG|REVKEYSIG|BADSIG|signatures? (?:were|was) invalid|is not signed")
 _KERNEL = re.compile(r"linux-image-(?:unsigned-)?(\d\S*)")
+THE_KERNELS = ", which is the kernel's: `kernel: {package: linux-image-VERSION}` of one for which it is there"
+"""Added to what a package of the kernel's version lacks: the recipe cannot name a version of it by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +124,9 @@ def _fetch(
 def _with_file(package: PackageState, silence: Silence | None) -> PackageState:
     if silence is None:
         return package
-    return replace(package, state="missing" if silence.definite else "unknown", words=silence.message)
+    state: State = "missing" if silence.definite else "unknown"
+    remedy = THE_KERNELS if silence.definite and bootstrap.OF_KERNEL in package.name else ""
+    return replace(package, state=state, words=f"{silence.message}{remedy}")
 
 
 def _update(apt: Apt, mirrors: Sequence[Mirror], folder: Path, *, locked: bool) -> str:

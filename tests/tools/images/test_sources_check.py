@@ -180,6 +180,22 @@ def test_a_listed_package_whose_file_is_not_there_is_missing(archive: AptReposit
     )
 
 
+def test_a_file_of_the_kernels_version_that_is_not_there_is_got_around_by_the_kernel(
+    archive: AptRepository, tmp_path: Path
+) -> None:
+    archive.publish(NOW, BASE, KERNEL, OF_KERNEL)
+    (archive.folder / "extra-6.1.0-9-test_6.1.9_amd64.deb").unlink()
+    with served(archive.folder) as url:
+        found = value(recipe(tmp_path, archive, {"main": url}, "base-of-all", "extra-{kernel}"), 3)
+    (extra,) = [package for package in found["packages"] if package["name"] == "extra-{kernel}"]
+    assert (extra["state"], extra["version"]) == ("missing", "6.1.9")
+    assert extra["words"] == (
+        f"the mirror lists it, and does not have its file (404 for {url}/./extra-6.1.0-9-test_6.1.9_amd64.deb); "
+        "try later, take another mirror, or name the version before, which is the kernel's: "
+        "`kernel: {package: linux-image-VERSION}` of one for which it is there"
+    )
+
+
 def test_a_release_by_another_key_is_refused(archive: AptRepository, tmp_path: Path) -> None:
     archive.publish(NOW, BASE, TOOL, KERNEL)
     with repository(tmp_path / "strange") as strange, served(archive.folder) as url:

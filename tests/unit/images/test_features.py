@@ -184,6 +184,18 @@ def test_who_registers_memory_may_lock_it(folder: Path, names: str) -> None:
     ]
 
 
+@pytest.mark.parametrize("base", ["debian-12-gpu", "ubuntu-24.04-gpu"])
+def test_one_unit_alone_describes_the_gpus(folder: Path, base: str) -> None:
+    """The toolkit's own, from 1.18 on, write the same file (their NVIDIA_CTK_CDI_OUTPUT_FILE_PATH), and fail without a
+    GPU: deployments/systemd of NVIDIA/nvidia-container-toolkit."""
+    recipe = load(write(folder, f"base: {base}\nfeatures: [nvidia-toolkit]\n"))
+    assert {unit: verb for unit, verb in recipe.units.items() if "cdi" in unit} == {
+        "netboot-cdi.service": "enable",
+        "nvidia-cdi-refresh.service": "mask",
+        "nvidia-cdi-refresh.path": "mask",
+    }
+
+
 @pytest.mark.parametrize("name", NODES)
 def test_every_node_can_mount_shared_storage(name: str) -> None:
     recipe = load(inherit.find(name))

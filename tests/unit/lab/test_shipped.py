@@ -25,7 +25,7 @@ def test_the_page_is_what_the_records_make_it() -> None:
 def test_a_record_is_of_what_the_recipe_asks_for_now(name: str) -> None:
     recipe, found = inherit.load(inherit.find(name)), shipped.read().get(name)
     if found is not None:
-        asked = shipped.asked(recipe, found.kernel)
+        asked = shipped.asked(recipe, found.kernel, found.heir)
         assert set(found.packages) == asked, f"build {name} again and record it, or take its record out"
     rows = [line for line in shipped.PAGE.read_text().splitlines() if line.startswith(f"| `{name}` |")]
     assert len(rows) == 1
@@ -50,6 +50,30 @@ def test_an_image_of_before_its_recipe_asked_for_more_is_not_recorded(tmp_path: 
         shipped.record(store, store.images()[0], "dev", "2026-11-22")
     assert str(caught.value).startswith("debian-12-minimal asks for busybox-static, ")
     assert str(caught.value).endswith(" since it was built: build it again")
+
+
+def test_a_record_of_an_heir_says_so_and_has_the_kernel_that_the_heir_named() -> None:
+    recipe, kernel = inherit.load(inherit.find("ubuntu-24.04-minimal")), "6.8.0-149-generic"
+    mine, heirs = shipped.asked(recipe, kernel), shipped.asked(recipe, kernel, "kernel by its name")
+    assert (mine - heirs, heirs - mine) == ({"linux-image-virtual"}, {"linux-image-6.8.0-149-generic"})
+    record = shipped.Record(
+        built="2026-11-27",
+        profile="dev",
+        kernel=kernel,
+        kernel_bytes=14 << 20,
+        initrd_bytes=2 << 20,
+        root_bytes=33 << 20,
+        containers_bytes=0,
+        installed=100,
+        packages={f"linux-image-{kernel}": "6.8.0-149.149"},
+        heir="kernel by its name",
+    )
+    made = shipped.table({recipe.name: record}).splitlines()
+    (row,) = [line for line in made if line.startswith("| `ubuntu-24.04-minimal` |")]
+    assert row.startswith("| `ubuntu-24.04-minimal` | 2026-11-27, an heir | dev | 6.8.0-149-generic | 100 | 49.0 | ")
+    assert made[-1] == (
+        "- `ubuntu-24.04-minimal` (an heir: kernel by its name): linux-image-6.8.0-149-generic 6.8.0-149.149"
+    )
 
 
 @settings(deadline=None, max_examples=10)
