@@ -20,6 +20,7 @@ from images.values import files
 from images.values.strict import FaultsError
 from netboot.cli import bundles, joining, pending, reload
 from netboot.cli.check import check_site
+from netboot.cli.given_files import NamedFile
 from netboot.cli.outcomes import NOT_ALLOWED, ApiError, cannot
 from netboot.cli.output import output_option, program, show
 from netboot.cli.paths import Paths, config_file, config_option, find_config, keys_option
@@ -91,8 +92,8 @@ def _flat(value: object, key: str) -> Iterator[tuple[str, str]]:
 @group.command()
 @config_option
 @keys_option
-@click.option("--sign", type=click.Path(path_type=Path), help="Sign this bundle, written elsewhere, with the key here.")
-@click.option("--signature", type=click.Path(path_type=Path), help="Install this signature's bundle, signed elsewhere.")
+@click.option("--sign", type=NamedFile(), help="Sign this bundle, written elsewhere, with the key here.")
+@click.option("--signature", type=NamedFile(), help="Install this signature's bundle, signed elsewhere.")
 def bundle(config: Path | None, keys: Path | None, sign: Path | None, signature: Path | None) -> None:
     """Sign the site bundle: origins, report address and minimum epoch, as every machine is told them.
 
@@ -129,7 +130,7 @@ def bundle(config: Path | None, keys: Path | None, sign: Path | None, signature:
 
 @group.command("join-certificate")
 @config_option
-@click.option("--authority-key", type=click.Path(path_type=Path), help="Default: beside join.authorities, as *.key.")
+@click.option("--authority-key", type=NamedFile(), help="Default: beside join.authorities, as *.key.")
 @click.option("--name", "names", multiple=True, help="A further host name or address; may be repeated.")
 def join_certificate(config: Path | None, authority_key: Path | None, names: tuple[str, ...]) -> None:
     """Make the certificate of join's listener anew, signed by the site's authority; the service takes it by itself.
@@ -157,9 +158,7 @@ def join_certificate(config: Path | None, authority_key: Path | None, names: tup
 
 @group.command("management-certificate")
 @config_option
-@click.option(
-    "--authority-key", type=click.Path(path_type=Path), help="Default: beside management.tls.authority, *.key."
-)
+@click.option("--authority-key", type=NamedFile(), help="Default: beside management.tls.authority, *.key.")
 @click.option("--name", "names", multiple=True, help="A further host name or address; may be repeated.")
 def management_certificate(config: Path | None, authority_key: Path | None, names: tuple[str, ...]) -> None:
     """Make the certificate of the operators' listener anew, signed by the site's authority, tls/ca.crt unless

@@ -354,7 +354,7 @@ def test_a_bundle_of_a_stranger_or_of_another_configuration_is_not_installed(
         )
     (site / "x.json").write_text("junk")
     assert "x.json is not a site bundle" in run("config", "bundle", "--sign", "x.json").err
-    assert "nowhere.json cannot be read: No such file" in run("config", "bundle", "--sign", "nowhere.json").err
+    assert "there is no nowhere.json\n" in run("config", "bundle", "--sign", "nowhere.json").err
     assert Store(site / "store").bundle() == before
 
 
