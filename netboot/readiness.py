@@ -23,6 +23,12 @@ class Detail(BaseModel):
         return fields
 
 
+def of_configuration(changed: str) -> Detail:
+    """What the supervisor says of netboot.yaml: in words, that the service goes by an older one; "": it does not."""
+    remedy = "`netboot config reload`, and what that does not take: restart the service"
+    return Detail(ok=not changed, message=changed or "in force", remedy=remedy)
+
+
 class Readiness(BaseModel):
     """The answer of the management listener's `/readyz`. `ready`: machines can boot now; `degraded`: they can or not,
     something wants attention."""

@@ -19,9 +19,10 @@ from images.store.lookup import resolve
 from images.store.store import Store
 from images.values.debian_versions import earlier
 from netboot.cli import complete
+from netboot.cli.given_files import NamedFile
 from netboot.cli.outcomes import CANNOT_TELL, VERDICT
 from netboot.cli.output import output_option, progress, show
-from netboot.cli.paths import ExistingFile, Paths, paths_options
+from netboot.cli.paths import Paths, paths_options
 
 FIXABLE, UNFIXED = VERDICT, VERDICT + 1
 _STATES: tuple[State, ...] = ("affected", "unknown", "fixed", "not-affected")
@@ -38,7 +39,7 @@ _SHOWN = frozenset({"affected", "unknown"})
 @click.option(
     "--data",
     "data",
-    type=ExistingFile(),
+    type=NamedFile(),
     required=True,
     multiple=True,
     help="File of Debian's security tracker (JSON) or of OSV records (JSON, zip, tar); again for more.",

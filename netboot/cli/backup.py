@@ -7,15 +7,16 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 
 import click
 
 from images.values import files
 from netboot.cli import init_options
-from netboot.cli.outcomes import UNKNOWN, ApiError, cannot
+from netboot.cli.given_files import STDIN, NamedFile
+from netboot.cli.outcomes import cannot
 from netboot.cli.output import output_option, show
-from netboot.cli.paths import config_option, config_path, find_config
+from netboot.cli.paths import config_option, config_path, find_config, site_option
 from netboot.cli.times import moment
 from netboot.clock import rfc3339
 
@@ -106,8 +107,8 @@ def _to_file(path: Path, settings: "Config", site: Path) -> "Contents":
 
 
 @click.command()
-@click.argument("file", metavar="FILE|-")
-@config_option
+@click.argument("file", metavar="FILE|-", type=NamedFile("a file that `netboot backup` wrote", piped=True))
+@site_option
 @click.option("--force", is_flag=True, help="Over a site that is there: its files are replaced.")
 @click.option("--check", is_flag=True, help="Verify the backup, and change nothing.")
 @click.option(
@@ -115,7 +116,7 @@ def _to_file(path: Path, settings: "Config", site: Path) -> "Contents":
 )
 @output_option
 def restore(
-    file: str, config: Path | None, force: bool, check: bool, owner: pwd.struct_passwd | None, output: str
+    file: Path, config: Path | None, force: bool, check: bool, owner: pwd.struct_passwd | None, output: str
 ) -> None:
     """Put the backup FILE ('-': stdin) in place, all of it or nothing, after verifying all of it.
 
@@ -133,7 +134,6 @@ def restore(
     from netboot.config import load_config
     from netboot.stores.backup import BackupError
     from netboot.stores.lock import AlreadyRunningError
-    from netboot.stores.restore import read_backup
     from netboot.stores.restore import restore as put_in_place
     from netboot.stores.restored_access import keep_blocks
 
@@ -142,15 +142,13 @@ def restore(
         raise click.ClickException(
             f"there is a site already ({site}): give --force to replace it, or name another with --config"
         )
-    if file != "-" and files.look(Path(file)) is None:
-        raise ApiError(f"there is no {file}", "name a file that `netboot backup` wrote", UNKNOWN)
     try:
         site.parent.mkdir(parents=True, exist_ok=True)
         with (
             tempfile.TemporaryDirectory(prefix=".restore-", dir=site.parent) as folder,
-            sys.stdin.buffer if file == "-" else files.opened(Path(file)) as data,
+            sys.stdin.buffer if str(file) == STDIN else files.opened(file) as data,
         ):
-            contents = read_backup(data, Path(folder))
+            contents = _read(data, Path(folder), file)
             value = _facts(contents)
             if check:
                 show(output, value, (), (), f"a whole backup of site {contents.site}: {len(contents.files)} files")
@@ -168,6 +166,16 @@ def restore(
         f"restored {len(written)} files of site {contents.site}; next: `netboot config check`, then `netboot serve`"
     )
     show(output, value, (), (), summary)
+
+
+def _read(data: BinaryIO, folder: Path, file: Path) -> "Contents":
+    from netboot.stores.backup import BackupError
+    from netboot.stores.restore import read_backup
+
+    try:
+        return read_backup(data, folder)
+    except BackupError as error:
+        raise BackupError(f"{'standard input' if str(file) == STDIN else file}: {error}") from None
 
 
 def _facts(contents: "Contents") -> dict[str, Any]:

@@ -27,6 +27,7 @@ from images.values import files
 from images.values.finding import GateError
 from netboot.cli.building import Building
 from netboot.cli.classes import chosen_classes, classes_option, require_memory, without_cards
+from netboot.cli.given_files import NamedFile, NamedFolder
 from netboot.cli.output import output_option, program
 from netboot.cli.paths import Paths, paths_options
 from netboot.cli.rebuild import Request, rebuilt
@@ -40,23 +41,19 @@ def default_cache() -> Path:
 
 
 cache_option = click.option(
-    "--cache", type=click.Path(path_type=Path), help="Build cache.  [default: $NETBOOT_CACHE, then ~/.cache/netboot]"
+    "--cache", type=NamedFolder(made=True), help="Build cache.  [default: $NETBOOT_CACHE, then ~/.cache/netboot]"
 )
 
 
 @click.command("build", epilog=f"Features for recipes (docs/features.md): {', '.join(features.shipped())}")
 @click.argument("recipe")
-@paths_options()
+@paths_options(made=True)
 @cache_option
 @click.option(
     "--profile", type=click.Choice(["dev", "release"]), help="How hard to compress, in place of the recipe's."
 )
-@click.option(
-    "--uki-key", type=click.Path(path_type=Path), help="Secure Boot key (PEM) for the image's UKI; needs --uki-cert."
-)
-@click.option(
-    "--uki-cert", type=click.Path(path_type=Path), help="Its certificate (PEM), which machines' firmware knows."
-)
+@click.option("--uki-key", type=NamedFile(), help="Secure Boot key (PEM) for the image's UKI; needs --uki-cert.")
+@click.option("--uki-cert", type=NamedFile(), help="Its certificate (PEM), which machines' firmware knows.")
 @classes_option
 @click.option("--yes", is_flag=True, help="Build a release image though the recipe says `debug`.")
 @click.option("--check", is_flag=True, help="Build again in unlike surroundings, compare, and store nothing.")

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from netboot.cli.dry_run import SHOWS_REQUESTS
+from netboot.cli.given_files import NamedFile
 from netboot.cli.outcomes import CANNOT_TELL, NOT_ALLOWED, UNKNOWN, ApiError, shown, with_exit_codes
 from netboot.cli.output import output_option, program
 from netboot.cli.paths import config_option, config_path, find_config
@@ -114,7 +115,7 @@ def connection_options(function: Callable[..., None]) -> Callable[..., None]:
     return config_option(command)
 
 
-_PATH = click.Path(path_type=Path)
+_PATH = NamedFile()
 _OPTIONS = (
     click.option(
         "--context", help="Ask the service of this context.  [default: $NETBOOT_CONTEXT, then the one in use]"

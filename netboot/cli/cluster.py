@@ -8,8 +8,9 @@ import click
 from images.values import files
 from images.values.strict import FaultsError
 from netboot.cli.forms import Output
+from netboot.cli.given_files import NamedFile
 from netboot.cli.outcomes import UNKNOWN, ApiError
-from netboot.cli.paths import ExistingFile, config_option, find_config
+from netboot.cli.paths import config_option, find_config
 from netboot.cli.times import moment
 
 if TYPE_CHECKING:
@@ -143,7 +144,7 @@ def rule(config: Path | None, name: str) -> None:
 @config_option
 @click.option(
     "--admin-kubeconfig",
-    type=ExistingFile(),
+    type=NamedFile(),
     required=True,
     help="Kubeconfig of who may make tokens for ServiceAccounts; used now, and not kept.",
 )

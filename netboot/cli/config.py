@@ -20,10 +20,13 @@ from images.values import files
 from images.values.strict import FaultsError
 from netboot.cli import bundles, joining, pending, reload
 from netboot.cli.check import check_site
+from netboot.cli.given_files import NamedFile
+from netboot.cli.in_force import in_force
 from netboot.cli.outcomes import NOT_ALLOWED, ApiError, cannot
 from netboot.cli.output import output_option, program, show
 from netboot.cli.paths import Paths, config_file, config_option, find_config, keys_option
 from netboot.config import Config
+from netboot.machines.values import Inventory
 
 
 @click.group()
@@ -43,7 +46,8 @@ def check(config: Path | None, output: str) -> None:
     """Report every fault of the configuration, the inventory, the keys and the site bundle at once.
 
     So is an image of the store that a channel names, and that a class of its machines cannot boot (`netboot channel
-    set` says which). Warnings, on stderr, are drivers that it lacks, and tokens of nobody where people have their own.
+    set` says which). Warnings, on stderr, are drivers that it lacks, tokens of nobody where people have their own, and
+    that the service that runs on this host goes by an older configuration; where none does, that is not known.
     Exit status 1 when there is a fault.
 
     \b
@@ -53,31 +57,42 @@ def check(config: Path | None, output: str) -> None:
     findings = check_site(path)
     for warning in (*findings.overlooked, *findings.tokens, *findings.warnings):
         click.secho(f"warning: {warning}", fg="yellow", err=True)
+    running = in_force(path, findings.config) if findings.config is not None else None
     if output == "json":
-        program(output, {"faults": [dataclasses.asdict(fault) for fault in findings.faults]}, sort_keys=False)
+        value = {"faults": [dataclasses.asdict(fault) for fault in findings.faults]}
+        program(output, value | {"in_force": running._asdict() if running is not None else None}, sort_keys=False)
         raise click.exceptions.Exit(1 if findings.faults else 0)
+    if running is not None and running.state == "changed":
+        click.secho(f"warning: {running}", fg="yellow", err=True)
     if findings.faults:
         raise FaultsError(findings.faults)
-    if findings.inventory is None:
-        click.echo(f"{path}: no faults; the inventory is not known yet")
-        return
-    counts = [(kind, len(getattr(findings.inventory, f"{kind}s"))) for kind in ("machine", "profile", "channel")]
-    declared = ", ".join(f"{count} {kind}{'' if count == 1 else 's'}" for kind, count in counts)
-    click.echo(f"{path}: no faults; {declared}")
+    click.echo(f"{path}: no faults; {_declared(findings.inventory)}")
+    if running is not None and running.state == "unknown":
+        click.echo(str(running))
+
+
+def _declared(inventory: Inventory | None) -> str:
+    if inventory is None:
+        return "the inventory is not known yet"
+    counts = [(kind, len(getattr(inventory, f"{kind}s"))) for kind in ("machine", "profile", "channel")]
+    return ", ".join(f"{count} {kind}{'' if count == 1 else 's'}" for kind, count in counts)
 
 
 @group.command("show")
 @config_option
 @output_option
 def show_(config: Path | None, output: str) -> None:
-    """Show what the configuration says: what was given and what was not, with absolute paths. A running service goes by
-    what it said when that was started, or reloaded: `netboot doctor` tells where it was changed since.
+    """Show what the configuration says: what was given and what was not, with absolute paths. A service that runs goes
+    by what it said when that was started, or reloaded: `in_force` says whether that is the same.
 
     \b
       netboot config show --output json
     """
-    value = find_config(config).model_dump(mode="json")
-    show(output, value, ("key", "value"), list(_flat(value, "")))
+    file = config_file(config)
+    settings = find_config(file)
+    value, running = settings.model_dump(mode="json"), in_force(file, settings)
+    rows = [*_flat(value, ""), ("in_force", str(running))]
+    show(output, value | {"in_force": running._asdict()}, ("key", "value"), rows)
 
 
 def _flat(value: object, key: str) -> Iterator[tuple[str, str]]:
@@ -91,8 +106,8 @@ def _flat(value: object, key: str) -> Iterator[tuple[str, str]]:
 @group.command()
 @config_option
 @keys_option
-@click.option("--sign", type=click.Path(path_type=Path), help="Sign this bundle, written elsewhere, with the key here.")
-@click.option("--signature", type=click.Path(path_type=Path), help="Install this signature's bundle, signed elsewhere.")
+@click.option("--sign", type=NamedFile(), help="Sign this bundle, written elsewhere, with the key here.")
+@click.option("--signature", type=NamedFile(), help="Install this signature's bundle, signed elsewhere.")
 def bundle(config: Path | None, keys: Path | None, sign: Path | None, signature: Path | None) -> None:
     """Sign the site bundle: origins, report address and minimum epoch, as every machine is told them.
 
@@ -129,7 +144,7 @@ def bundle(config: Path | None, keys: Path | None, sign: Path | None, signature:
 
 @group.command("join-certificate")
 @config_option
-@click.option("--authority-key", type=click.Path(path_type=Path), help="Default: beside join.authorities, as *.key.")
+@click.option("--authority-key", type=NamedFile(), help="Default: beside join.authorities, as *.key.")
 @click.option("--name", "names", multiple=True, help="A further host name or address; may be repeated.")
 def join_certificate(config: Path | None, authority_key: Path | None, names: tuple[str, ...]) -> None:
     """Make the certificate of join's listener anew, signed by the site's authority; the service takes it by itself.
@@ -157,9 +172,7 @@ def join_certificate(config: Path | None, authority_key: Path | None, names: tup
 
 @group.command("management-certificate")
 @config_option
-@click.option(
-    "--authority-key", type=click.Path(path_type=Path), help="Default: beside management.tls.authority, *.key."
-)
+@click.option("--authority-key", type=NamedFile(), help="Default: beside management.tls.authority, *.key.")
 @click.option("--name", "names", multiple=True, help="A further host name or address; may be repeated.")
 def management_certificate(config: Path | None, authority_key: Path | None, names: tuple[str, ...]) -> None:
     """Make the certificate of the operators' listener anew, signed by the site's authority, tls/ca.crt unless

@@ -37,6 +37,10 @@ def complete(_context: click.Context, _parameter: click.Parameter, incomplete: s
     return [CompletionItem(name) for name in sorted(names) if name.startswith(incomplete)]
 
 
+_LATER = click.Path(path_type=Path, readable=False)
+"""Of a file that is read by the commands after this one."""
+
+
 def _file(_context: click.Context, _option: click.Parameter, value: Path | None) -> Path | None:
     return value.expanduser().absolute() if value is not None else None
 
@@ -44,12 +48,10 @@ def _file(_context: click.Context, _option: click.Parameter, value: Path | None)
 @group.command()
 @click.argument("name")
 @click.option("--server", required=True, help="Address of the management API, like https://netboot.example:8081.")
-@click.option(
-    "--token-file", type=click.Path(path_type=Path), callback=_file, help="File with the token; it is not copied."
-)
+@click.option("--token-file", type=_LATER, callback=_file, help="File with the token; it is not copied.")
 @click.option(
     "--certificate-authority",
-    type=click.Path(path_type=Path),
+    type=_LATER,
     callback=_file,
     help="PEM that vouches for its certificate.  [default: what the system trusts]",
 )

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from netboot.cli.diagnosis import Diagnosis
-from netboot.cli.paths import ExistingFile
+from netboot.cli.given_files import look_at
 from netboot.config import Config
 from netboot.join.daemon_sets import FOR_EVER, DaemonSet
 from netboot.join.errors import ClusterUnavailableError
@@ -22,8 +22,11 @@ def kubeconfigs(config: Config, given: Iterable[str]) -> dict[str, Path]:
     """Cluster → file, of `FILE` (where one cluster is configured) or `CLUSTER=FILE`.
 
     Raises:
-        click.UsageError: there is no such cluster, it is not said which, or no such file.
+        click.UsageError: there is no such cluster, or it is not said which. As `look_at`,
+            KubeconfigError: the file cannot be read or used.
     """
+    from netboot.kube.kubeconfig import read_kubeconfig
+
     found: dict[str, Path] = {}
     for each in given:
         name, equals, file = each.partition("=")
@@ -32,7 +35,9 @@ def kubeconfigs(config: Config, given: Iterable[str]) -> dict[str, Path]:
                 known = ", ".join(sorted(config.clusters)) or "none"
                 raise click.UsageError(f"--admin-kubeconfig {each}: say CLUSTER=FILE, with a cluster of {known}")
             (name,), file = config.clusters, each
-        found[name] = ExistingFile().convert(file, None, None)
+        found[name] = Path(file)
+        look_at(found[name], "name a file that is there with --admin-kubeconfig")
+        read_kubeconfig(found[name])
     return found
 
 

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import click
 
 from images.values import files
+from netboot.cli.given_files import NamedFolder
 from netboot.cli.outcomes import cannot
 from netboot.cli.paths import config_option, find_config
 from netboot.dhcp import binaries, dnsmasq, generic, isc, kea
@@ -66,7 +67,7 @@ def print_config(config: Path | None, server: str, tftp_root: PurePosixPath | No
 
 @group.command("tftp-folder")
 @config_option
-@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+@click.argument("folder", type=NamedFolder(made=True))
 def tftp_folder(config: Path | None, folder: Path) -> None:
     """Copy iPXE's binaries of this machine (provisioning.ipxe) into FOLDER, for a TFTP server to hand out.
 

@@ -1,6 +1,8 @@
-"""Options that name a file whose content a command takes whole: a regular one, or what is piped in, up to a limit."""
+"""Options and arguments that name a file or a folder to be read: one rule for what is in the way
+(docs/command-line.md#files-that-are-named). It is looked at before anything else is done."""
 
 import io
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -8,7 +10,10 @@ from typing import Any
 import click
 
 from images.values import files
-from netboot.cli.outcomes import cannot
+from netboot.client.errors import FailedError
+from netboot.client.named import unreadable
+
+STDIN = "-"
 
 
 class Given(io.BytesIO):
@@ -19,6 +24,44 @@ class Given(io.BytesIO):
         self.name = name
 
 
+class NamedFile(click.Path):
+    """A regular file that is read. `what`: to be named in its place; `piped`: '-' is standard input."""
+
+    def __init__(self, what: str = "a file that is there", *, piped: bool = False) -> None:
+        super().__init__(dir_okay=False, path_type=Path)
+        self._what, self._piped = what, piped
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:  # noqa: ARG002
+        """The path. Raises as `look_at`."""
+        if not (self._piped and value == STDIN):
+            look_at(Path(value), remedy(self._what, param))
+        return Path(value)
+
+
+class NamedFolder(click.Path):
+    """A folder that is read. `made`: the command makes it where it is not there."""
+
+    def __init__(self, *, made: bool = False) -> None:
+        super().__init__(file_okay=False, path_type=Path)
+        self.made = made
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:  # noqa: ARG002
+        """The path.
+
+        Raises:
+            ClientError, images.errors.StoreError: as `look_at`.
+        """
+        path = Path(value)
+        try:
+            os.close(os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+        except FileNotFoundError as error:
+            if not self.made:
+                raise unreadable(path, error, remedy("a folder that is there", param)) from None
+        except OSError as error:
+            raise _in_the_way(path, error, remedy("a folder that is there", param)) from None
+        return path
+
+
 class GivenFile(click.File):
     """As click's own, without its wait for a pipe, and without a device's endless content. `most`: bytes."""
 
@@ -26,14 +69,40 @@ class GivenFile(click.File):
         super().__init__("rb")
         self._most = most
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The file's content. Raises ApiError: this account may not read it; else click.BadParameter."""
-        path = Path(value)
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ARG002
+        """The file's content. Raises as `look_at`."""
+        path = Path("<stdin>" if value == STDIN else value)
         try:
-            if value == "-":
-                return Given(files.whole(sys.stdin.buffer, self._most, path), "<stdin>")
+            if value == STDIN:
+                return Given(files.whole(sys.stdin.buffer, self._most, path), str(path))
             return Given(files.bytes_of(path, self._most), value)
-        except PermissionError as error:
-            raise cannot(f"{value} cannot be read", error) from None
         except OSError as error:
-            self.fail(f"'{value}': {error.strerror}", param, ctx)
+            raise _in_the_way(path, error, remedy("a file that is there", param)) from None
+
+
+def look_at(path: Path, remedy: str) -> None:
+    """See that a file can be read.
+
+    Raises:
+        ClientError: it cannot. images.errors.StoreError: nobody can tell.
+    """
+    try:
+        files.opened(path).close()
+    except OSError as error:
+        raise _in_the_way(path, error, remedy) from None
+
+
+def remedy(what: str, param: click.Parameter | None) -> str:
+    """How another is named: by an option, or as an argument."""
+    if isinstance(param, click.Option):
+        return f"name {what} with {max(param.opts, key=len)}"
+    return f"name {what} as {param.human_readable_name.partition('|')[0]}" if param is not None else f"name {what}"
+
+
+def _in_the_way(path: Path, error: OSError, remedy: str) -> Exception:
+    """Of a folder that may not be entered nobody knows what is in it."""
+    if isinstance(error, PermissionError):
+        files.look(path)
+    if isinstance(error, NotADirectoryError) and files.look(path) is not None:
+        return FailedError(f"{path} is no folder", remedy)
+    return unreadable(path, error, remedy)

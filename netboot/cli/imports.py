@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, BinaryIO, NoReturn
 import click
 
 from images.values import files
-from netboot.cli.client import NOT_ALLOWED, ApiError, Client, Connection, api_command
+from netboot.cli.client import ApiError, Client, Connection, api_command
 from netboot.cli.dry_run import dry_run_option
 from netboot.cli.given_files import GivenFile
 from netboot.cli.ordering import may_say_why_option
@@ -133,7 +133,7 @@ def _refuse(read: "Listed", others: Sequence[str] = (), found: int = 0) -> NoRet
     count = len(faults) + max(0, found - len(others))
     words = f"{count} fault{'s' if count != 1 else ''}; nothing was imported"
     left = [f"and {count - len(faults)} more"] if count > len(faults) else []
-    raise ApiError(printable("\n".join([*faults, *left, words])), REMEDY, NOT_ALLOWED)
+    raise ApiError(printable("\n".join([*faults, *left, words])), REMEDY, 1)
 
 
 def _yaml(items: "Sequence[Item]") -> str:

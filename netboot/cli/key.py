@@ -53,7 +53,7 @@ def list_(paths: Paths, output: str) -> None:
 
 
 @group.command()
-@paths_options(store=False)
+@paths_options(store=False, made=True)
 @output_option
 def create(paths: Paths, output: str) -> None:
     """Create the first key of a site.

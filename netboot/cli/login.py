@@ -13,10 +13,12 @@ import click
 from rich.console import Console
 
 from netboot.cli.client import NOT_ALLOWED, UNKNOWN, ApiError, Client, Connection, api_command, with_exit_codes
+from netboot.cli.given_files import NamedFile
 from netboot.cli.output import say, show
 from netboot.cli.times import moment
 from netboot.client import Service, contexts
 from netboot.client.contexts import Context, Contexts, Login, change, with_login
+from netboot.client.named import check_authorities
 from netboot.config_access import LOOPBACK, parse_issuer
 from netboot.lifecycle.errors import IssuerUnavailableError, LoginRefusedError
 
@@ -43,7 +45,7 @@ _context_option = click.option("--context", "name", help="The context to log in 
 @click.option(
     "--issuer-certificate-authority",
     "authority",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=NamedFile(),
     help="PEM that vouches for the issuer's certificate.  [default: what the system trusts]",
 )
 @click.option("--plain-http", is_flag=True, help="Also where the service is asked over a network without TLS.")
@@ -61,6 +63,8 @@ def login(name: str | None, authority: Path | None, plain_http: bool) -> None:
       netboot context add fra --server https://netboot.fra.example:8081
       netboot login
     """
+    if authority is not None:
+        check_authorities(authority, "name another with --issuer-certificate-authority")
     context = _context(name)
     _require_tls(context, plain_http)
     offered = _client(context).logins.get()["oidc"]

@@ -170,7 +170,7 @@ def _discovered(client: Client, output: str, limit: int) -> None:
             asker["architecture"],
             asker["peer"],
             ago(asker["last_at"]),
-            asker["times"],
+            ago(asker["first_at"]),
             summary(asker["hardware"]),
             reported(asker),
             asker["seen"],
@@ -185,7 +185,7 @@ def _discovered(client: Client, output: str, limit: int) -> None:
         "arch",
         "address",
         "last seen",
-        "times",
+        "first seen",
         "made of",
         "declared by, too",
         "seen",
@@ -236,7 +236,7 @@ def _current(trace: "TraceShown | None") -> str:
 def _waited(claims: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """That whoever asked in its name was told to wait, though that may be over."""
     if (waited := claims.get("waited")) is not None:
-        since = f"since {moment(waited['first_at'])}, " if waited["times"] > 1 else ""
+        since = f"since {moment(waited['first_at'])}, " if waited["first_at"] != waited["last_at"] else ""
         yield "told to wait", f"{since}last {moment(waited['last_at'])}, whoever asked from {waited['peer']}"
         yield "", waited["reason"]
 

@@ -52,7 +52,9 @@ def shown(error: ClientError) -> click.ClickException:
 def cannot(what: str, error: OSError) -> ApiError:
     """What the file system refuses a command, with what to do. `what`: like `cannot write FILE`."""
     remedy = "see that it is there, and that this user may read and write it and its folder"
-    return ApiError(f"{what}: {error.strerror or error}", remedy, NOT_ALLOWED if is_refused(error) else 1)
+    absent = isinstance(error, FileNotFoundError | NotADirectoryError)
+    status = NOT_ALLOWED if is_refused(error) else UNKNOWN if absent else 1
+    return ApiError(f"{what}: {error.strerror or error}", remedy, status)
 
 
 def is_refused(error: BaseException) -> bool:

@@ -10,6 +10,7 @@ import click
 
 from images.errors import NotFoundError
 from images.values import files
+from netboot.cli.given_files import NamedFile, NamedFolder
 
 if TYPE_CHECKING:
     from netboot.config import Config
@@ -61,20 +62,12 @@ def find_config(given: Path | None) -> "Config":
     return load_config(config_file(given))
 
 
-class ExistingFile(click.Path):
-    """An argument that names a file. Of one that this user may not see click says that it does not exist; we do not."""
+class ConfigFile(NamedFile):
+    """A configuration that is named: one that is not there is told as where none is."""
 
-    def __init__(self) -> None:
-        super().__init__(exists=True, dir_okay=False, readable=False, path_type=Path)
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The path.
-
-        Raises:
-            images.errors.StoreError: nobody can tell whether it is there. click.BadParameter: it is not.
-        """
-        files.look(Path(value))
-        return super().convert(value, param, ctx)
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """The path. Raises as `config_file`, then as `NamedFile`."""
+        return super().convert(config_file(Path(value)), param, ctx)
 
 
 class Paths:
@@ -118,8 +111,9 @@ class Paths:
         return self._keys or self.configured.keys
 
 
-def paths_options(*, store: bool = True, keys: bool = True) -> Callable[[Command], Command]:
-    """Add `--config` and, as wanted, `--store` and `--keys`: the command gets them as one `paths`."""
+def paths_options(*, store: bool = True, keys: bool = True, made: bool = False) -> Callable[[Command], Command]:
+    """Add `--config` and, as wanted, `--store` and `--keys`: the command gets them as one `paths`. `made`: it makes the
+    store where that is not there; without a store, the folder of keys."""
 
     def decorate(function: Command) -> Command:
         @wraps(function)
@@ -128,25 +122,32 @@ def paths_options(*, store: bool = True, keys: bool = True) -> Callable[[Command
         ) -> None:
             function(*arguments, paths=Paths(config, store, keys), **others)
 
-        decorated: Command = keys_option(command) if keys else command
-        decorated = _store_option(decorated) if store else decorated
+        decorated: Command = keys_option(command, made=made and not store) if keys else command
+        decorated = _store_option(decorated, made=made) if store else decorated
         return config_option(decorated)
 
     return decorate
 
 
+_CONFIG = "Configuration of the site.  [default: $NETBOOT_CONFIG, ./netboot.yaml, /etc/netboot/netboot.yaml]"
+
+
 def config_option(function: Command) -> Command:
     """Add `--config`, of a command that needs the configuration itself: for `find_config`."""
-    text = "Configuration of the site.  [default: $NETBOOT_CONFIG, ./netboot.yaml, /etc/netboot/netboot.yaml]"
-    return click.option("--config", "config", type=click.Path(path_type=Path), help=text)(function)
+    return click.option("--config", "config", type=ConfigFile(), help=_CONFIG)(function)
 
 
-def keys_option(function: Command) -> Command:
-    """Add `--keys`, which takes the place of the configuration's `keys`."""
+def site_option(function: Command) -> Command:
+    """Add `--config`, of a command that makes it."""
+    return click.option("--config", "config", type=click.Path(path_type=Path), help=_CONFIG)(function)
+
+
+def keys_option(function: Command, *, made: bool = False) -> Command:
+    """Add `--keys`, which takes the place of the configuration's `keys`. `made`: as of `paths_options`."""
     text = "Folder of keys, in place of the configuration's."
-    return click.option("--keys", "keys", type=click.Path(path_type=Path), help=text)(function)
+    return click.option("--keys", "keys", type=NamedFolder(made=made), help=text)(function)
 
 
-def _store_option(function: Command) -> Command:
+def _store_option(function: Command, *, made: bool) -> Command:
     text = "Artifact store, in place of the configuration's."
-    return click.option("--store", "store", type=click.Path(path_type=Path), help=text)(function)
+    return click.option("--store", "store", type=NamedFolder(made=made), help=text)(function)

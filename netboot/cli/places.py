@@ -14,7 +14,8 @@ from images.registry.credentials import Login, default_file, read_login
 from images.registry.errors import BadReferenceError, RegistryError
 from images.registry.reference import Reference
 from images.registry.retry import RetryPolicy
-from images.values import files
+from netboot.cli.given_files import NamedFile
+from netboot.client.named import check_authorities
 
 if TYPE_CHECKING:
     from images.registry.client import OciRegistry
@@ -47,10 +48,10 @@ def access_options(function: Callable[..., None]) -> Callable[..., None]:
     decorated: Callable[..., None] = command
     for option in (
         click.option("--plain-http", is_flag=True, help="No TLS, also where the registry is not on this machine."),
-        click.option("--authority", type=click.Path(path_type=Path), help="PEM of who signed its certificate."),
+        click.option("--authority", type=NamedFile(), help="PEM of who signed its certificate."),
         click.option(
             "--credentials",
-            type=click.Path(path_type=Path),
+            type=NamedFile(),
             help="File with its login, as `docker login` writes it.  [default: docker's own]",
         ),
         click.option("--username", help="Log in by this name; the password is the first line of standard input."),
@@ -107,10 +108,10 @@ def open_registries(access: Access, *places: Reference) -> Iterator[list["OciReg
 
 
 def check_authority(path: Path | None) -> None:
-    """Better words than the library's for a file that is not there.
+    """Better words than the library's for a file without certificates.
 
     Raises:
-        RegistryError.
+        ClientError.
     """
-    if path is not None and not files.is_file(path):
-        raise RegistryError(f"there is no {path}: --authority is a file of certificates in PEM")
+    if path is not None:
+        check_authorities(path, "name another with --authority")

@@ -8,7 +8,7 @@ import click
 from images.values import files
 from netboot.cli import complete
 from netboot.cli.client import Connection, api_command
-from netboot.cli.outcomes import cannot
+from netboot.cli.given_files import NamedFile, NamedFolder
 from netboot.cli.output import show
 from netboot.cli.paths import find_config
 from netboot.cli.times import moment
@@ -20,9 +20,9 @@ if TYPE_CHECKING:  # what verifies is large: it is imported by who needs it
 
 @click.command("proof")
 @click.argument("boot", required=False, shell_complete=complete.boots)
-@click.option("--file", type=click.Path(path_type=Path), help="From this file, in place of the service.")
+@click.option("--file", type=NamedFile(), help="From this file, in place of the service.")
 @click.option("--verify", "wanted", is_flag=True, help="Exit status 1 unless a trusted key has signed it.")
-@click.option("--keys", type=click.Path(path_type=Path), help="Folder of public keys.  [default: the site's]")
+@click.option("--keys", type=NamedFolder(), help="Folder of public keys.  [default: the site's]")
 @api_command
 def command(
     boot: str | None, file: Path | None, wanted: bool, keys: Path | None, connection: Connection, output: str
@@ -37,10 +37,10 @@ def command(
       netboot boot proof 0195d3c2-8f11-8a3b-9c4d-5e6f7a8b9c0d --output json > proof.json
       netboot boot proof --file proof.json --verify --keys ./proof-keys
     """
-    from netboot.lifecycle.proof import SignedProof, verified
+    from netboot.lifecycle.proof import SignedProof, read, verified
 
     if file is not None:
-        given = _from_file(file)
+        given = read(files.small(file), str(file))
     elif boot is not None:
         given = SignedProof.model_validate(connection.open().proofs.get(boot))
     else:
@@ -52,15 +52,6 @@ def command(
         proof = _unverified(given)
         summary = "not verified: --verify holds it against the site's public keys"
     show(output, given.model_dump(mode="json"), ("", ""), _rows(proof, summary))
-
-
-def _from_file(path: Path) -> "SignedProof":
-    from netboot.lifecycle.proof import read
-
-    try:
-        return read(files.small(path))
-    except OSError as error:
-        raise cannot(f"{path} cannot be read", error) from None
 
 
 def _keys(folder: Path | None, config: Path | None) -> "tuple[PublicKey, ...]":

@@ -13,6 +13,7 @@ from images.store.lookup import resolve
 from images.store.pointers import is_digest
 from images.store.store import Store
 from netboot.cli import complete
+from netboot.cli.given_files import NamedFolder
 from netboot.cli.output import output_option, progress, show
 from netboot.cli.paths import Paths, paths_options
 from netboot.cli.places import Access, access_options, check_authority, open_registries, retry
@@ -59,7 +60,7 @@ def push(image: str, place: str, paths: Paths, access: Access, output: str) -> N
 @click.command()
 @click.argument("place", metavar="REGISTRY/REPOSITORY[:TAG|@DIGEST] or URL")
 @access_options
-@paths_options()
+@paths_options(made=True)
 @output_option
 def pull(place: str, paths: Paths, access: Access, output: str) -> None:
     """Fetch an image into the store, from an OCI registry or from the URL of an image at a plain origin.
@@ -127,7 +128,7 @@ def promote(image: str, place: str, paths: Paths, access: Access, output: str) -
 
 @click.command("export")
 @click.argument("image", shell_complete=complete.images)
-@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+@click.argument("folder", type=NamedFolder(made=True))
 @paths_options()
 @output_option
 def export_(image: str, folder: Path, paths: Paths, output: str) -> None:
@@ -151,9 +152,9 @@ def export_(image: str, folder: Path, paths: Paths, output: str) -> None:
 
 
 @click.command("import")
-@click.argument("folder", type=click.Path(path_type=Path, file_okay=False, readable=False))
+@click.argument("folder", type=NamedFolder())
 @click.argument("digest", required=False)
-@paths_options()
+@paths_options(made=True)
 @output_option
 def import_(folder: Path, digest: str | None, paths: Paths, output: str) -> None:
     """Take the images of FOLDER (or the one of DIGEST) into the store, each verified as `pull` verifies.

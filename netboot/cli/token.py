@@ -10,6 +10,7 @@ from images.values import files
 from netboot.cli import complete
 from netboot.cli.client import Connection, api_command
 from netboot.cli.given_files import GivenFile
+from netboot.cli.outcomes import ApiError
 from netboot.cli.output import show
 from netboot.cli.times import duration_option, moment, window_option
 
@@ -66,7 +67,7 @@ def issue(
     if spki_file is None:
         body["window_seconds"] = window_seconds
     else:
-        body["spki"] = base64.b64encode(_spki(spki_file.read())).decode()
+        body["spki"] = base64.b64encode(_spki(spki_file.read(), spki_file.name)).decode()
         body["lifetime_seconds"] = lifetime_seconds
     issued: Mapping[str, Any] = connection.open().join_tokens.create(body)
     if spki_file is None:
@@ -117,15 +118,19 @@ def revoke(token: str, connection: Connection, output: str) -> None:
     show(output, revoked, (), (), f"token {token} of {revoked['machine']} is revoked")
 
 
-def _spki(data: bytes) -> bytes:
-    """DER from PEM or DER; the service judges the rest."""
+def _spki(data: bytes, name: str) -> bytes:
+    """DER from PEM or DER; the service judges which keys it takes."""
     from cryptography.exceptions import UnsupportedAlgorithm
-    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_public_key
+    from cryptography.hazmat.primitives.serialization import (
+        Encoding,
+        PublicFormat,
+        load_der_public_key,
+        load_pem_public_key,
+    )
 
-    if b"-----BEGIN" not in data:
-        return data
     try:
-        key = load_pem_public_key(data)
+        key = load_pem_public_key(data) if b"-----BEGIN" in data else load_der_public_key(data)
     except (ValueError, UnsupportedAlgorithm):
-        raise click.BadParameter("not a public key in PEM", param_hint="--spki-file") from None
+        remedy = "`openssl pkey -in KEY -pubout` writes one"
+        raise ApiError(f"{name} is no public key in PEM or DER", remedy, 1) from None
     return key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)

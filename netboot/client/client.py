@@ -14,6 +14,7 @@ from netboot.client import service, transport
 from netboot.client.api import Apis
 from netboot.client.base import Values
 from netboot.client.errors import CannotTellError, ClientError, FailedError, kind_of, of_problem
+from netboot.client.named import check_authorities
 from netboot.client.service import Service
 from netboot.client.watch import RETRY_SECONDS, Watch
 
@@ -97,8 +98,8 @@ class Client(Apis):
         import urllib3
 
         to = self.service
-        if to.authority is not None and not to.authority.is_file():
-            raise FailedError(f"there is no file of authorities {to.authority}", "see --certificate-authority")
+        if to.authority is not None:
+            check_authorities(to.authority, "name another with --certificate-authority")
         sent = _said(headers) | {"Authorization": f"Bearer {to.token if isinstance(to.token, str) else to.token()}"}
         sent |= {"Accept-Encoding": "identity"}  # so that what has come can be read at once
         acts = method != "GET"

@@ -1939,7 +1939,6 @@ class Sighting(TypedDict):
     peer: str
     first_at: str
     last_at: str
-    times: int
     hardware: HardwareReport | None
     taken_at: str | None
     suggested_class: str | None
@@ -2182,14 +2181,12 @@ class Vetoes(TypedDict):
 
 class Waited(TypedDict):
     """Whoever asked in a machine's name was told to wait, for want of a usable image: the last time, from
-    `first_at` until `last_at`. `times`: as it was written down, by each boot server once in five minutes at
-    most. `reason`, `peer`: what was told last, and to which address."""
+    `first_at` until `last_at`. `reason`, `peer`: what was told last, and to which address."""
 
     reason: str
     peer: str
     first_at: str
     last_at: str
-    times: NotRequired[int]
 
 
 class WindowOpen(TypedDict):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from images.values import files
 from netboot.client.errors import FailedError, NotAllowedError
+from netboot.client.named import unreadable
 from netboot.client.transport import address
 
 if TYPE_CHECKING:
@@ -24,18 +25,15 @@ class TokenFile:
         """The token.
 
         Raises:
-            NotAllowedError: the file cannot be read, or holds none.
+            UnknownError: the file is not there. NotAllowedError: it may not be read. FailedError: it holds none.
         """
         try:
-            lines = [line.strip() for line in files.small(self.path).decode().splitlines()]
-        except (OSError, UnicodeDecodeError) as error:
-            why = getattr(error, "strerror", None) or "is not text"
-            remedy = "run as who may read it, or name your own with --token-file"
-            raise NotAllowedError(f"the token file {self.path} cannot be read: {why}", remedy) from None
+            lines = [line.strip() for line in files.small(self.path).decode("ascii", "replace").splitlines()]
+        except OSError as error:
+            raise unreadable(self.path, error, "name your own with --token-file", "token file") from None
         tokens = [line for line in lines if line and not line.startswith("#")]
         if not tokens or not tokens[0].isascii():
-            remedy = "ask the service's operator for one"
-            raise NotAllowedError(f"the token file {self.path} holds no token", remedy)
+            raise FailedError(f"token file {self.path} holds no token", "ask the service's operator for one")
         return tokens[0]
 
 

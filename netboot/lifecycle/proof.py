@@ -127,8 +127,8 @@ def verified(given: SignedProof, keys: Iterable[PublicKey], boot: str | None = N
     return proof, key
 
 
-def read(data: bytes) -> SignedProof:
-    """From a file, as `netboot boot proof --output json` writes it.
+def read(data: bytes, name: str) -> SignedProof:
+    """From the file of that name, as `netboot boot proof --output json` writes it.
 
     Raises:
         BadProofError: it is none.
@@ -136,7 +136,7 @@ def read(data: bytes) -> SignedProof:
     try:
         return SignedProof.model_validate(json.loads(data))
     except (ValueError, RecursionError):
-        raise BadProofError("the file is not what `netboot boot proof --output json` writes") from None
+        raise BadProofError(f"{name} is not what `netboot boot proof --output json` writes") from None
 
 
 def _image(trace: Trace) -> Image | None:

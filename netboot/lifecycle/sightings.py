@@ -20,7 +20,6 @@ class Discovered(Strict):
     peer: str = ""
     first_ms: int
     last_ms: int
-    times: int = 1
 
 
 def sighting(record: DiscoveryRecord) -> Discovered:
@@ -44,7 +43,7 @@ def seen_again(known: Discovered | None, new: Discovered) -> Discovered:
     """Both together: what arrived last says what it is and when it was seen last."""
     if known is None:
         return new
-    return new.model_copy(update={"first_ms": min(known.first_ms, new.first_ms), "times": known.times + new.times})
+    return new.model_copy(update={"first_ms": min(known.first_ms, new.first_ms)})
 
 
 class Told(HardwareRecord):

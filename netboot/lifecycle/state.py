@@ -99,14 +99,12 @@ PAUSE_MS = 3_600_000
 
 class Waited(Strict):
     """Whoever asked in a machine's name was told to wait, for want of a usable image: the last time, from `first_ms`
-    until `last_ms`. `times`: as it was written down, by each boot server once in five minutes at most. `reason`,
-    `peer`: what was told last, and to which address."""
+    until `last_ms`. `reason`, `peer`: what was told last, and to which address."""
 
     reason: SafeText
     peer: str
     first_ms: Moment
     last_ms: Moment
-    times: int = 1
 
 
 def waited(known: Waited | None, record: WaitRecord) -> Waited:
@@ -118,7 +116,6 @@ def waited(known: Waited | None, record: WaitRecord) -> Waited:
         peer=record.peer,
         first_ms=min(known.first_ms, record.at_ms),
         last_ms=max(known.last_ms, record.at_ms),
-        times=known.times + 1,
     )
 
 

@@ -122,6 +122,11 @@ MIGRATIONS = (
     CREATE TRIGGER consoles_go_with_their_boot AFTER DELETE ON boots
         BEGIN DELETE FROM consoles WHERE boot = old.boot; END;
     """,
+    """
+    -- how often a machine was written down is kept no more: each boot server wrote it
+    UPDATE discovered SET body = json_remove(body, '$.times') WHERE json_valid(body);
+    UPDATE waits SET body = json_remove(body, '$.times') WHERE json_valid(body);
+    """,
 )
 VERSION = len(MIGRATIONS)
 _NEWER = "it was written by a newer netboot (schema {}, this one knows {}); run that version, or restore a backup"

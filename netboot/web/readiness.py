@@ -8,7 +8,7 @@ from images.values.strict import Strict
 from netboot.clock import monotonic_ms
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.intents import by_machine, marks_of
-from netboot.readiness import Detail, Readiness
+from netboot.readiness import Detail, Readiness, of_configuration
 from netboot.status import FRESH_MS, Condition
 from netboot.status.controllers import LifecycleStatus, ProjectionStatus, PublisherStatus, RolloutsStatus
 from netboot.status.fetcher import FetcherStatus
@@ -87,11 +87,7 @@ def assess(deps: Dependencies) -> Readiness:
             hanging = any(each.problem for name, each in supervisor.processes.items() if name.startswith("boot-"))
         details |= _reporting(deps, sorted(supervisor.processes), now, cause)
         stopping = supervisor.state == "stopping"
-        details["configuration"] = Detail(
-            ok=not supervisor.changed,
-            message=supervisor.changed or "in force",
-            remedy="`netboot config reload`, and what that does not take: restart the service",
-        )
+        details["configuration"] = of_configuration(supervisor.changed)
     details["intents"] = _intents(deps)
     problem = deps.tokens.problem()
     details["token"] = Detail(ok=problem is None, message=problem or "in order", remedy="see management.token_file")

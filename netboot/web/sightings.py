@@ -41,7 +41,6 @@ class Sighting(Shown):
     peer: str
     first_ms: int
     last_ms: int
-    times: int
     hardware: HardwareReport | None
     taken_ms: int | None
     suggested_class: str | None

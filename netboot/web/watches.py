@@ -19,7 +19,7 @@ from netboot.web.watch import PAGE, since_of, stream
 _FLEET = Tag("fleet", fleet.summary, without=("at",))
 _ROLLOUT = Tag("rollout", rollouts.told)
 _DRAINS = Tag("drains", drains.listed)
-_DISCOVERED = Tag("discovered", boots.discovered, within={"discovered": ("last_at", "times")})
+_DISCOVERED = Tag("discovered", boots.discovered, within={"discovered": ("last_at",)})
 """Not that they ask again, every half a minute each."""
 
 

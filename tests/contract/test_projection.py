@@ -416,7 +416,7 @@ def test_a_journal_that_is_older_than_the_state_is_read_again_and_counted_once(
     site.drain()
     assert site.served() == 35
     assert site.states.boot(boot_id("gpu-001", 44)) is not None
-    assert [seen.times for seen in site.states.discovered(5)] == [2]
+    assert [seen.mac for seen in site.states.discovered(5)] == ["52:54:00:00:00:99"]
     assert site.controller.progress.replaced == {"boot-0.db": 1}
 
 

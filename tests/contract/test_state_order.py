@@ -18,7 +18,7 @@ from netboot.lifecycle.state import Batch
 from netboot.lifecycle.trace import apply
 from netboot.stores.state_schema import MIGRATIONS
 from tests.contract.test_states import Both, in_memory, joined, on_disk
-from tests.records import IMAGE, KEY, START, boot_id, checked, event, script, sighted
+from tests.records import IMAGE, KEY, START, boot_id, checked, event, script, sighted, waits
 
 HOUR, YEAR = 3_600_000, 365 * 86_400_000
 JOURNALS = ("boot-0.db", "join-0.db", "join-1.db")
@@ -125,7 +125,7 @@ def test_what_was_seen_last_is_what_arrived_last(both: Both, monkeypatch: pytest
     assert [seen.mac for seen in both.reader.discovered(9)] == ["52:54:00:00:00:03", "52:54:00:00:00:02"]
     both.take(sighted("52:54:00:00:00:02", START - HOUR, outcome="refused"))
     seen = both.reader.discovered(1)[0]
-    assert (seen.outcome, seen.first_ms, seen.last_ms, seen.times) == ("refused", START - HOUR, START - HOUR, 2)
+    assert (seen.outcome, seen.first_ms, seen.last_ms) == ("refused", START - HOUR, START - HOUR)
 
 
 def test_a_boot_that_comes_again_from_an_older_copy_is_no_newer(both: Both) -> None:
@@ -223,3 +223,20 @@ def test_a_boot_id_that_is_ahead_of_the_clock_is_said(tmp_path: Path, caplog: py
     said = "is 31536000 s ahead of the clock: it was set back since, or is wrong now"
     assert [record.message for record in caplog.records] == [f"the id of boot {first.boot} of gpu-001 {said}"]
     both.writer.close()
+
+
+def test_a_state_that_counted_sightings_is_read_on(tmp_path: Path) -> None:
+    made = on_disk(tmp_path)
+    made.take(sighted("52:54:00:00:00:01", START), waits("gpu-001"))
+    made.writer.close()
+    with sqlite3.connect(tmp_path / "state.db") as db:
+        for table in ("discovered", "waits"):
+            db.execute(f"UPDATE {table} SET body = json_set(body, '$.times', 7)")
+        db.execute("INSERT INTO waits (machine, body) VALUES ('gpu-002', 'no JSON')")
+        db.execute(f"PRAGMA user_version = {len(MIGRATIONS) - 1}")
+    db.close()
+    made = on_disk(tmp_path)
+    made.take(sighted("52:54:00:00:00:02", START), journal="boot-1.db")
+    assert [one.mac for one in made.reader.discovered(9)] == ["52:54:00:00:00:02", "52:54:00:00:00:01"]
+    assert made.reader.machines()["gpu-001"].claims.waited is not None
+    made.writer.close()

@@ -31,6 +31,13 @@ def test_what_can_be_taken_is_and_the_rest_is_named(tmp_path: Path) -> None:
         file.write_text(f"{config_text}origins: [{RACK}]\nlog: {{level: debug}}\nwatchdog: {{start_seconds: 900}}\n")
         said = f"{file} was changed since the service took it: "
         both = f"{said}`netboot config reload` takes log, origins; needs a restart: watchdog"
+        told = f"the service that runs goes by an older one: {both}"
+        remedy = "`netboot config reload`, and what that does not take: restart the service"
+        checked = service.netboot("config", "check")
+        assert f"\nwarning: {told}: {remedy}\n" in f"\n{checked.stderr}"
+        in_force = {"state": "changed", "message": told, "remedy": remedy}
+        for asked in ("check", "show"):
+            assert json.loads(service.netboot("config", asked, "-o", "json").stdout)["in_force"] == in_force
         wait_for(lambda: service.readyz()["details"]["configuration"].get("message") == both)
         done = service.netboot("config", "reload")
         assert (done.returncode, done.stdout, done.stderr) == (
@@ -50,7 +57,15 @@ def test_what_can_be_taken_is_and_the_rest_is_named(tmp_path: Path) -> None:
         assert (faulty.returncode, "origin: unknown key; did you mean 'origins'?" in faulty.stderr) == (1, True)
         assert RACK in script(service)
         file.write_text(config_text)
+        checked = service.netboot("config", "check")
+        assert f"{said}`netboot config reload` takes log, origins: " in checked.stderr
+        assert service.netboot("config", "reload").returncode == 0
+        as_it_is = {"state": "in-force", "message": "the service that runs goes by it", "remedy": ""}
+        assert json.loads(service.netboot("config", "show", "-o", "json").stdout)["in_force"] == as_it_is
         assert service.stop() == 0
+    unknown = f"cannot tell whether a service goes by it: none runs here on {config.data}"
+    checked = service.netboot("config", "check")
+    assert (checked.returncode, checked.stdout.splitlines()[1:]) == (0, [unknown])
     gone = service.netboot("config", "reload")
     words = f"Error: no service works on {config.data}\nRemedy: start it: it reads netboot.yaml then; where `data` was "
     assert (gone.returncode, gone.stderr) == (5, f"{words}changed, restart it\n")

@@ -360,7 +360,7 @@ def test_what_is_no_whole_backup(site: Path, tmp_path: Path, run: Run) -> None:
     assert refused(io.BytesIO(b""), folder).startswith("not a whole backup: ")
     assert refused(io.BytesIO(b"\0" * 10_240), folder).startswith("not a backup that `netboot backup` has made")
     status, _, err = run("restore", site / "netboot.yaml", "--config", tmp_path / "new/netboot.yaml")
-    assert (status, err.startswith("Error: not a whole backup: ")) == (1, True)
+    assert (status, err.startswith(f"Error: {site}/netboot.yaml: not a whole backup: ")) == (1, True)
     assert list((tmp_path / "new").iterdir()) == []
 
 

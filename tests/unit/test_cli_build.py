@@ -225,6 +225,7 @@ def test_findings_of_gates_for_programs(site: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_without_a_key_nothing_is_built(tmp_path: Path) -> None:
+    (tmp_path / "keys").mkdir()
     done = invoke(tmp_path, "debian-12-minimal")
     assert str(done.exception) == (
         f"no public key in {tmp_path}/keys: `netboot key create` makes one; machines boot only what it signed"

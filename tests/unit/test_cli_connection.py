@@ -9,7 +9,7 @@ from images.errors import NotFoundError
 from netboot.cli.client import Connection
 from netboot.cli.paths import Paths
 from netboot.cli.times import window_option
-from netboot.client import NotAllowedError, Service, TokenFile, UnknownError
+from netboot.client import FailedError, Service, TokenFile, UnknownError
 from netboot.client.base import segment
 from tests.commands import Run
 
@@ -51,12 +51,15 @@ def test_what_cannot_be_used_is_said_before_anything_is_sent(config: Path, tmp_p
     with pytest.raises(click.UsageError) as wrong:
         Connection(config, server="192.0.2.2:8081").open()
     assert str(wrong.value) == "the address of the service must begin with http:// or https://: 192.0.2.2:8081"
-    with pytest.raises(NotAllowedError) as refused:
+    with pytest.raises(UnknownError) as absent:
         Connection(config, token_file=tmp_path / "none").open().channels.list()
-    assert str(refused.value) == (
-        f"the token file {tmp_path}/none cannot be read: No such file or directory\n"
-        "Remedy: run as who may read it, or name your own with --token-file"
-    )
+    remedy = "name your own with --token-file"
+    assert str(absent.value) == f"there is no token file {tmp_path}/none\nRemedy: {remedy}"
+    (tmp_path / "none").write_bytes(b"\xff\n")
+    with pytest.raises(FailedError) as faulty:
+        Connection(config, token_file=tmp_path / "none").open().channels.list()
+    remedy = "ask the service's operator for one"
+    assert str(faulty.value) == f"token file {tmp_path}/none holds no token\nRemedy: {remedy}"
 
 
 def test_folders_come_from_options_then_from_the_configuration(config: Path, tmp_path: Path) -> None:

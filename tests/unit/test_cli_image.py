@@ -394,7 +394,6 @@ def test_where_keys_alone_are_kept_it_is_said_that_nobody_can_tell(site: Path, r
     for words in (
         ("--keys", "keys"),
         ("--keys", "keys", "--dry-run"),
-        ("--keys", "keys", "--config", "none/netboot.yaml"),
     ):
         refused = run("key", "retire", KEY.public.id, *words)
         assert refused.status == 4
@@ -407,6 +406,9 @@ def test_where_keys_alone_are_kept_it_is_said_that_nobody_can_tell(site: Path, r
 
 def test_keys_are_created_rotated_exported_and_retired(site: Path, run: Run) -> None:
     ring = KeyRing(site / "new")
+    absent = "Error: there is no new\nRemedy: name a folder that is there with --keys\n"
+    assert run("key", "list", "--keys", "new") == Ran(3, "", absent)
+    ring.folder.mkdir()
     assert run("key", "list", "--keys", "new") == Ran(0, "no keys yet: `netboot key create` makes one\n", "")
     first = run("key", "create", "--keys", "new", "-o", "json").json
     assert (first["active"], first["private"], first["trusted"]) == (True, True, True)

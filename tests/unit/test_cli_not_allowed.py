@@ -62,7 +62,7 @@ def cannot_tell(path: Path, folder: Path) -> str:
         (lambda path: ("doctor", "--config", path), "netboot.yaml"),
         (lambda path: ("machine", "list", "--config", path), "netboot.yaml"),
         (lambda path: ("image", "sources", "check", path), "own.yaml"),
-        (lambda path: ("image", "audit", "a", "--store", "x", "--data", path), "own.yaml"),
+        (lambda path: ("image", "audit", "a", "--store", ".", "--data", path), "own.yaml"),
         (lambda path: ("cluster", "kubeconfigs", "--admin-kubeconfig", path), "own.yaml"),
     ],
 )

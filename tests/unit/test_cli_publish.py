@@ -69,8 +69,8 @@ def test_an_image_that_is_damaged_here_is_not_published(run: Run, site: Config, 
 
 
 def test_a_folder_without_images(run: Run, site: Config, tmp_path: Path) -> None:
-    assert run("image", "import", tmp_path / "none").err == (
-        f"error: {tmp_path}/none has no images: `netboot image export IMAGE {tmp_path}/none` puts one there\n"
+    assert run("image", "import", tmp_path).err == (
+        f"error: {tmp_path} has no images: `netboot image export IMAGE {tmp_path}` puts one there\n"
     )
 
 
@@ -100,16 +100,13 @@ def test_a_folder_without_images(run: Run, site: Config, tmp_path: Path) -> None
         ),
         (
             ("pull", "registry.example/images", "--authority", "/nowhere.pem"),
-            1,
-            (
-                "error: there is no /nowhere.pem: --authority is a file of certificates in PEM\n"
-                "Remedy: see that the address is right, and that a registry, file server or folder is there\n"
-            ),
+            3,
+            "Error: there is no /nowhere.pem\nRemedy: name a file that is there with --authority\n",
         ),
         (
             ("pull", "registry.example/images", "--credentials", "/nowhere.json"),
-            1,
-            "error: there is no /nowhere.json: `docker login` and `podman login` write such a file\n",
+            3,
+            "Error: there is no /nowhere.json\nRemedy: name a file that is there with --credentials\n",
         ),
     ],
 )

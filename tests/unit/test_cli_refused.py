@@ -114,7 +114,7 @@ def test_nobody_is_told_to_replace_what_is_in_use(run: Run, site: Path, request:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("restore", "/nope"), "Error: there is no /nope\nRemedy: name a file that `netboot backup` wrote\n"),
+        (("restore", "/nope"), "Error: there is no /nope\nRemedy: name a file that `netboot backup` wrote as FILE\n"),
         (
             ("cluster", "manifests", "--name", "nope"),
             "Error: the configuration has no cluster 'nope' (it has: none): add it to `clusters`\n",
@@ -137,7 +137,7 @@ def test_what_there_is_not_ends_by_3(run: Run, words: tuple[str, ...], said: str
 @pytest.mark.usefixtures("site")
 def test_a_file_that_is_not_there_is_no_traceback(run: Run) -> None:
     ran = run("image", "rebuild", "/nope")
-    assert (ran.status, ran.out) == (1, "")
+    assert (ran.status, ran.out) == (3, "")
     assert ran.err.startswith("Error: cannot use /")
 
 

@@ -104,14 +104,14 @@ def test_each_way_in_which_it_does_not_hold_has_words_of_its_own() -> None:
     document = canonical({"site": "test"})
     other = SignedProof(proof=document.decode(), signature=KEY.sign(document).decode())
     assert said(other, KEY) == "what is signed is no proof of a boot that this version knows"
-    half = read(GOOD.model_dump_json().replace("by tpm", "\\ud800").encode())
+    half = read(GOOD.model_dump_json().replace("by tpm", "\\ud800").encode(), "it")
     assert said(half, KEY).endswith("does not fit: altered after it was signed")
     cut = GOOD.model_copy(update={"signature": GOOD.signature[:-2]})
     assert said(cut, KEY).startswith("it does not hold: not a file of signify's")
     for text in (b"", b"[]", b"{}", b'{"proof": 1, "signature": 2}', b"\xff", b"[" * 100_000):
-        with pytest.raises(BadProofError, match="the file is not what `netboot boot proof --output json` writes"):
-            read(text)
-    assert read(GOOD.model_dump_json().encode()) == GOOD
+        with pytest.raises(BadProofError, match=r"^it is not what `netboot boot proof --output json` writes"):
+            read(text, "it")
+    assert read(GOOD.model_dump_json().encode(), "it") == GOOD
 
 
 @given(st.data())

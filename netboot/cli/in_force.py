@@ -1,0 +1,60 @@
+"""Whether the service that runs goes by the configuration as it is now: what its supervisor wrote down on this host,
+and `/readyz` says."""
+
+import time
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from images.values import files
+from netboot.clock import monotonic_ms
+from netboot.config import Config
+from netboot.lifecycle.errors import CannotTellError
+from netboot.readiness import of_configuration
+from netboot.status import FRESH_MS
+from netboot.status.supervisor import SupervisorStatus
+from netboot.stores.status import StatusFolder
+
+_SAYS_SECONDS = 5.0
+"""Within which a supervisor has looked at a file that was changed just now: it does every two seconds."""
+_LOOK_SECONDS = 0.1
+
+
+class InForce(NamedTuple):
+    """`changed`: it goes by an older one; `unknown`: nobody can tell."""
+
+    state: Literal["in-force", "changed", "unknown"]
+    message: str
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.message}: {self.remedy}" if self.remedy else self.message
+
+
+def in_force(file: Path, config: Config) -> InForce:
+    """Of the service whose data that is. Of a file that was changed just now it waits for the supervisor to look."""
+    untold = "cannot tell whether a service goes by it"
+    try:
+        said = _said(StatusFolder(config.data / "status"), file)
+    except CannotTellError as error:
+        why = str(error).removeprefix("cannot tell: ")
+        return InForce("unknown", f"{untold}: {why}", "ask as its account, or `netboot doctor`")
+    if said is None:
+        return InForce("unknown", f"{untold}: none runs here on {config.data}")
+    detail = of_configuration(said.changed)
+    if detail.ok:
+        return InForce("in-force", "the service that runs goes by it")
+    return InForce("changed", f"the service that runs goes by an older one: {detail.message}", detail.remedy)
+
+
+def _said(status: StatusFolder, file: Path) -> SupervisorStatus | None:
+    """What a supervisor that runs has said; None: none does."""
+    begun, until = monotonic_ms(), time.monotonic() + _SAYS_SECONDS
+    found = files.look(file)
+    just_now = found is not None and abs(time.time() - found.st_ctime) < _SAYS_SECONDS
+    while True:
+        said = status.read("supervisor", SupervisorStatus)
+        if said is None or said.state == "stopping" or abs(monotonic_ms() - said.uptime_ms) > FRESH_MS:
+            return None
+        if not just_now or said.uptime_ms > begun or time.monotonic() >= until:
+            return said
+        time.sleep(_LOOK_SECONDS)
