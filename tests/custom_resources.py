@@ -253,6 +253,7 @@ BY_THE_SERVICE_ALONE = {
     "a MAC twice, in two spellings": match(macs=["52:54:00:12:34:56", "525400123456"]),
     "an address twice, in two spellings": node(addresses=["2001:db8::1", "2001:DB8:0::1"]),
     "a former name that is its name": machine(former_names=["tried"]),
+    "a unit of no rack": machine(position=7),
     "an address that is no single machine's": node(addresses=["127.0.0.1"]),
     "a reference to what is not declared": machine(rack="r2"),
     "another architecture than its class's": machine(**{"class": "hgx", "architecture": "arm64"}),

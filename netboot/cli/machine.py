@@ -123,6 +123,7 @@ def show_(machine: str, connection: Connection, output: str) -> None:
         ("architecture", detail["architecture"]),
         *hardware.facts(detail),
         *([("rack", detail["rack"])] if detail["rack"] else []),
+        *([("unit", str(detail["position"]))] if detail["position"] else []),
         *([("NVLink domain", detail["accelerator_domain"])] if detail["accelerator_domain"] else []),
         ("enabled", "yes" if detail["enabled"] else "no"),
         ("recognised by", ", ".join([*match["macs"], *filter(None, (match["uuid"], match["serial"]))])),
@@ -195,7 +196,7 @@ def _discovered(client: Client, output: str, limit: int) -> None:
 
 
 _COLUMNS = ("machine", "cluster", "profile", "state", "since", "condition", "health", "image")
-_MORE = ("class", "rack", "architecture", "recognised by", "boot")
+_MORE = ("class", "rack", "unit", "architecture", "recognised by", "boot")
 
 
 def _columns(output: str) -> tuple[str, ...]:
@@ -220,7 +221,7 @@ def _row(output: str, machine: "MachineListed | Mapping[str, Any]") -> tuple[obj
         return row
     match = machine["match"]
     by = ", ".join([*match["macs"], *filter(None, (match["uuid"], match["serial"]))])
-    stands = (machine.get(key) for key in ("class", "rack", "architecture"))
+    stands = (machine.get(key) for key in ("class", "rack", "position", "architecture"))
     return *row, *stands, by, current["boot"] if current else ""
 
 

@@ -1041,6 +1041,7 @@ Machine = TypedDict(
         "profile": "str",
         "class": "NotRequired[str | None]",
         "rack": "NotRequired[str | None]",
+        "position": "NotRequired[int | None]",
         "topology": "NotRequired[Topology | None]",
         "architecture": "NotRequired[Literal['amd64', 'arm64']]",
         "enabled": "NotRequired[bool]",
@@ -1057,6 +1058,7 @@ MachineEntry = TypedDict(
     {
         "name": "str",
         "rack": "str | None",
+        "position": "int | None",
         "class": "str | None",
         "profile": "str",
         "status": "MachineStatus",
@@ -1095,6 +1097,7 @@ MachineListed = TypedDict(
         "profile": "str",
         "class": "NotRequired[str | None]",
         "rack": "NotRequired[str | None]",
+        "position": "NotRequired[int | None]",
         "topology": "NotRequired[Topology | None]",
         "architecture": "NotRequired[Literal['amd64', 'arm64']]",
         "enabled": "NotRequired[bool]",
@@ -1135,6 +1138,7 @@ MachineShown = TypedDict(
         "profile": "str",
         "class": "NotRequired[str | None]",
         "rack": "NotRequired[str | None]",
+        "position": "NotRequired[int | None]",
         "topology": "NotRequired[Topology | None]",
         "architecture": "NotRequired[Literal['amd64', 'arm64']]",
         "enabled": "NotRequired[bool]",
@@ -1187,6 +1191,7 @@ class MemberShown(TypedDict):
 
     machine: str
     rack: NotRequired[str]
+    position: NotRequired[int | None]
     domain: NotRequired[str]
     class_name: NotRequired[str]
     named: NotRequired[bool]
@@ -1380,7 +1385,8 @@ class PuttingOn(TypedDict):
 
 
 class Rack(TypedDict):
-    """A rack, "" for none, with its machines in the order of the inventory, which is where they stand."""
+    """A rack, "" for none, with its machines as they stand: the highest unit first, those that say none after
+    them by name."""
 
     rack: str
     machines: int
@@ -1647,12 +1653,14 @@ class RolloutPlanned(TypedDict):
 
 
 class RolloutRun(TypedDict):
-    """Machines of a rack that are beside each other by their names and in one state. `first`: whose name is
-    first."""
+    """Machines of a rack that stand beside each other and are in one state. `first`: the first of them,
+    `position`: its unit; `gap`: units are free before it."""
 
     state: MemberState
     first: str
     count: int
+    position: NotRequired[int | None]
+    gap: NotRequired[bool]
 
 
 class RolloutShown(TypedDict):
@@ -1745,11 +1753,14 @@ Rollouts = TypedDict("Rollouts", {"continue": "str | None", "rollouts": "list[Ro
 
 
 class Run(TypedDict):
-    """So many in a row that are alike, and the first of them."""
+    """So many that stand beside each other and are alike, and the first of them, with its unit. `gap`: units
+    are free before it."""
 
     status: MachineStatus
     first: str
     count: int
+    position: int | None
+    gap: bool
 
 
 class SaidBoots(TypedDict):

@@ -63,6 +63,8 @@ class Member(Strict):
 
     machine: Name
     rack: str = ""
+    position: int | None = Field(None, exclude_if=not_)
+    """Its unit of the rack. Not written where it is not said: versions before it read that."""
     domain: str = Field("", exclude_if=not_)
     """Of the machines whose turn comes together, an accelerator's domain; "": it goes by itself. Not written then:
     versions before it read that."""

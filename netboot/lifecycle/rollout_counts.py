@@ -1,7 +1,6 @@
 """What follows from a rollout's machines for whoever looks at the rollout as a whole. Pure."""
 
-from collections.abc import Iterable, Mapping
-from itertools import groupby
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator
@@ -10,6 +9,7 @@ from images.values.strict import Strict
 from netboot.lifecycle.rollout import APART, Member, MemberState
 from netboot.lifecycle.rollout_batch import largest, racks_of, units_of
 from netboot.lifecycle.rollout_member import turn_came
+from netboot.machines.positions import runs, standing
 
 
 def _of_each(machines: dict[MemberState, int]) -> dict[MemberState, int]:
@@ -46,11 +46,14 @@ class Counts(Strict):
 
 
 class RolloutRun(Strict):
-    """Machines of a rack that are beside each other by their names and in one state. `first`: whose name is first."""
+    """Machines of a rack that stand beside each other and are in one state. `first`: the first of them, `position`: its
+    unit; `gap`: units are free before it."""
 
     state: MemberState
     first: str
     count: int
+    position: int | None = None
+    gap: bool = False
 
 
 class RackRuns(Strict):
@@ -62,9 +65,9 @@ class RackRuns(Strict):
 
 
 class ByRack(Strict):
-    """In the order of the first machine of each. Kept with the rollout: see `Counts`."""
+    """By their names, each with its machines as they stand. Kept with the rollout: see `Counts`."""
 
-    rule: Literal[1] = 1
+    rule: Literal[2] = 2
     racks: tuple[RackRuns, ...]
 
 
@@ -85,15 +88,21 @@ def counted(members: Mapping[str, Member]) -> Counts:
 def by_rack(members: Mapping[str, Member]) -> ByRack:
     """Of all machines of a rollout, by name."""
     racks: dict[str, list[Member]] = {}
-    for name in sorted(members):
-        racks.setdefault(members[name].rack, []).append(members[name])
+    for each in sorted(members.values(), key=lambda each: standing(each.rack, each.position, each.machine)):
+        racks.setdefault(each.rack, []).append(each)
     found = (RackRuns.model_construct(rack=rack, machines=len(of), runs=_runs(of)) for rack, of in racks.items())
     return ByRack(racks=tuple(found))
 
 
-def _runs(members: Iterable[Member]) -> tuple[RolloutRun, ...]:
-    alike = ((state, list(run)) for state, run in groupby(members, lambda each: each.state))
-    return tuple(RolloutRun.model_construct(state=state, first=run[0].machine, count=len(run)) for state, run in alike)
+def _runs(members: Sequence[Member]) -> tuple[RolloutRun, ...]:
+    found = runs([each.position for each in members], [each.state for each in members])
+    return tuple(
+        RolloutRun.model_construct(
+            state=first.state, first=first.machine, count=run.size, position=first.position, gap=run.gap
+        )
+        for run in found
+        for first in (members[run.begin],)
+    )
 
 
 def by_state(members: Iterable[Member]) -> dict[MemberState, int]:

@@ -97,6 +97,7 @@ def _member(view: View, wish: Wish, machine: Machine, assigned: Mapping[str, Ass
     return Member(
         machine=machine.name,
         rack=machine.rack or "",
+        position=machine.position,
         domain="" if by_itself else view.stands(machine).accelerator_domain or "",
         class_name=machine.class_name or "",
         named=named,

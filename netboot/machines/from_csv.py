@@ -17,6 +17,7 @@ COLUMNS: dict[str, Path] = {
     "profile": ("profile",),
     "class": ("class",),
     "rack": ("rack",),
+    "position": ("position",),
     "zone": ("topology", "zone"),
     "region": ("topology", "region"),
     "tiers": ("topology", "tiers"),
@@ -73,6 +74,8 @@ def _take(item: Item, cells: table.Cells) -> Iterator[str]:
 def _value(column: str, text: str) -> Any:
     if column == "enabled":
         return _enabled(text)
+    if column == "position":
+        return _unit(text)
     if column not in _SEVERAL:
         return text
     several = [part for part in _BETWEEN.split(text) if part]
@@ -83,6 +86,12 @@ def _enabled(text: str) -> bool:
     if text.lower() not in ("true", "false"):  # spreadsheets write them in capitals
         raise ValueError("write true or false; nothing is true")
     return text.lower() == "true"
+
+
+def _unit(text: str) -> int:
+    if not text.isascii() or not text.isdecimal() or len(text) > 3:
+        raise ValueError("write the number of a unit, counted from the floor: 17")
+    return int(text)
 
 
 def _labels(several: list[str]) -> dict[str, str]:

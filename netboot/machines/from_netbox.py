@@ -90,6 +90,9 @@ def _device(device: dict[str, Any], file: str) -> Item:
         item.put(("match", "serial"), serial, Said("serial", str(serial)))
     if isinstance(rack, dict):
         item.put(("rack",), str(rack.get("name")).lower(), Said("rack.name", str(rack.get("name"))))
+        unit = device.get("position")
+        if isinstance(unit, int | float) and unit == int(unit):  # others are half units
+            item.put(("position",), int(unit), Said("position", str(unit)))
     return item
 
 

@@ -22,6 +22,7 @@ from netboot.machines.joining import (
 )
 from netboot.machines.judged import unknown_names
 from netboot.machines.maintenance import unknown_zones
+from netboot.machines.positions import units_of_two_machines
 from netboot.machines.values import Inventory, Machine, PcrPolicy
 
 
@@ -96,6 +97,7 @@ def faults_of_items(items: list[Declared]) -> list[Fault]:
     faults += names_of_two_machines(items)
     faults += _identifiers_of_two_machines(items)
     faults += addresses_of_two_machines(items)
+    faults += units_of_two_machines(items)
     faults += weakened_taints(items)
     faults += reserved_keys(items)
     faults += misunderstood(items)

@@ -35,6 +35,10 @@ IpAddress = Annotated[str, AfterValidator(_ip_address)]
 """IPv4 or IPv6, in its usual spelling."""
 
 
+HIGHEST = 100
+"""Units of a rack: as many as NetBox lets one have."""
+
+
 class Match(Strict):
     """How a machine is recognised. Any one of them suffices; two machines may not share any."""
 
@@ -133,6 +137,9 @@ class Machine(Strict):
     """The class whose hardware it has. Not written where there is none: versions before classes read that."""
     rack: Name | None = Field(None, exclude_if=not_)
     """A declared rack, whose origins it tries first. Not written where there is none, as `class_name`."""
+    position: Annotated[int, Field(ge=1, le=HIGHEST, strict=True)] | None = Field(None, exclude_if=not_)
+    """The unit of its rack in which it is, the lowest of several, counted from the floor. Not written where it is not
+    said, as `class_name`."""
     topology: Topology | None = Field(None, exclude_if=not_)
     """Where it stands, over what its rack says. Not written where there is none, as `class_name`."""
     architecture: Architecture = "amd64"

@@ -1,10 +1,8 @@
 """`/v1/fleet[/machines]`: thousands of machines at a summary, without reading their boots (docs/http-management.md)."""
 
-import re
 import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby
 from math import inf
 from typing import NamedTuple
 
@@ -20,8 +18,9 @@ from netboot.status.controllers import LifecycleStatus, ProjectionStatus, Rollou
 from netboot.web.causes import cases, cause_of
 from netboot.web.dependencies import Dependencies, dependencies
 from netboot.web.details import at_work
-from netboot.web.fleet_shapes import CaseShown, Fleet, FleetMachines, ImageRun, MachineEntry, MachinesAsked, Rack, Run
+from netboot.web.fleet_shapes import CaseShown, Fleet, FleetMachines, ImageRun, MachineEntry, MachinesAsked
 from netboot.web.pages import by_number, written
+from netboot.web.racks import as_they_stand, racks
 from netboot.web.readiness import said_by
 
 BEHIND_SECONDS = 300
@@ -42,10 +41,12 @@ class Seen(NamedTuple):
 
 
 class Look(NamedTuple):
-    """What was seen of all machines at one moment. `sorted`: those that want to be seen first, first; `retired`: names;
-    `users`: channel → how many machines boot it; `until_ms`: when one of them is late though nothing is found of it."""
+    """What was seen of all machines at one moment. `standing`: all, as they stand; `sorted`: those that want to be seen
+    first, first; `retired`: names; `users`: channel → how many machines boot it; `until_ms`: when one of them is late
+    though nothing is found of it."""
 
     view: View
+    standing: Sequence[Machine]
     summaries: Mapping[str, MachineSummary]
     at_ms: int
     sorted: Sequence[Seen]
@@ -78,14 +79,18 @@ class Looked:
             if last is not None and last.view is view and last.summaries is summaries and now < last.until_ms:
                 self._last = last._replace(at_ms=now)
             else:
-                machines = view.snapshot.inventory.machines
+                machines = (
+                    last.standing
+                    if last is not None and last.view is view
+                    else as_they_stand(view.snapshot.inventory.machines)
+                )
                 seen = [Seen(each, as_of(summaries.get(each.name, UNJUDGED), now)) for each in machines]
                 until = min((each.summary.late_ms for each in seen if each.summary.late_ms is not None), default=inf)
                 first = [_with_cause(each) for each in sorted(seen, key=_urgency)]
                 retired = frozenset(each.machine.name for each in seen if is_retired(each.summary))
                 users = users_of(view.snapshot, retired)
                 fleet = _summary(view, now, seen, first)
-                self._last = Look(view, summaries, now, first, fleet, retired, users, until)
+                self._last = Look(view, machines, summaries, now, first, fleet, retired, users, until)
             return self._last
 
 
@@ -130,7 +135,7 @@ def _summary(view: View, at_ms: int, seen: Sequence[Seen], first: Sequence[Seen]
         reasons=_reasons(seen),
         steps=dict(Counter(each.summary.step for each in seen if each.summary.step)),
         images=_images(view, seen),
-        racks=_racks(seen),
+        racks=racks((each.machine, each.summary.status) for each in seen),
         first=tuple(_entry(each) for each in ailing[:FIRST]),
         cases=tuple(
             CaseShown(cause=each.cause, machines=each.machines, first=_entry(first[each.first])) for each in found
@@ -204,6 +209,7 @@ def _entry(seen: Seen) -> MachineEntry:
     return MachineEntry.model_construct(
         name=machine.name,
         rack=machine.rack,
+        position=machine.position,
         class_name=machine.class_name,
         profile=machine.profile,
         cause=cause,
@@ -223,27 +229,3 @@ def _images(view: View, seen: Iterable[Seen]) -> tuple[ImageRun, ...]:
     counted = Counter(each.summary.image for each in seen if each.summary.image)
     names = {digest: facts.name for digest, facts in view.snapshot.images.items()}
     return tuple(ImageRun(image=image, name=names.get(image), machines=n) for image, n in counted.most_common())
-
-
-def _racks(seen: Sequence[Seen]) -> tuple[Rack, ...]:
-    by_rack: dict[str, list[Seen]] = {}
-    for each in seen:
-        by_rack.setdefault(each.machine.rack or "", []).append(each)
-    return tuple(
-        Rack(rack=rack, machines=len(there), runs=tuple(_run(status, run) for status, run in groupby(there, _status)))
-        for rack, there in sorted(by_rack.items(), key=lambda item: natural(item[0]))
-    )
-
-
-def _status(seen: Seen) -> MachineStatus:
-    return seen.summary.status
-
-
-def _run(status: MachineStatus, run: Iterable[Seen]) -> Run:
-    names = [each.machine.name for each in run]
-    return Run.model_construct(status=status, first=names[0], count=len(names))
-
-
-def natural(name: str) -> tuple[tuple[int, str], ...]:
-    """The key by which r2 comes before r10."""
-    return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name) if part)

@@ -40,6 +40,7 @@ class MachineEntry(Shown):
 
     name: str
     rack: str | None
+    position: int | None
     class_name: str | None = Field(serialization_alias="class")
     profile: str
     status: MachineStatus
@@ -74,15 +75,19 @@ class ImageRun(Shown):
 
 
 class Run(Shown):
-    """So many in a row that are alike, and the first of them."""
+    """So many that stand beside each other and are alike, and the first of them, with its unit. `gap`: units are free
+    before it."""
 
     status: MachineStatus
     first: str
     count: int
+    position: int | None
+    gap: bool
 
 
 class Rack(Shown):
-    """A rack, "" for none, with its machines in the order of the inventory, which is where they stand."""
+    """A rack, "" for none, with its machines as they stand: the highest unit first, those that say none after them by
+    name."""
 
     rack: str
     machines: int

@@ -55,6 +55,7 @@ class MachineShown(Machine, IdentityShown):
     where it names one."""
 
     rack: str | None = None
+    position: int | None = None
     accelerator_domain: str | None
     current: TraceShown | None
     pending: TraceShown | None

@@ -89,8 +89,8 @@ CUT = """[...document.querySelectorAll(".case p")].filter(
 
 
 def test_a_rack_says_how_its_machines_are_and_which_are_not_in_order(page: Page, world: World) -> None:
-    drawn = page.get_by_role("link", name=re.compile(rf"^r01 .*late.*in service.*{LATE}: late"))
-    expect(drawn).to_have_attribute("title", re.compile(f"{LATE}: late"))
+    drawn = page.get_by_role("link", name=re.compile(rf"^r01 .*late.*in service.*{LATE} in unit 16: late"))
+    expect(drawn).to_have_attribute("title", re.compile(f"{LATE} in unit 16: late"))
 
 
 def test_what_is_not_exchanged_does_not_say_that_it_is_live(page: Page, world: World) -> None:

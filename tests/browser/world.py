@@ -25,6 +25,8 @@ from tests.sockets.api import NOW, ROLLOUTS, Api
 T, R = ConditionType, Reason
 MINUTE, HOUR = 60_000, 3_600_000
 PER_RACK = 32
+MIDDLE = 16
+"""Machines of each rack below its switches, which are in the four units over them."""
 ENDS = (0.6, 0.62, 0.65)
 """Parts of the fleet that are through the rollout, out of service, assigned the image; the rest waits."""
 OLD: Sha256 = "a" * 64
@@ -97,7 +99,8 @@ class World:
             mac = f"52:54:00:{number >> 16 & 255:02x}:{number >> 8 & 255:02x}:{number & 255:02x}"
             rack, kind = f"r{number // PER_RACK + 1:02}", "hgx-h100" if number % 3 else "hgx-h200"
             lines.append(
-                f'- {{name: {name}, match: {{macs: ["{mac}"]}}, profile: compute, rack: {rack}, class: {kind}}}'
+                f'- {{name: {name}, match: {{macs: ["{mac}"]}}, profile: compute, rack: {rack}, '
+                f"position: {unit(number)}, class: {kind}}}"
             )
         lines += ["profiles:", "- {name: compute, channel: stable, pcrs: none}"]
         lines += ["channels:", "- {name: stable, description: what production boots}", "racks:"]
@@ -230,6 +233,7 @@ class World:
             name: Member(
                 machine=name,
                 rack=f"r{number // PER_RACK + 1:02}",
+                position=unit(number),
                 previous=OLD,
                 state=MemberState.FAILED if number == 5 else states[sum(number > whole * part for part in ENDS)],
                 canary=number < 2,
@@ -242,6 +246,12 @@ class World:
         counts = dict(Counter(str(each.state) for each in members.values()))
         said = RolloutStatus(number=1, channel="stable", state="running", undoing=False, machines=counts)
         self.api.say(rollouts=ROLLOUTS.model_copy(update={"rollouts": (said,)}))
+
+
+def unit(number: int) -> int:
+    """Of a machine, by its number from 0 on: the first of a rack is at its top."""
+    lower = PER_RACK - number % PER_RACK
+    return lower + 4 * (lower > MIDDLE)
 
 
 def _down(reason: Reason) -> dict[str, Reason]:

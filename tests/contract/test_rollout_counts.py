@@ -15,6 +15,7 @@ from netboot.lifecycle.errors import StateUnavailableError
 from netboot.lifecycle.rollout import Member, MemberState, Rollout, RolloutState
 from netboot.lifecycle.rollout_counts import ByRack, Counts, RackRuns, RolloutRun, by_rack, counted
 from netboot.lifecycle.rollout_store import After, Members, Note
+from netboot.machines.positions import standing
 from netboot.stores import rollouts, shared_file
 from netboot.stores.renamed import carry
 from netboot.stores.rollout_schema import MIGRATIONS
@@ -88,15 +89,28 @@ def test_what_follows_from_machines() -> None:
 
 
 def test_machines_rack_by_rack() -> None:
-    of = {"b": ("r2", S.DONE), "a": ("r2", S.DONE), "d": ("r1", S.OUT), "c": ("r2", S.LEFT), "e": ("r2", S.DONE)}
+    of = {"b": ("r10", S.DONE), "a": ("r10", S.DONE), "d": ("r9", S.OUT), "c": ("r10", S.LEFT), "e": ("r10", S.DONE)}
     found = by_rack({name: Member(machine=name, rack=rack, previous=OLD, state=to) for name, (rack, to) in of.items()})
     runs = [
         RolloutRun(state=S.DONE, first="a", count=2),
         RolloutRun(state=S.LEFT, first="c", count=1),
         RolloutRun(state=S.DONE, first="e", count=1),
     ]
-    out = RackRuns(rack="r1", machines=1, runs=(RolloutRun(state=S.OUT, first="d", count=1),))
-    assert found == ByRack(racks=(RackRuns(rack="r2", machines=4, runs=tuple(runs)), out))
+    out = RackRuns(rack="r9", machines=1, runs=(RolloutRun(state=S.OUT, first="d", count=1),))
+    assert found == ByRack(racks=(out, RackRuns(rack="r10", machines=4, runs=tuple(runs))))
+
+
+def test_machines_of_a_rack_as_they_stand() -> None:
+    """The highest first, a gap told; those that say no unit after them."""
+    of = {"a": 1, "b": 3, "c": None, "d": 2, "e": 9, "b10": None, "b9": None}
+    members = {name: Member(machine=name, rack="r", position=unit, previous=OLD) for name, unit in of.items()}
+    (found,) = by_rack(members).racks
+    assert found.runs == (
+        RolloutRun(state=S.WAITING, first="e", count=1, position=9),
+        RolloutRun(state=S.WAITING, first="b", count=6, position=3, gap=True),
+    )
+    order = sorted(members.values(), key=lambda each: standing(each.rack, each.position, each.machine))
+    assert [each.machine for each in order] == ["e", "b", "d", "a", "b9", "b10", "c"]
 
 
 def test_one_reads_no_machine_but_the_part_that_is_asked_for(store: SqliteRollouts, tmp_path: Path) -> None:

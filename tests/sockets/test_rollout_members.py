@@ -9,7 +9,7 @@ from netboot.lifecycle.rollout import MemberState, Rollout, RolloutState
 from netboot.lifecycle.rollout_store import Members
 from netboot.web.page import shapes, views
 from netboot.web.page.words import MEMBERS
-from tests.browser.world import World
+from tests.browser.world import MIDDLE, World
 from tests.commands import Run
 from tests.drains import drain
 from tests.sites import TOKEN
@@ -52,7 +52,8 @@ def test_racks_are_drawn_as_their_machines_are(world: World) -> None:
     whole = world.api.get("/v1/rollouts/1").json
     by_rack: dict[str, list[dict[str, Any]]] = {}
     for each in whole["members"]:
-        run = {"status": MEMBERS[each["state"]], "first": each["machine"], "count": 1}
+        run = {"status": MEMBERS[each["state"]], "first": each["machine"], "count": 1, "position": each["position"]}
+        run["gap"] = each["position"] == MIDDLE
         by_rack.setdefault(each["rack"], []).append(run)
     racks = [{"rack": rack, "machines": len(runs), "runs": shapes.merged(runs)} for rack, runs in by_rack.items()]
     assert shapes.racks([views.by_status(each) for each in whole["by_rack"]]) == shapes.racks(racks)

@@ -45,6 +45,7 @@ def test_every_column_of_a_table() -> None:
         "profile": "compute",
         "class": "hgx",
         "rack": "r1",
+        "position": "17",
         "zone": "hall-2",
         "region": "eu",
         "tiers": "leaf-7 spine-1",
@@ -76,6 +77,7 @@ def test_every_column_of_a_table() -> None:
             "profile": "compute",
             "class": "hgx",
             "rack": "r1",
+            "position": 17,
             "topology": {
                 "zone": "hall-2",
                 "region": "eu",
@@ -113,11 +115,11 @@ def test_what_spreadsheets_write_and_what_a_list_leaves_out() -> None:
         ("name,profile\n", [f"r.csv:1: {NEEDED}"]),
         ("name,macs\n\n", ["r.csv:1: the list has no machine in it"]),
         (
-            "name,mac,name,position\n",
+            "name,mac,name,warranty\n",
             [
                 "r.csv:1: column 'name' is here twice",
                 "r.csv:1: unknown column 'mac'; did you mean 'macs'?",
-                f"r.csv:1: unknown column 'position'; {NEEDED}",
+                f"r.csv:1: unknown column 'warranty'; {NEEDED}",
             ],
         ),
         (
@@ -135,6 +137,15 @@ def test_what_spreadsheets_write_and_what_a_list_leaves_out() -> None:
                 "r.csv:3: labels 'a=1 a=2': the label 'a' is here twice",
                 "r.csv:3: enabled '1': write true or false; nothing is true",
                 "r.csv:3: name 'x': machine 'x' is declared twice, first in r.csv:2",
+            ],
+        ),
+        (
+            "name,serial,profile,rack,position\nx,S1,p,r1,17\ny,S2,p,r1,17\nz,S3,p,,3\nv,S4,p,r1,-1\nw,S5,p,r1,101\n",
+            [
+                "r.csv:3: position '17': unit 17 of rack r1 is of two machines, 'y' and 'x' in r.csv:2",
+                "r.csv:4: position '3': is a unit of no rack: say `rack`, too, or leave it out",
+                "r.csv:5: position '-1': write the number of a unit, counted from the floor: 17",
+                "r.csv:6: position '101': must be 100 at most",
             ],
         ),
         (
@@ -287,7 +298,7 @@ def device(number: int, name: str | None, **more: Any) -> dict[str, Any]:
         "serial": "",
         "asset_tag": None,
         "rack": {**brief, "name": "R1"},
-        "position": 12.0,
+        "position": 11.0 + number,
         "status": {"value": "active", "label": "Active"},
         "primary_ip4": {**brief, "address": "192.0.2.7/24"},
     } | more
@@ -329,18 +340,21 @@ INTERFACES = (
 
 
 def test_devices_of_netbox_with_their_interfaces() -> None:
-    devices = answer(device(1, "GPU-1", serial="CZ1"), device(2, "gpu-2", rack=None))
+    devices = answer(device(1, "GPU-1", serial="CZ1"), device(2, "gpu-2", rack=None), device(7, "gpu-7", position=2.5))
     assert declared(netbox(devices, answer(*INTERFACES))) == [
         {
             "name": "gpu-1",
             "match": {"serial": "CZ1", "macs": ["02:00:00:00:00:01", "02:00:00:00:00:0A", "02:00:00:00:00:02"]},
             "rack": "r1",
+            "position": 12,
         },
         {"name": "gpu-2", "match": {"macs": ["02:00:00:00:00:04"]}},
+        {"name": "gpu-7", "match": {"macs": ["02:00:00:00:00:05"]}, "rack": "r1"},
     ]
     assert [item.at for item in netbox([devices, answer(*INTERFACES)]).items] == [
         "a.json, device 1",
         "a.json, device 2",
+        "a.json, device 7",
     ]
 
 

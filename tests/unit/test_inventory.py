@@ -134,6 +134,21 @@ def test_two_machines_may_not_share_an_identifier(tmp_path: Path, kind: str, one
     assert fault.endswith(f": {kind} is of two machines, 'other' and 'one' in a.yaml:10")
 
 
+def test_two_machines_may_not_have_one_unit_of_a_rack(tmp_path: Path) -> None:
+    machine = "- {{name: {0}, profile: default, match: {{serial: S-{0}}}, rack: {1}, position: {2}}}\n"
+    racks = "racks: [{name: r1}, {name: r2}]\n"
+    fine = machine.format("one", "r1", 7) + machine.format("two", "r2", 7) + machine.format("three", "r1", 8)
+    (tmp_path / "a.yaml").write_text(GOOD + fine + racks)
+    found = {each.name: each.position for each in load_inventory(tmp_path).machines}
+    assert found == {"gpu-001": None, "one": 7, "two": 7, "three": 8}
+    wrong = machine.format("four", "r1", 7) + machine.format("five", "null", 3) + machine.format("six", "r1", "'9'")
+    assert faults(tmp_path, a=GOOD + fine + racks, b="machines:\n" + wrong) == [
+        "b.yaml:2: machines[0].position: unit 7 of rack r1 is of two machines, 'four' and 'one' in a.yaml:10",
+        "b.yaml:3: machines[1].position: is a unit of no rack: say `rack`, too, or leave it out",
+        "b.yaml:4: machines[2].position: must be a whole number",
+    ]
+
+
 def test_one_machine_with_the_same_mac_twice(tmp_path: Path) -> None:
     text = GOOD.replace("[52:54:00:12:34:56]", "[52:54:00:12:34:56, 52-54-00-12-34-56]")
     assert faults(tmp_path, a=text) == ["a.yaml:8: machines[0].match.macs[1]: MAC 52:54:00:12:34:56 is here twice"]

@@ -6,8 +6,8 @@ from netboot.web.page import shapes
 
 def told(machines: int) -> list[dict[str, object]]:
     runs = [
-        {"status": "coming", "first": "n1", "count": machines - 1},
-        {"status": "in-service", "first": "n", "count": 1},
+        {"status": "coming", "first": "n1", "count": machines - 1, "position": None, "gap": False},
+        {"status": "in-service", "first": "n", "count": 1, "position": None, "gap": False},
     ]
     return [{"rack": "r1", "machines": machines, "runs": runs}]
 
@@ -34,6 +34,17 @@ def test_a_rack_names_who_is_not_in_order_the_gravest_first() -> None:
     assert shapes.racks([rack(many)])[0].named.endswith("gpu-007 and 1 after it: ill, 3 more")
 
 
+def test_a_gap_between_units_is_a_line_and_who_is_not_well_is_said_with_its_unit() -> None:
+    alike = {"status": "in-service", "first": "gpu-001", "count": 17, "position": 40, "gap": False}
+    below = {"status": "late", "first": "gpu-018", "count": 1, "position": 7, "gap": True}
+    (drawn,) = shapes.racks([{"rack": "r1", "machines": 18, "runs": [alike, below]}])
+    assert drawn.named == "gpu-018 in unit 7: late"
+    assert drawn.shape.svg.count('<path class="free" d="M12.5 13v10"/>') == 1
+    same = {**below, "status": "in-service"}
+    assert shapes.merged([alike, same]) == [alike, same]
+    assert shapes.merged([alike, {**same, "gap": False}]) == [{**alike, "count": 18}]
+
+
 def test_what_goes_on_is_drawn_until_now_and_its_deadline_where_that_fits() -> None:
     span = {"step": "ScriptServed", "until": "Switched", "begin_at": rfc3339(0), "end_at": rfc3339(10), "missing": ()}
 
@@ -52,5 +63,6 @@ def test_what_goes_on_is_drawn_until_now_and_its_deadline_where_that_fits() -> N
 
 
 def rack(runs: list[tuple[str, str, int]]) -> dict[str, object]:
-    named = [{"status": status, "first": first, "count": count} for status, first, count in runs]
+    more = {"position": None, "gap": False}
+    named = [{"status": status, "first": first, "count": count, **more} for status, first, count in runs]
     return {"rack": "r1", "machines": sum(count for *_, count in runs), "runs": named}

@@ -8,7 +8,7 @@ from netboot.lifecycle.conditions import Judged, MachineCondition
 from netboot.lifecycle.reasons import STATUSES, ConditionType, Reason
 from netboot.lifecycle.summary import LONG_GATED_MS, UNJUDGED, MachineStatus, as_of, is_retired, summary_of
 from netboot.lifecycle.transitions import Trouble
-from netboot.web.fleet import natural
+from netboot.machines.positions import natural
 
 T, R = ConditionType, Reason
 UP = {T.BOOTED: R.BOOTED, T.JOINED: R.JOINED, T.HEALTHY: R.CHECKS_PASSED, T.IN_SERVICE: R.IN_SERVICE}

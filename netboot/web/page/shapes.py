@@ -49,9 +49,13 @@ def racks(told: Sequence[Mapping[str, Any]]) -> list[Drawn]:
 
 def _named(runs: Sequence[Mapping[str, Any]]) -> str:
     there = sorted((run for run in runs if run["status"] not in DOTTED), key=lambda run: _rank(run["status"]))
-    said = [f"{run['first']}{_after(run['count'])}: {run['status']}" for run in there[:NAMED]]
+    said = [f"{run['first']}{_unit(run)}{_after(run['count'])}: {run['status']}" for run in there[:NAMED]]
     more = sum(run["count"] for run in there[NAMED:])
     return ", ".join([*said, f"{more} more"] if more else said)
+
+
+def _unit(run: Mapping[str, Any]) -> str:
+    return f" in unit {run['position']}" if run["position"] is not None else ""
 
 
 def _after(count: int) -> str:
@@ -63,15 +67,18 @@ def _rank(status: str) -> int:
 
 
 def _drawn(rack: Mapping[str, Any], columns: int) -> Shape:
-    runs = tuple((run["status"], run["count"]) for run in rack["runs"])
+    runs = tuple((run["status"], run["count"], run["gap"]) for run in rack["runs"])
     return (_kept if rack["machines"] <= KEPT else _shape)(runs, columns)
 
 
-def _shape(runs: tuple[tuple[str, int], ...], columns: int) -> Shape:
+def _shape(runs: tuple[tuple[str, int, bool], ...], columns: int) -> Shape:
+    """Read as a text is: the first machine is the highest. A gap is a line before whoever is below it."""
     parts, counts, at = list[str](), Counter[str](), 0
-    for said, count in runs:
+    for said, count, gap in runs:
         status, left = said if said in RANKS else MachineStatus.UNKNOWN, count
         counts[status] += left
+        if gap:
+            parts.append(f'<path class="free" d="M{at % columns * CELL + 0.5} {at // columns * CELL + 1}v10"/>')
         while left:
             row, column = divmod(at, columns)
             together = min(left, columns - column) if status in DOTTED else 1
@@ -96,7 +103,7 @@ def merged(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Neighbours that are alike as one run, as the API has racks."""
     found: list[dict[str, Any]] = []
     for run in runs:
-        if found and found[-1]["status"] == run["status"]:
+        if found and found[-1]["status"] == run["status"] and not run["gap"]:
             found[-1]["count"] += run["count"]
         else:
             found.append(dict(run))
