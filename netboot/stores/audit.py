@@ -63,12 +63,21 @@ class Record(Strict):
     facts: dict[str, Any] = Field(default_factory=dict)
 
 
+TOLD = 100
+"""Characters of what was before or after, in a list."""
+
+
 def told(value: Mapping[str, Any] | None) -> str:
     """What was before or after, in words: small values whole, of larger ones the beginning."""
+    text = in_words(value)
+    return text if len(text) <= TOLD else f"{text[: TOLD - 1]}…"
+
+
+def in_words(value: Mapping[str, Any] | None) -> str:
+    """The same, all of it."""
     if value is None:
         return ""
-    text = ", ".join(f"{name} {_plain(each)}" for name, each in value.items() if each not in (None, "", []))
-    return text if len(text) <= 100 else f"{text[:99]}…"
+    return ", ".join(f"{name} {_plain(each)}" for name, each in value.items() if each not in (None, "", []))
 
 
 def _plain(value: object) -> str:

@@ -25,7 +25,9 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def world(tmp_path_factory: pytest.TempPathFactory) -> World:
-    return World(tmp_path_factory.mktemp("world"))
+    world = World(tmp_path_factory.mktemp("world"))
+    world.api.post("/v1/machines/gpu-0004/hold", {"reason": "a fan is to be replaced " * 9})
+    return world
 
 
 @pytest.fixture(scope="session")

@@ -25,6 +25,7 @@ def test_no_page_has_a_fault_that_axe_finds(browser: Browser, address: str, worl
         log_in(page)
         for path in [*paths(world), "/page/login"]:
             page.goto(path)
+            page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
             page.add_script_tag(path=AXE)
             for each in page.evaluate(RULES[scheme])["violations"]:
                 found += [(path, each["id"], node["html"][:120]) for node in each["nodes"]]
@@ -135,6 +136,22 @@ EventSource.prototype.addEventListener = function (name, ...more) {
 };
 document.addEventListener("htmx:sseMessage", () => heard++);"""
 EXCHANGE = f"answer = {NEXT.format('afterSettle', 'true')}; htmx.trigger('main', 'sse:changed'); answer"
+
+
+def test_what_is_opened_of_the_audit_by_keys_stays_open_when_something_changes(page: Page, world: World) -> None:
+    assert world.api.post("/v1/machines/gpu-0002/hold", {"reason": "a fan " * 30}).status_code == 200
+    try:
+        page.goto("/page/audit")
+        page.locator("summary").first.focus()
+        page.keyboard.press("Enter")
+        expect(page.locator("details[open] pre")).to_contain_text('"reason": "a fan a fan')
+        assert world.api.post("/v1/machines/gpu-0003/hold", {"reason": "a disk " * 30}).status_code == 200
+        page.evaluate(f"answer = {NEXT.format('afterSwap', 'true')}; htmx.trigger('main', 'sse:changed'); answer")
+        expect(page.locator("summary")).to_have_count(3)
+        expect(page.locator("details[open] pre")).to_contain_text('"reason": "a fan a fan')
+    finally:
+        for name in ("gpu-0002", "gpu-0003"):
+            world.api.post(f"/v1/machines/{name}/unhold", {"reason": "done"})
 
 
 def test_each_event_is_heard_once_however_long_the_page_was_open(page: Page, world: World) -> None:

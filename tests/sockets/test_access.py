@@ -3,6 +3,7 @@
 import errno
 import os
 import pwd
+import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -219,7 +220,8 @@ def test_the_page_shows_what_was_before_and_is_after(api: Api) -> None:
     client = api.client.application.test_client()
     client.post("/page/login", data={"token": TOKEN}, headers={"Origin": HERE})
     said = next(line for line in client.get("/page/audit").text.splitlines() if "channel-set" in line)
-    assert f'"Before">image {old[:12]}</td><td data-label="After">image {new[:12]}, name tiny</td>' in said
+    before, after = re.findall(r'class="value">([^<]*)</td>', said)[:2]
+    assert (before, after) == (f"image {old[:12]}", f"image {new[:12]}, name tiny")
 
 
 def test_a_row_that_is_damaged_is_said(api: Api) -> None:

@@ -65,6 +65,21 @@ class Api:
         assert isinstance(body, dict)
         return body
 
+    def document(self, path: str) -> tuple[bytes, str]:
+        """What it answers byte by byte, and of which type that is.
+
+        Raises:
+            ApiError: it says no.
+        """
+        chunks, status, headers = run_wsgi_app(self._app, self._environ(path, {}))
+        try:
+            body = b"".join(chunks)
+        finally:
+            end(chunks)
+        if not status.startswith("2"):
+            raise ApiError(int(status[:3]), json.loads(body))
+        return body, headers["Content-Type"]
+
     def lines(self, path: str) -> Iterable[bytes]:
         """What it tells line by line, for as long as it does; to be closed.
 

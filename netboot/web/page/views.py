@@ -145,6 +145,15 @@ def image(digest: str) -> str:
     return render_template("image.html", image=found, **told)
 
 
+def sbom(digest: str) -> Response:
+    """An image's bill of materials, as a file."""
+    api, path = of_page(), f"/v1/images/{quote(digest, safe='')}"
+    found, (body, kind) = api.get(path), api.document(f"{path}/sbom")
+    answer = Response(body, content_type=kind)
+    answer.headers.set("Content-Disposition", "attachment", filename=f"{found['name']}-{digest[:12]}.cdx.json")
+    return answer
+
+
 def audit() -> str:
     """Who did what, the newest first."""
     api = of_page()
@@ -168,5 +177,6 @@ ROUTES: tuple[tuple[str, str, Callable[..., str | Response]], ...] = (
     ("/page/discovered", "discovered", discovered),
     ("/page/images", "images", images),
     ("/page/images/<digest>", "image", image),
+    ("/page/images/<digest>/sbom", "sbom", sbom),
     ("/page/audit", "audit", audit),
 )

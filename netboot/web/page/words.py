@@ -1,5 +1,6 @@
 """How things are said on the page: words, shapes, spans of time. Pure."""
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -12,7 +13,7 @@ from netboot.lifecycle.reasons import ConditionType, Reason
 from netboot.lifecycle.sentences import without
 from netboot.lifecycle.summary import MachineStatus
 from netboot.lifecycle.transitions import STEPS
-from netboot.stores.audit import told
+from netboot.stores.audit import TOLD, in_words, told
 
 
 class Said(NamedTuple):
@@ -74,6 +75,8 @@ OF_MEMBER: Mapping[str, str] = {
 }
 """What a rollout's state of a machine means, as `MEANING` of statuses."""
 _MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?Z")
+LARGEST = 16_000
+"""Characters of one such value: what a form of the API sends is 64 KiB at most, and a page has a hundred."""
 UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"))
 
 
@@ -128,6 +131,16 @@ def unbroken(message: str) -> Markup:
     return Markup(_MOMENT.sub(r'<span class="n">\g<0></span>', str(escape(message))))  # noqa: S704 - escaped just now
 
 
+def whole(value: Mapping[str, Any] | None) -> str:
+    """What an act found or left, a line for each thing; "": it is short, and is said beside it (`told`)."""
+    if value is None or len(in_words(value)) <= TOLD:
+        return ""
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    return (
+        text if len(text) <= LARGEST else f"{text[:LARGEST]}…\nand {len(text) - LARGEST:,} characters more: /v1/audit"
+    )
+
+
 def gravest(checks: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Checks of a report by what they found, the worst first; what is absent comes last."""
     rank = {status: place for place, status in enumerate(WORST)}
@@ -143,6 +156,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "short": short,
     "spaced": spaced,
     "told": told,
+    "whole": whole,
     "without_words": without_words,
     "gravest": gravest,
     "without_boot": without_boot,

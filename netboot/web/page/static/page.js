@@ -12,6 +12,8 @@ const fails = (text) => () => { failed = text; tell(); };
 const marked = () => { const there = document.getSelection(); return there !== null && !there.isCollapsed; };
 document.addEventListener("htmx:beforeRequest", (event) => { if (document.hidden || paused || marked()) event.preventDefault(); });
 document.addEventListener("htmx:beforeSwap", (event) => { if (paused || marked()) event.detail.shouldSwap = false; });
+// What somebody opened stays open: no answer of the service says that it is.
+Idiomorph.defaults.callbacks.beforeAttributeUpdated = (name) => name !== "open";
 // A stream that ends is no failure: the browser opens it again, and meanwhile the page is asked for by itself.
 htmx.createEventSource = (url) => {
   const source = new EventSource(url);
