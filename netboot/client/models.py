@@ -213,10 +213,12 @@ class Card(TypedDict):
 
 
 class CaseShown(TypedDict):
-    """`machines`: how many are late or ill for the same cause, `first`: the one that wants to be seen first."""
+    """`machines`: how many are late or ill for the same cause, `racks`: in how many racks, none being one of
+    them; `first`: the one that wants to be seen first."""
 
     cause: str
     machines: int
+    racks: int
     first: MachineEntry
 
 

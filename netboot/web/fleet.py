@@ -128,6 +128,9 @@ def _summary(view: View, at_ms: int, seen: Sequence[Seen], first: Sequence[Seen]
     statuses = Counter(each.summary.status for each in seen)
     ailing = first[: statuses[MachineStatus.LATE] + statuses[MachineStatus.ILL]]
     found = cases(each.cause for each in ailing)[:FIRST]
+    racks_of: dict[str, set[str]] = {}
+    for each in ailing:
+        racks_of.setdefault(each.cause, set()).add(each.machine.rack or "")
     return Fleet(
         at_ms=at_ms,
         machines=len(seen),
@@ -138,7 +141,13 @@ def _summary(view: View, at_ms: int, seen: Sequence[Seen], first: Sequence[Seen]
         racks=racks((each.machine, each.summary.status) for each in seen),
         first=tuple(_entry(each) for each in ailing[:FIRST]),
         cases=tuple(
-            CaseShown(cause=each.cause, machines=each.machines, first=_entry(first[each.first])) for each in found
+            CaseShown(
+                cause=each.cause,
+                machines=each.machines,
+                racks=len(racks_of[each.cause]),
+                first=_entry(first[each.first]),
+            )
+            for each in found
         ),
         rollouts=None,
         problem="",

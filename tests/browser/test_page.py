@@ -83,6 +83,34 @@ def test_a_stranger_sees_first_what_is_late_its_rack_and_its_cause(page: Page) -
         assert (width, page.evaluate(CUT)) == (width, [])
 
 
+def test_three_late_machines_are_seen_without_scrolling_and_reached_by_keys(page: Page, world: World) -> None:
+    """Each with its rack, its unit and its cause, on a wall and on a phone."""
+    said = "boot b: reached Booted at 2023-11-14T21:35:20Z and nothing beyond in 15m (default): it does not join"
+    down = {"BOOTED": Reason.STUCK, "JOINED": Reason.STUCK, "IN_SERVICE": Reason.NOT_JOINED}
+    world.keep([world.found("gpu-0033", "Booted", 20, said, "no time server answers", **down)])
+    try:
+        for width, height in ((1920, 1080), (360, 780)):
+            page.set_viewport_size({"width": width, "height": height})
+            page.goto("/page/")
+            for name, place, cause in (
+                (LATE, "r01 U16", "no link on enp65s0f0 after 60 s"),
+                (HUNG, "r02 U27", "Boot loop after Switched"),
+                ("gpu-0033", "r02 U36", "no time server answers"),
+            ):
+                case = page.locator(".case.w-late").filter(has=page.get_by_role("link", name=name, exact=True))
+                expect(case.locator(".where")).to_have_text(re.compile(place.replace(" ", r"\s+")))
+                for part in (case.get_by_role("link", name=name), case.locator(".where"), case.get_by_text(cause)):
+                    expect(part.first).to_be_in_viewport(ratio=1)
+        page.goto("/page/")
+        reached = []
+        for _ in range(40):
+            page.keyboard.press("Tab")
+            reached.append(page.evaluate("document.activeElement.id"))
+        assert [f"first-m-{name}" in reached for name in (LATE, HUNG, "gpu-0033")] == [True] * 3
+    finally:
+        world.keep([world.found("gpu-0033", "InService", 4000 - 33)])
+
+
 CUT = """[...document.querySelectorAll(".case p")].filter(
   (each) => each.scrollHeight > each.clientHeight + 1 || each.scrollWidth > each.clientWidth + 1,
 ).map((each) => each.textContent)"""
@@ -247,6 +275,15 @@ def test_nothing_changes_while_somebody_paused_it(page: Page, world: World) -> N
     try:
         assert page.evaluate(NEXT.format("beforeRequest", "event.defaultPrevented")) is True
         expect(page.locator("#count-late .number")).to_have_text("2")
+        page.goto("/page/machines")
+        expect(page.locator("#old")).to_have_text(re.compile("^Updates are paused: this is how it was at 20"))
+        page.goto("/page/")
+        expect(page.locator("#count-late .number")).to_have_text("1")
+        world.keep([world.found(HUNG, "Switched", BOOTED=Reason.BOOT_LOOP, JOINED=Reason.BOOT_LOOP)])
+        asked = f"answer = {NEXT.format('beforeRequest', 'event.defaultPrevented')}"
+        assert page.evaluate(f"{asked}; htmx.trigger('main', 'sse:changed'); answer") is True
+        page.locator("#pause").focus()
+        world.keep([world.found(HUNG, "InService")])
         page.keyboard.press("Enter")
         expect(page.locator("#count-late .number")).to_have_text("1")
         expect(page.locator("#old")).to_have_text("")
@@ -309,8 +346,8 @@ def test_a_walk_by_keyboard_alone_from_login_to_the_cause(browser: Browser, addr
         said, crashed = page.locator("pre").all()
         expect(said).to_contain_text("no link on enp65s0f0")
         expect(crashed).to_contain_text("Kernel panic - not syncing")
-        for each in (said, crashed):
-            press_until(page, "", "pre")
+        for each, name in ((said, "said-last"), (crashed, "log-1")):
+            press_until(page, name, "pre")
             expect(each).to_be_focused()
 
 

@@ -76,7 +76,11 @@ def test_who_has_no_session_is_led_to_the_login_and_on_from_there(client: FlaskC
         answer = client.get(path)
         assert (answer.status_code, answer.location) == (303, f"/page/login?next={path}")
     part = client.get("/page/", headers={"HX-Request": "true"})
-    assert (part.status_code, part.headers["HX-Redirect"], part.text) == (204, "/page/login", "")
+    assert (part.status_code, part.headers["HX-Redirect"], part.text) == (204, "/page/login?next=/page/", "")
+    answer = client.get("/page/machines?status=late&rack=r01")
+    assert answer.location == "/page/login?next=/page/machines?status%3Dlate%26rack%3Dr01"
+    filtered = re.findall(r'name="next" value="([^"]+)"', client.get(answer.location).text)[-1]
+    assert unescape(filtered) == "/page/machines?status=late&rack=r01"
     answer = client.post("/page/login", data={"token": TOKEN, "next": "/page/rollouts"}, headers=HOME)
     assert (answer.status_code, answer.location) == (303, "/page/rollouts")
     for away in ("https://example.net/", "//example.net/", "/page/\\example.net", "/page/\u2028x", "/v1/boots"):
@@ -191,6 +195,27 @@ def test_every_answer_carries_the_policy(client: FlaskClient, world: World) -> N
             assert answer.headers["Cross-Origin-Opener-Policy"] == "same-origin"
             assert (answer.headers.get("Cache-Control") == "no-store") == ("static" not in path)
     assert "unsafe" not in POLICY
+
+
+def test_scripts_and_styles_lie_under_addresses_of_their_content(client: FlaskClient) -> None:
+    """An update is shown with its own; a page that was open before it is loaded again."""
+    log_in(client)
+    shown = client.get("/page/").text
+    named = re.findall(r'(?:src|href)="(/page/static/[^"]+)"', shown)
+    assert [re.sub("v=[0-9a-f]{16}$", "v=", each) for each in named] == [
+        f"/page/static/{name}?v="
+        for name in ("icon.svg", "page.css", "htmx.min.js", "htmx-sse.min.js", "idiomorph.min.js", "page.js")
+    ]
+    for path in named:
+        for address, kept in ((path, "public, max-age=31536000, immutable"), (path[:-1] + "x", "no-cache")):
+            with client.get(address) as answer:
+                assert (answer.status_code, answer.headers["Cache-Control"]) == (200, kept)
+    version = re.search(r"""hx-headers='{"Netboot-Page": "([0-9a-f]{16})"}'""", shown)
+    assert version is not None
+    exchanged = {"HX-Request": "true"}
+    assert client.get("/page/", headers=exchanged | {"Netboot-Page": version[1]}).status_code == 200
+    old = client.get("/page/", headers=exchanged | {"Netboot-Page": "0" * 16})
+    assert (old.status_code, old.headers["HX-Refresh"], old.text) == (204, "true", "")
 
 
 def test_what_a_machine_says_is_text_wherever_it_is_shown(client: FlaskClient, world: World) -> None:
@@ -309,7 +334,8 @@ def test_what_nobody_looks_at_any_more_is_not_in_order(tmp_path: Path) -> None:
     shown = client.get("/page/", headers={"HX-Request": "true"}).text
     assert "<title>? 0 late, 0 ill · netboot</title>" in shown
     assert "nobody looks at machines now: lifecycle: has said nothing for" in shown
-    for path in ("/page/machines", f"/page/machines/{world.names[0]}"):
+    boot = f"/page/boots/{world.boots[world.names[0]]}"
+    for path in ("/page/machines", f"/page/machines/{world.names[0]}", boot, "/page/rollouts/1"):
         assert "nobody looks at machines now: lifecycle: has said nothing for" in world.api.client.get(path).text
     world.api.say(projection=PROJECTION.model_copy(update={"problem": "the disk is full"}))
     assert world.api.get("/v1/fleet").json["problem"] == ("nobody looks at machines now: projection: the disk is full")
@@ -435,7 +461,7 @@ def test_what_a_late_boot_said_last_is_there_and_its_machine_leads_to_it(tmp_pat
     words = re.sub(r"<[^>]+>", "", shown)
     assert "\nSent 5m ago, 34m after its kernel started, from 192.0.2.7: its own words, which nothing" in words
     lines = CONSOLE.rstrip()
-    assert f'<pre tabindex="0" aria-label="What it said last">{lines}</pre>' in shown
+    assert f'<pre id="said-last" tabindex="0" aria-label="What it said last">{lines}</pre>' in shown
     ready = client.get(f"/page/boots/{world.boots[world.names[0]]}").text
     for text, first in ((shown, "console"), (ready, "waterfall")):
         assert re.findall(r'<h2 id="(console|waterfall)">', text)[0] == first, "the console, where it is not Ready"

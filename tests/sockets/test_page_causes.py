@@ -74,6 +74,8 @@ def test_each_machine_is_in_one_case_whose_list_is_just_those(world: World, plan
     told = world.api.get("/v1/fleet").json
     assert [each["machines"] for each in told["cases"]] == [len(names) for names in wanted.values()]
     assert [listed(world, each["cause"]) for each in told["cases"]] == list(wanted.values())
+    racks = {each["name"]: each["rack"] for each in world.api.get("/v1/fleet/machines?limit=1000").json["machines"]}
+    assert [each["racks"] for each in told["cases"]] == [len({racks[n] for n in names}) for names in wanted.values()]
     shown = world.api.client.get("/page/").text
     assert cases(shown) == [(min(names), words) for (words, _), names in wanted.items()]
     assert "first-more" not in shown

@@ -16,6 +16,7 @@ from netboot.web.page.client import Api, ApiError
 from netboot.web.page.entrance import COOKIE, Entrance, next_page
 from netboot.web.page.live import Live
 from netboot.web.page.sessions import LONGEST_SECONDS, Sessions
+from netboot.web.page.statics import Statics
 
 THEME = "netboot_theme"
 THEMES = ("auto", "light", "dark")
@@ -40,17 +41,17 @@ def create_page(api: Api, now_ms: Callable[[], int], logins: Logins | None, coun
     issuer, where there is one; `counted`: counts what an application answers."""
     page = Flask("netboot.web.page", static_url_path="/page/static")
     page.config["MAX_CONTENT_LENGTH"] = LARGEST_BODY
-    page.config["SEND_FILE_MAX_AGE_DEFAULT"] = 3600
     page.jinja_env.trim_blocks = page.jinja_env.lstrip_blocks = True
     page.jinja_env.filters.update(words.FILTERS)
     page.jinja_env.globals.update(now_ms=now_ms, **words.GLOBALS)
-    sessions = Sessions(time.monotonic)
+    sessions, statics = Sessions(time.monotonic), Statics(page)
     entrance = Entrance(api, sessions, logins, now_ms, _form) if logins is not None else None
+    about = {"issuer": logins.where if logins is not None else "", "version": statics.version}
     page.extensions["netboot.page"] = api
     counted(page)
-    page.before_request(lambda: _let_in(sessions, entrance))
+    page.before_request(lambda: _let_in(sessions, entrance) or statics.refreshed())
     page.after_request(_guarded)
-    page.context_processor(lambda: _around(sessions) | {"issuer": logins.where if logins is not None else ""})
+    page.context_processor(lambda: _around(sessions) | about)
     page.register_error_handler(ApiError, _of_api)
     page.register_error_handler(HTTPException, _of_http)
     page.add_url_rule("/", "root", lambda: redirect(url_for("fleet"), 303))
@@ -85,10 +86,14 @@ def _let_in(sessions: Sessions, entrance: Entrance | None) -> AnyResponse | None
 
 
 def _to_login() -> AnyResponse:
-    target = url_for("login", next=request.path if request.method == "GET" else None)
-    if "HX-Request" in request.headers:  # a part of a page that is open: the whole of it goes there
-        return Response(status=204, headers={"HX-Redirect": url_for("login")})
-    return redirect(target, 303)
+    if "HX-Request" in request.headers:  # a part of a page that is open, which lies at the same address: the whole goes
+        return Response(status=204, headers={"HX-Redirect": url_for("login", next=_here())})
+    return redirect(url_for("login", next=_here() if request.method == "GET" else None), 303)
+
+
+def _here() -> str:
+    """The page that was asked for, filters and all."""
+    return request.full_path.rstrip("?")
 
 
 def _require_own_form(sessions: Sessions) -> None:
@@ -124,7 +129,7 @@ def _around(sessions: Sessions) -> dict[str, Any]:
         "form_token": sessions.form_token(request.cookies.get(COOKIE, "")),
         "inside": "token" in g,
         "part": "HX-Request" in request.headers,
-        "here": request.full_path.rstrip("?"),
+        "here": _here(),
     }
 
 

@@ -76,7 +76,17 @@ def boot(boot: str) -> str:
     """One boot, to scale."""
     found = of_page().get(f"/v1/boots/{quote(boot, safe='')}")
     bars = shapes.waterfall(found["spans"], found["goes_on"])
-    return render_template("boot.html", boot=found, bars=bars, wide=shapes.WIDE)
+    return render_template("boot.html", boot=found, bars=bars, wide=shapes.WIDE, problem=_not_of_now())
+
+
+def _not_of_now() -> str:
+    """Why what is known of machines may not be so any more, as the fleet's page has it; "": it is looked at."""
+    try:
+        return str(of_page().get("/v1/fleet/machines", limit=1)["problem"])
+    except ApiError as error:  # what is told of a boot or a rollout by itself is told all the same
+        if error.status != 503:
+            raise
+        return error.message
 
 
 def rollouts() -> str:
@@ -97,7 +107,7 @@ def rollout(number: int) -> str | Response:
         return redirect(url_for("rollout", number=number), 303)
     drawn = shapes.racks([by_status(rack) for rack in found["by_rack"][:RACKS]])
     apart, moving = ([each for each in told["members"] if each["state"] in some] for some in (NOT_BACK, UNDER_WAY))
-    shown = {"apart": apart, "moving": moving, "more": told["continue"], "first": not after}
+    shown = {"apart": apart, "moving": moving, "more": told["continue"], "first": not after, "problem": _not_of_now()}
     return render_template("rollout.html", rollout=found, racks=drawn, **shown)
 
 

@@ -14,6 +14,11 @@ document.addEventListener("htmx:beforeRequest", (event) => { if (document.hidden
 document.addEventListener("htmx:beforeSwap", (event) => { if (paused || marked()) event.detail.shouldSwap = false; });
 // What somebody opened stays open: no answer of the service says that it is.
 Idiomorph.defaults.callbacks.beforeAttributeUpdated = (name) => name !== "open";
+// Who sends a form goes where that leads: what was asked before it, and is answered without a session, leads nowhere.
+let leaving = false;
+document.addEventListener("submit", () => { leaving = true; });
+window.addEventListener("pageshow", () => { leaving = false; });
+for (const name of ["htmx:beforeRequest", "htmx:beforeOnLoad"]) document.addEventListener(name, (event) => { if (leaving) event.preventDefault(); });
 // A stream that ends is no failure: the browser opens it again, and meanwhile the page is asked for by itself.
 htmx.createEventSource = (url) => {
   const source = new EventSource(url);
@@ -39,14 +44,21 @@ const judge = () => {
   put("old", paused || (old ? OLD : ""));
 };
 setInterval(judge, 1000);
+// For this tab, whichever of its pages is open.
+const kept = { get() { try { return sessionStorage.getItem("paused") !== null; } catch { return false; } }, put(is) { try { if (is) sessionStorage.setItem("paused", ""); else sessionStorage.removeItem("paused"); } catch { /* then for this page alone */ } } };
 const button = document.getElementById("pause");
+const pause = (is) => {
+  paused = is ? `Updates are paused: this is how it was at ${document.querySelector("footer time").textContent}.` : "";
+  button.textContent = is ? "Resume updates" : "Pause updates";
+  tell();
+  judge();
+};
 if (button && exchanged()) {
   button.hidden = false;
+  if (kept.get()) pause(true);
   button.addEventListener("click", () => {
-    paused = paused ? "" : `Updates are paused: this is how it was at ${document.querySelector("footer time").textContent}.`;
-    button.textContent = paused ? "Resume updates" : "Pause updates";
-    tell();
-    judge();
+    kept.put(!paused);
+    pause(!paused);
     if (!paused) htmx.trigger(main, "sse:changed");
   });
 }
