@@ -62,7 +62,7 @@ def test_the_command_line_selects(api: Api, run: Run) -> None:
     wide, table = (
         said(run, "machine", "list", "-l", "gpu=h100", "-o", form).splitlines() for form in ("wide", "table")
     )
-    assert wide[0].split()[-6:] == ["class", "rack", "architecture", "recognised", "by", "boot"]
+    assert wide[0].split()[-7:] == ["class", "rack", "unit", "architecture", "recognised", "by", "boot"]
     assert table[0].split()[-2:] == ["last", "asked"]
     ran = run("machine", "list", "-l", "gpu in ()")
     assert (ran.status, "cannot be read from 'gpu in ()' on" in ran.err) == (2, True)
