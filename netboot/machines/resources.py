@@ -5,6 +5,7 @@ Of two that share what only one may have (a MAC, a node's name) both are out: no
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from images.values import strict
@@ -107,7 +108,7 @@ def _without_each_other(items: Sequence[Declared], known: Sequence[Fault], joini
 def _of_object(fault: Fault) -> Fault:
     """The same, with the key as the object has it."""
     key = _PLACE.sub(lambda found: "metadata.name" if found[1] else "spec", fault.key)
-    return Fault(fault.file, fault.line, key, fault.message)
+    return replace(fault, key=key)
 
 
 def counts(resources: Sequence[Resource]) -> Mapping[str, int]:

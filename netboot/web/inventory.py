@@ -82,9 +82,12 @@ def accepted(body: Accept) -> Accepted:
     removed = pending.removed
     if body.dry_run:
         return Accepted(accepted=body.digest, removed=removed, of=pending.of, dry_run=True)
-    dependencies().acceptance.write(body.digest)
+    deps = dependencies()
+    in_force, was = digest_of(deps.live.view().snapshot.inventory), deps.acceptance.read()
+    deps.acceptance.write(body.digest)
     facts = {"digest": body.digest, "removed": removed, "of": pending.of}
-    audit("accept-inventory", facts, reason=body.reason, after={"accepted": body.digest})
+    before, after = ({"in_force": in_force, "accepted": digest} for digest in (was, body.digest))
+    audit("accept-inventory", facts, reason=body.reason, before=before, after=after)
     return Accepted(accepted=body.digest, removed=removed, of=pending.of, dry_run=False)
 
 
