@@ -166,3 +166,13 @@ def unknown_key(name: str, valid: Sequence[str]) -> str:
     near = difflib.get_close_matches(name, valid, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]!r}?" if near else f"valid keys: {', '.join(sorted(valid))}"
     return f"unknown key; {hint}"
+
+
+def item_of(location: Sequence[int | str], value: Any) -> str:
+    """`list/name` of the item of a list that this leads into; "" where it leads into none that has a name."""
+    if len(location) < 2 or not isinstance(location[1], int):
+        return ""
+    items = value.get(location[0])
+    item = items[location[1]] if isinstance(items, list) and location[1] < len(items) else None
+    name = item.get("name") if isinstance(item, dict) else None
+    return f"{location[0]}/{name}" if isinstance(name, str) else ""

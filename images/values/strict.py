@@ -5,7 +5,7 @@ Used by recipes, configuration and inventory, so that a mistake reads the same w
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -13,7 +13,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from images.values import files
-from images.values.faults import REQUIRED, dotted, stumbled, told, unknown_key
+from images.values.faults import REQUIRED, dotted, item_of, stumbled, told, unknown_key
 
 M = TypeVar("M", bound=BaseModel)
 Location = tuple[int | str, ...]
@@ -60,12 +60,13 @@ for _tag, _pattern, _first in (
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One mistake: where it stands (file, line or 0: all of it, dotted key) and what is wrong, with the remedy."""
+    """One mistake: where it stands (file, line or 0: all of it, dotted key; `item`: `list/name`) and what is wrong."""
 
     file: str
     line: int
     key: str
     message: str
+    item: str = field(default="", compare=False)
 
     def __str__(self) -> str:
         line = f":{self.line}" if self.line else ""
@@ -179,7 +180,9 @@ def faults_of(
             message = words
             if given and not isinstance(item["input"], dict | list | BaseModel):
                 message += f" (given: {_LOGIN.sub('://…@', repr(item['input'])):.200})"
-        faults.append(Fault(document.file, document.line(known), dotted(known), message))
+        faults.append(
+            Fault(document.file, document.line(known), dotted(known), message, item_of(known, document.value))
+        )
     return faults
 
 

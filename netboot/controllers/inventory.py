@@ -9,7 +9,7 @@ import logging
 import time
 from collections.abc import Callable
 
-from images.values.strict import FaultsError
+from images.values.strict import Fault, FaultsError
 from netboot.config import Config
 from netboot.controllers.bound import Bound, goes
 from netboot.controllers.changes import Changes
@@ -126,20 +126,22 @@ class InventoryInForce:
         return f"its {self._declared.called} change more often than they can be read, for {seconds:.0f} s"
 
     def _load(self, read: Judged | FaultsError) -> None:
-        faults, left_out, before = tuple[str, ...](), tuple[str, ...](), self._faults + self._left_out
+        faults, left_out, before = tuple[Fault, ...](), tuple[Fault, ...](), self._faults + self._left_out
         if isinstance(read, FaultsError):
-            faults, self._pending = tuple(map(str, read.faults)), None
+            faults, self._pending = read.faults, None
         else:
-            left_out = tuple(map(str, read.left_out))
+            left_out = read.left_out
             self._take(read)
-        self._faults, self._left_out = faults, left_out
-        said = faults + left_out
+        self._faults, self._left_out = tuple(map(str, faults)), tuple(map(str, left_out))
+        said = self._faults + self._left_out
         if before and not said:
             log.warning("inventory: in order again")
         if said and said != before:
             log.error("inventory: %d faults; %s", len(said), self._kept() if faults else _LEFT_OUT)
-            for fault in said[:FAULTS_SHOWN]:
-                log.error("inventory: %s", fault)
+            for fault in (faults + left_out)[:FAULTS_SHOWN]:
+                kind, _, name = fault.item.partition("/")
+                of = {"machine": name} if kind == "machines" else {}
+                log.error("inventory: a fault", extra={"fields": {**of, "fault": str(fault)}})
 
     def _take(self, judged: Judged) -> None:
         inventory = judged.inventory

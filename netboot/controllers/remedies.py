@@ -176,7 +176,7 @@ class RemedyController:
             end = end_of(each, books, back=back, gone=retired or each.machine not in declared)
             if end is not None:
                 ends[each.id] = end
-                log.info("remedy %d (%s of %s) has ended: %s", each.id, each.what, each.machine, end)
+                log.info("a remedy ended", extra={"fields": {"machine": each.machine, "remedy": each.id, "end": end}})
         if not ends:
             return books
         self._store.settle(ends, self._clock.now_ms())
@@ -189,7 +189,7 @@ class RemedyController:
             return books
         if self._store.pause(Pause(stands=True, who=WHO, reason=self._found, since_ms=self._clock.now_ms())):
             audit("remedies-pause", reason=self._found)
-            log.error("remedies are paused until `netboot remedies resume`: %s", self._found)
+            log.error("remedies are paused until `netboot remedies resume`", extra={"fields": {"reason": self._found}})
         return self._store.books(self._clock.now_ms())
 
     def _fleet(self, books: Books, declared: Mapping[str, Declared]) -> Fleet:
@@ -209,9 +209,9 @@ class RemedyController:
         taken = self._store.take(partial(self._taking, case, declared, evidence), self._clock.now_ms())
         if taken is not None:
             self._taken[taken.what] += 1
-            why = f"{taken.reason}: {taken.message}"
-            audit(f"remedy-{taken.what}", machine=taken.machine, remedy=taken.id, reason=why)
-            log.warning("remedy %d: %s of %s: %s", taken.id, taken.what, taken.machine, taken.message)
+            about = {"machine": taken.machine, "remedy": taken.id, "reason": f"{taken.reason}: {taken.message}"}
+            audit(f"remedy-{taken.what}", **about)
+            log.warning("a remedy was begun", extra={"fields": {"what": taken.what, **about}})
         return taken is not None
 
     def _taking(self, case: Case, declared: Mapping[str, Declared], evidence: str, books: Books) -> Taking | None:

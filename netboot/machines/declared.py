@@ -45,7 +45,7 @@ class Declared:
         key = f"{self.location[0]}[{self.location[1]}]" + "".join(
             f"[{part}]" if isinstance(part, int) else f".{part}" for part in below
         )
-        return Fault(self.document.file, self.line(*below), key, message)
+        return Fault(self.document.file, self.line(*below), key, message, f"{self.location[0]}/{self.name}")
 
     def inner(self, key: str) -> dict[str, Any]:
         """The mapping under a key; empty where there is none."""

@@ -2,7 +2,7 @@
 words of the list each of its values is said."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from images.values.faults import REQUIRED
@@ -89,7 +89,7 @@ def of_sent(faults: Iterable[Fault], places: Sequence[str]) -> list[Fault]:
 
 
 def _of_item(fault: Fault) -> Fault:
-    return Fault(fault.file, fault.line, fault.key.removeprefix(_ITEM).removeprefix("."), fault.message)
+    return replace(fault, key=fault.key.removeprefix(_ITEM).removeprefix("."))
 
 
 def wrong(items: Sequence[Item]) -> list[str]:

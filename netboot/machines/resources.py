@@ -6,6 +6,7 @@ where neither had: nobody can tell whose it is.
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from images.values import strict
@@ -123,7 +124,7 @@ def _without_each_other(items: Sequence[Declared], known: Sequence[Fault], joini
 def _of_object(fault: Fault) -> Fault:
     """The same, with the key as the object has it."""
     key = _PLACE.sub(lambda found: "metadata.name" if found[1] else "spec", fault.key)
-    return Fault(fault.file, fault.line, key, fault.message)
+    return replace(fault, key=key)
 
 
 def counts(resources: Sequence[Resource]) -> Mapping[str, int]:

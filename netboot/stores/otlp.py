@@ -55,7 +55,7 @@ class OtlpCollector:
         Raises:
             CannotTellError: not now. RejectedError: the collector does not take them.
         """
-        body = encode_spans([span for boot in boots for span in _spans(boot, self._resource)]).SerializeToString()
+        body = encode_spans(self.spans(boots)).SerializeToString()
         headers = read_headers(self._place.headers_file) if self._place.headers_file is not None else {}
         with ExitStack() as held:
             session = held.enter_context(requests.Session())
@@ -63,6 +63,10 @@ class OtlpCollector:
             session.verify = self._authority(held)
             answered = self._answered(session, body, headers)
         _heed(*answered)
+
+    def spans(self, boots: Sequence[BootTrace]) -> list[ReadableSpan]:
+        """What is sent, as OpenTelemetry's SDK has spans that have ended."""
+        return [span for boot in boots for span in _spans(boot, self._resource)]
 
     def _answered(self, session: requests.Session, body: bytes, headers: dict[str, str]) -> tuple[int, bytes]:
         seconds, begun = self._place.deadline_seconds, time.monotonic()

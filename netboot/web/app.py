@@ -173,6 +173,8 @@ def create_app(dependencies: Dependencies) -> Flask:
     """The application; every request finds `dependencies` in it, and but for `OPEN` wants an operator."""
     app = Flask("netboot.web", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = LARGEST_BODY
+    app.url_map.merge_slashes = False  # it would send whoever writes `//`, with what they send, to what `Host` says
+    app.url_map.converters["int"] = inputs.Number
     app.extensions[EXTENSION] = dependencies
     errors.install(app)
     asked, refused = request_metrics.Requests(), refusals.Refusals()

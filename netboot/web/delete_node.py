@@ -4,10 +4,11 @@ from typing import Literal
 
 from images.values.strict import Strict
 from netboot.join.ports import MARK, NodeView
-from netboot.lifecycle.cordons import Cordon, hold_of, is_kept
+from netboot.lifecycle.cordons import Cordon, is_kept
 from netboot.lifecycle.errors import ActRefusedError, BadClaimError
 from netboot.lifecycle.views import machine_named
 from netboot.web.binding import Shown
+from netboot.web.cordons import hold
 from netboot.web.dependencies import dependencies
 from netboot.web.intents import Why
 from netboot.web.operators import audit
@@ -47,8 +48,7 @@ def delete_node(name: str, body: Deleting) -> Deleted:
         _allowed(name, node)
         if not body.dry_run:
             if held:
-                cordon = Cordon(node=node.name, by=node.cordoned_by)
-                deps.intents.order(name, hold_of(cordon), cordon.who, deps.clock.now_ms())
+                hold(name, Cordon(node=node.name, by=node.cordoned_by))
             nodes.delete(node.name, node.uid)
     if not body.dry_run:
         uid = node.uid if node is not None else ""

@@ -8,6 +8,7 @@ from pydantic import BaseModel, GetCoreSchemaHandler, GetJsonSchemaHandler, Vali
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 from werkzeug.exceptions import HTTPException, UnsupportedMediaType
+from werkzeug.routing import IntegerConverter
 
 from images.values import strict_json
 from images.values.faults import first_fault
@@ -37,6 +38,12 @@ class Whole:
         return int(text)
 
 
+class Number(IntegerConverter):
+    """Of a path: a whole number in one spelling, that a database can hold; neither `03` nor `٣` is 3."""
+
+    regex = "(?:0|[1-9][0-9]{0,17})"
+
+
 def parsed(model: type[M]) -> M:
     """The body of this request, of just those types: no text for a number, no number for a boolean.
 
@@ -61,6 +68,7 @@ def of_kind(kind: str) -> None:
     """
     if request.mimetype != kind:
         raise UnsupportedMediaType(f"The body has to be of the Content-Type {kind}")
+    _uncoded()
 
 
 def bare() -> None:
@@ -93,12 +101,23 @@ def sent() -> Mapping[str, Any]:
 def _json() -> Any:
     if request.mimetype != "application/json":
         raise UnsupportedMediaType("The body has to be JSON, with Content-Type: application/json")
+    _uncoded()
     if request.mimetype_params.get("charset", "utf-8").lower() != "utf-8":
         raise BadClaimError("JSON is UTF-8 alone", field="Content-Type")
     try:
         return strict_json.read(request.get_data())
     except ValueError as error:
         raise BadClaimError(f"the body is {error}") from None
+
+
+def _uncoded() -> None:
+    """See that a body is what somebody on the way, who looks into it, takes it for, too.
+
+    Raises:
+        BadClaimError: it is said to be compressed.
+    """
+    if request.headers.get("Content-Encoding", "identity").strip().lower() != "identity":
+        raise BadClaimError("a body is read as it is sent, and in no coding", field="Content-Encoding")
 
 
 def asked(model: type[M]) -> M:

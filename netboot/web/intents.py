@@ -188,11 +188,11 @@ def _do(name: str, act: str, order: Order, *, dry_run: bool) -> IntentActed:
         standing = deps.intents.of(name, now)
         change = decide(name, standing, order, who, now)
     else:
-        was = _marks(deps.intents.of(name, now))
+        was = marks(deps.intents.of(name, now))
         change = deps.intents.order(name, order, who, now)
         with written(act, machine=name, reason=order.reason, before=was):
             standing = deps.intents.of(name, now)
-        after, did = _marks(standing), bool(change.act)
+        after, did = marks(standing), bool(change.act)
         until = {"until_ms": order.until_ms if isinstance(order, PutOn) else None}
         audit(act, until, machine=name, reason=order.reason, before=was, after=after, changed=did)
     return IntentActed(
@@ -231,7 +231,8 @@ def _consequence(act: str, standing: Sequence[Intent]) -> str:
     return next((_OVERRULED[act, mark] for mark in marks_of(standing) if (act, mark) in _OVERRULED), _CONSEQUENCES[act])
 
 
-def _marks(standing: Sequence[Intent]) -> dict[str, object]:
+def marks(standing: Sequence[Intent]) -> dict[str, object]:
+    """As the audit has them."""
     return {"intents": [plain(each) for each in standing]}
 
 

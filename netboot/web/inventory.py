@@ -153,11 +153,13 @@ def accepted(body: Accept) -> Accepted:
         what = f"what waits is inventory {pending.digest[:12]}, not {body.digest[:12]}"
         message = f"{what}: what is declared changed since"
         raise InventoryChangedError(message)
-    removed, others = pending.removed, pending.others
+    removed, others, deps = pending.removed, pending.others, dependencies()
     if not body.dry_run:
-        dependencies().acceptance.write(body.digest)
+        in_force, was = digest_of(deps.live.view().snapshot.inventory), deps.acceptance.read()
+        deps.acceptance.write(body.digest)
         facts = {"digest": body.digest, "removed": removed, "others": others, "of": pending.of}
-        audit("accept-inventory", facts, reason=body.reason, after={"accepted": body.digest})
+        before, after = ({"in_force": in_force, "accepted": digest} for digest in (was, body.digest))
+        audit("accept-inventory", facts, reason=body.reason, before=before, after=after)
     return Accepted(accepted=body.digest, removed=removed, others=others, of=pending.of, dry_run=body.dry_run)
 
 

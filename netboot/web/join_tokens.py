@@ -18,12 +18,12 @@ from netboot.join.messages import AttestAnswer
 from netboot.join.operator_tokens import TokenRequest, issue_for_operator, open_boot_window
 from netboot.join.ports import Credential
 from netboot.lifecycle import bootid
-from netboot.lifecycle.cordons import hold_of
 from netboot.lifecycle.errors import ActRefusedError, BadClaimError, CannotTellError
 from netboot.lifecycle.views import machine_named
 from netboot.machines.values import AssuranceLevel, Machine
 from netboot.web import render
 from netboot.web.binding import Shown
+from netboot.web.cordons import hold
 from netboot.web.dependencies import dependencies
 from netboot.web.enrolments import Reason
 from netboot.web.operators import audit, operator
@@ -112,8 +112,13 @@ def _window(machine: Machine, body: NewToken, act: Act) -> WindowOpened:
     if why := nowhere(machine):
         raise ActRefusedError(why)
     deps, end_ms = dependencies(), until(body.window_seconds)
-    open_boot_window(deps.register, machine, new_window(), end_ms, act, deps.clock.now_ms())
-    audit("boot-window", machine=machine.name, reason=body.reason, after={"until_ms": end_ms})
+    now = deps.clock.now_ms()
+    was = deps.register.view(machine.name, now)
+    open_boot_window(deps.register, machine, new_window(), end_ms, act, now)
+    before, after = (
+        {"window": kind, "until_ms": end} for kind, end in ((was.window, was.window_until_ms), ("boot", end_ms))
+    )
+    audit("boot-window", machine=machine.name, reason=body.reason, before=before, after=after)
     return WindowOpened(machine=machine.name, window=WindowOpen(kind="boot", until_ms=end_ms))
 
 
@@ -127,9 +132,7 @@ def _token(machine: Machine, body: NewToken, spki: str, act: Act) -> TokenCreate
     try:
         answer = issue_for_operator(_issuer(), deps.register, asked, new_window(), act, peer)
     except CordonedError as error:  # this process may hold a machine itself
-        held = hold_of(error.cordon)
-        deps.intents.order(machine.name, held, error.cordon.who, deps.clock.now_ms())
-        audit("hold", {"cordoned_by": error.cordon.who}, machine=machine.name, reason=held.reason, whole=False)
+        hold(machine.name, error.cordon)
         answer = issue_for_operator(_issuer(), deps.register, asked, new_window(), act, peer)
     token_id = answer.token.partition(".")[0]
     facts = {"issued": token_id, "cluster": machine.cluster, "seconds": body.lifetime_seconds}

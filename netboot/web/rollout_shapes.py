@@ -48,12 +48,19 @@ class RolloutsAsked(PageAsked):
     limit: Annotated[int, Whole(1, MOST)] = SHOWN
 
 
+_ONE_STATE = f"({'|'.join(MemberState)})"
+_STATES: dict[str, str | int] = {"type": "string", "maxLength": 100, "pattern": f"^{_ONE_STATE}(,{_ONE_STATE})*$"}
+
+
 def _states(text: object) -> tuple[MemberState, ...]:
     """Each once, in the order in which they are named."""
+    said = str(text)
     try:
-        return tuple(dict.fromkeys(map(MemberState, str(text).split(","))))
+        if len(said) <= 100:
+            return tuple(dict.fromkeys(map(MemberState, said.split(","))))
     except ValueError:
-        raise ValueError(f"must be some of {', '.join(MemberState)}, with commas between") from None
+        pass
+    raise ValueError(f"must be some of {', '.join(MemberState)}, with commas between")
 
 
 class RolloutAsked(Strict):
@@ -66,9 +73,7 @@ class MembersAsked(PageAsked):
     """Which of a rollout's machines. `state`: those that are in one of these states, state by state in this order, else
     all of them by name."""
 
-    state: Annotated[
-        tuple[MemberState, ...], BeforeValidator(_states), WithJsonSchema({"type": "string", "maxLength": 100})
-    ] = ()
+    state: Annotated[tuple[MemberState, ...], BeforeValidator(_states), WithJsonSchema(_STATES)] = ()
 
 
 class ControlPlaneMachines(Shown):

@@ -96,6 +96,7 @@ def test_from_nothing_to_nothing(api: Api) -> None:
     assert file(api).stat().st_mode & 0o777 == 0o640
     gone = ask(api, "DELETE", f"{AT}?reason=sold", If_Match=api.get(AT).headers["ETag"])
     assert (gone.json["did"], gone.json["declared"], content(api)) == ("removed", None, before)
+    assert api.get(AT).status_code == 404
     rows = api.get("/v1/audit").json["audit"]
     assert [(each["act"], each["who"], each["machine"], each["reason"]) for each in rows] == [
         ("undeclare", "alice", "gpu-009", "sold"),

@@ -62,6 +62,9 @@ def test_a_cordon_outlives_it(api: Api, run: Run) -> None:
     assert run(*DEAD).out == said.replace("would be", "is")
     [held] = api.intents.of("gpu-001", NOW)
     said = "the Node gpu-001 was cordoned when it was deleted"
+    kept = api.get("/v1/audit").json["audit"]
+    assert [(one["act"], one["result"]) for one in kept] == [("delete-node", "done"), ("hold", "done")]
+    assert (kept[1]["before"], [one["owner"] for one in kept[1]["after"]["intents"]]) == ({"intents": []}, ["cordon"])
     assert (held.mark, held.owner, held.who, held.reason) == (
         Mark.HELD,
         "cordon",

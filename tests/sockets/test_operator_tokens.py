@@ -109,6 +109,9 @@ def test_another_token_takes_the_place_of_the_first(api: Api) -> None:
 def test_without_a_key_a_boot_window_opens(api: Api) -> None:
     answer = api.post("/v1/tokens", {"machine": "old-001", "window_seconds": 600})
     assert answer.status_code == 202
+    kept = api.get("/v1/audit").json["audit"][0]
+    assert (kept["act"], kept["before"]) == ("boot-window", {"window": None, "until": None})
+    assert kept["after"] == {"window": "boot", "until": rfc3339(NOW + 600_000)}
     assert answer.json == {"machine": "old-001", "window": {"kind": "boot", "until": rfc3339(NOW + 600_000)}}
     assert api.register.of("old-001").window == "boot"
     assert (api.cluster.calls, api.cluster.secrets) == ([], {})
@@ -198,6 +201,8 @@ def test_a_node_that_somebody_cordoned_leaves_a_hold(api: Api, caplog: pytest.Lo
     assert said == (Mark.HELD, "cordon", "kubectl-cordon, 2026-11-23T10:00:00Z", reason, None)
     audits = [record.fields["act"] for record in caplog.records if record.getMessage() == "audit"]  # type: ignore[attr-defined]
     assert audits == ["hold", "token"]
+    kept = api.get("/v1/audit").json["audit"][1]
+    assert (kept["before"], [one["owner"] for one in kept["after"]["intents"]]) == ({"intents": []}, ["cordon"])
     assert (len(api.cluster.secrets), api.register.of("old-001").window) == (1, None)
 
 

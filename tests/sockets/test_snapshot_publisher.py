@@ -117,8 +117,9 @@ def test_a_broken_edit_leaves_the_old_one_in_force_and_says_so(kept: Kept, caplo
     fault = f"{kept.file}:2: machines[0].profile: no profile is named 'copmute'; did you mean 'compute'?"
     assert [record.getMessage() for record in caplog.records] == [
         "inventory: 1 faults; the one before stays in force",
-        f"inventory: {fault}",
+        "inventory: a fault",
     ]
+    assert caplog.records[1].fields == {"machine": "gpu-001", "fault": fault}  # type: ignore[attr-defined]
     assert kept.publisher.status().inventory == InventoryStatus(
         ok=False,
         valid=False,

@@ -78,7 +78,10 @@ def test_one_that_is_not_well_is_rebooted_once_and_then_put_in_quarantine(
     assert world.said.taken == {"reboot": 1, "quarantine": 1}
 
 
-def test_one_that_recovers_by_itself_or_by_its_reboot_gives_its_place_back(tmp_path: Path) -> None:
+def test_one_that_recovers_by_itself_or_by_its_reboot_gives_its_place_back(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
     world = World(tmp_path)
     world.ill("m001", "m002")
     world.run(29)
@@ -95,6 +98,10 @@ def test_one_that_recovers_by_itself_or_by_its_reboot_gives_its_place_back(tmp_p
     world.boots["m002"] = 2
     world.run(1)
     assert (world.taken()[0].end, world.said.under) == ("back", 0)
+    lines = {each.getMessage(): each.fields for each in caplog.records if hasattr(each, "fields")}
+    about = {"machine": "m002", "remedy": 1}
+    assert lines["a remedy was begun"] == {"what": "reboot", **about, "reason": "ChecksFailed: a check failed"}
+    assert lines["a remedy ended"] == {**about, "end": "back"}
 
 
 def test_a_node_that_is_not_ready_is_put_in_quarantine_and_readmitted_by_a_person(tmp_path: Path) -> None:
@@ -250,7 +257,10 @@ def test_what_has_one_cause_stops_everything_until_a_person_resumes(
     cause = "m000, m008, m016 in 3 racks are not well for one reason, ChecksFailed, within ten minutes"
     assert world.done() == []
     assert world.said.paused == f"remedies are paused by netboot: {cause}"
-    assert f"remedies are paused until `netboot remedies resume`: {cause}" in caplog.text
+    [said] = [
+        each for each in caplog.records if each.getMessage() == "remedies are paused until `netboot remedies resume`"
+    ]
+    assert said.fields == {"reason": cause}  # type: ignore[attr-defined]
     world.start()
     assert world.controller.cause() == f"remedies are paused by netboot: {cause}"
     world.run(60)

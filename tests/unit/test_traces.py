@@ -1,5 +1,6 @@
 """Boots as traces: what a trace says, who is exported when, and what becomes of what no collector takes."""
 
+import json
 import logging
 import socket
 from collections.abc import Sequence
@@ -12,6 +13,9 @@ from typing import Any, cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from images.values.strict import FaultsError
 from netboot.config import load_config
@@ -322,6 +326,49 @@ def test_what_is_sent_is_otlp_with_the_headers_of_the_file(tmp_path: Path, monke
         "netboot.site": "lab",
     }
     assert "host.name" not in resource
+
+
+def test_one_boot_is_the_same_trace_to_the_sdk_in_memory_and_over_otlp() -> None:
+    before = apply(None, script("gpu-001", 0))
+    ended = boot_trace(booted((Phase.SWITCHED, 300), (Phase.FAILED, 900), detail="no route"), None, before)
+    memory = InMemorySpanExporter()
+    with receiving() as receiver:
+        collector = OtlpCollector(Traces(endpoint=receiver.url), "lab")
+        for span in collector.spans([ended]):
+            SimpleSpanProcessor(memory).on_end(span)  # drops what is not sampled, or has no context
+        collector.export([ended])
+    kept = memory.get_finished_spans()
+    assert len(kept) == len(ended.spans) > 2
+    assert [in_short(span) for span in kept] == [
+        {
+            "ids": (span.trace_id.hex(), span.span_id.hex(), span.parent_span_id.hex()),
+            "name": span.name,
+            "at": (span.start_time_unix_nano, span.end_time_unix_nano),
+            "attributes": said(span),
+            "failed": span.status.message,
+            "events": [(each.name, each.time_unix_nano) for each in span.events],
+            "links": [(each.trace_id.hex(), each.span_id.hex()) for each in span.links],
+        }
+        for span in receiver.spans
+    ]
+    assert {span.context.trace_id for span in kept} == {trace_id(BOOT)}
+    [whole] = [span for span in kept if span.parent is None]
+    assert {span.parent.span_id for span in kept if span.parent is not None} == {whole.context.span_id}
+    assert json.loads(whole.to_json())["status"] == {"status_code": "ERROR", "description": "no route"}
+
+
+def in_short(span: ReadableSpan) -> dict[str, object]:
+    """A span of the SDK's, as the receiver has one that came."""
+    parent = f"{span.parent.span_id:016x}" if span.parent is not None else ""
+    return {
+        "ids": (f"{span.context.trace_id:032x}", f"{span.context.span_id:016x}", parent),
+        "name": span.name,
+        "at": (span.start_time, span.end_time),
+        "attributes": dict(span.attributes or {}),
+        "failed": span.status.description or "",
+        "events": [(each.name, each.timestamp) for each in span.events],
+        "links": [(f"{each.context.trace_id:032x}", f"{each.context.span_id:016x}") for each in span.links],
+    }
 
 
 @pytest.mark.parametrize(
