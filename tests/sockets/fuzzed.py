@@ -24,6 +24,8 @@ from tests.sockets.api import NOW, PUBLISHER, given
 RUNS, HAS_TPM, BY_API, NEW = "gpu-0001", "gpu-0002", "spare-001", "new"
 """A machine with boots; with a TPM that waits for a word; of the API's own file, which joins without one; how names
 begin that there are not."""
+KIND, RACK = "racks", "spare"
+"""A kind of the inventory, and one of that in a file of the API's."""
 CHANNEL, ROLLED = "canary", "beta"
 """Channels of the older image; to the newer one a rollout of the latter is under way."""
 MORE = f"""\
@@ -44,6 +46,7 @@ WAITS = "d" * 64
 KEY = ec.derive_private_key(1, ec.SECP256R1()).public_key()
 SPKI = KEY.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
 Named = dict[str, Any]
+_MACHINE, _ITEM = "/v1/inventory/machines/{name}", "/v1/inventory/{kind}/{name}"
 
 
 class FuzzedSite:
@@ -55,7 +58,8 @@ class FuzzedSite:
         self.api, self.images, self.boot = world.api, (world.new, world.old), world.boots[RUNS]
         (self.api.config.inventory / "more.yaml").write_text(MORE)
         made = self.act("PUT", f"/v1/inventory/machines/{BY_API}", {"declared": DECLARED}, {"If-None-Match": "*"})
-        self.tag = made.headers["ETag"]
+        rack = self.act("PUT", f"/v1/inventory/{KIND}/{RACK}", {"declared": {"name": RACK}}, {"If-None-Match": "*"})
+        self.tags = {_MACHINE: made.headers["ETag"], _ITEM: rack.headers["ETag"]}
         self.api.publisher.step(now=True)
         self._facts()
         for channel in (CHANNEL, ROLLED):
@@ -99,11 +103,12 @@ class FuzzedSite:
         if path.startswith("/v1/channels"):
             name = CHANNEL
         elif path.startswith("/v1/inventory"):
-            name = BY_API
+            name = RACK if path == _ITEM else BY_API
         elif path.rpartition("/")[2] in ("enrolment", "approve", "release", "replace", "retire"):
             name = HAS_TPM
         every = {
             "name": name,
+            "kind": KIND,
             "boot": self.boot,
             "number": self.rollout if "rollouts" in path else self.remedy,
             "digest": self.images[0],
@@ -117,7 +122,7 @@ class FuzzedSite:
         service can have said before (a place in a list, a tag) is left out or is the one that it would say."""
         path, acts = case.operation.path, case.operation.method != "get"
         self.asked += 1
-        values = self._values()
+        values = self._values() | ({"declared": {"name": RACK}} if path == _ITEM else {})
         case.path_parameters = self.places(path)
         if isinstance(case.body, dict):
             case.body = _filled(case.body, values)
@@ -132,8 +137,8 @@ class FuzzedSite:
         case.headers = {name: value for name, value in case.headers.items() if name == kept}
         if acts and kept in case.headers:
             case.headers[kept] = f'"{self.asked}"'  # nobody asks again
-        if acts and path == "/v1/inventory/machines/{name}":
-            case.headers["If-Match"] = self.tag
+        if acts and path in self.tags:
+            case.headers["If-Match"] = self.tags[path]
         return case
 
     def _values(self) -> Named:
