@@ -1,5 +1,6 @@
 """Every answer of the management API against what its document says of it."""
 
+import re
 from functools import cache
 from typing import Any
 from urllib.parse import quote
@@ -36,7 +37,7 @@ class DeclaredClient(FlaskClient):
             return "/components/schemas/Problem"
         if method not in (rule.methods or set()) - {"HEAD", "OPTIONS"}:
             return None
-        template = str(rule).replace("<int:", "{").replace("<", "{").replace(">", "}")
+        template = re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", str(rule))
         answers = api_document()["paths"][template][method.lower()]["responses"]
         status = str(answer.status_code)
         assert status in answers, f"{method} {template} does not say that it answers {status}: {answer.text}"

@@ -118,10 +118,10 @@ ROUTES: tuple[Route, ...] = (
     Route("POST", "/v1/discovered/<mac>/declare", declared.declare, refuses=(412,)),
     Route("GET", "/v1/inventory/diff", inventory.compared, tag=etags.INVENTORY, refuses=(422,)),
     Route("POST", "/v1/inventory/accept", inventory.accepted, on=etags.ON_INVENTORY),
-    Route("GET", "/v1/inventory/<kind>", inventory.listed),
-    Route("GET", "/v1/inventory/<kind>/<name>", inventory.shown, tag=etags.ITEM),
-    Route("PUT", "/v1/inventory/<kind>/<name>", inventory.put, on=etags.ON_ITEM, needs=EITHER),
-    Route("DELETE", "/v1/inventory/<kind>/<name>", inventory.removed, on=etags.ON_ITEM, needs=EITHER[:1]),
+    Route("GET", "/v1/inventory/<kind:kind>", inventory.listed),
+    Route("GET", "/v1/inventory/<kind:kind>/<name>", inventory.shown, tag=etags.ITEM),
+    Route("PUT", "/v1/inventory/<kind:kind>/<name>", inventory.put, on=etags.ON_ITEM, needs=EITHER),
+    Route("DELETE", "/v1/inventory/<kind:kind>/<name>", inventory.removed, on=etags.ON_ITEM, needs=EITHER[:1]),
     Route("GET", "/v1/enrolments", enrolments.listed),
     Route("POST", "/v1/enrolments", enrolments.imported, takes=enrolments.LIST, largest=enrolments.LARGEST_LIST),
     Route("GET", "/v1/machines/<name>/enrolment", enrolments.shown, tag=etags.ENROLMENT),
@@ -174,7 +174,7 @@ def create_app(dependencies: Dependencies) -> Flask:
     app = Flask("netboot.web", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = LARGEST_BODY
     app.url_map.merge_slashes = False  # it would send whoever writes `//`, with what they send, to what `Host` says
-    app.url_map.converters["int"] = inputs.Number
+    app.url_map.converters |= {"int": inputs.Number, "kind": inventory.KindInPath}
     app.extensions[EXTENSION] = dependencies
     errors.install(app)
     asked, refused = request_metrics.Requests(), refusals.Refusals()

@@ -4,10 +4,11 @@
 from typing import Literal, get_args
 
 from pydantic import SkipValidation
+from werkzeug.routing import BaseConverter
 
 from images.values.strict import FaultsError, Strict
 from images.values.types import Sha256
-from netboot.lifecycle.errors import InventoryChangedError, InventoryUnreadError, NotDeclaredError
+from netboot.lifecycle.errors import InventoryChangedError, InventoryUnreadError
 from netboot.machines.another import became_others
 from netboot.machines.classes import Class
 from netboot.machines.declared import KINDS
@@ -34,6 +35,14 @@ from netboot.web.operators import audit
 from netboot.web.pages import PageAsked, Paged, page
 
 Kind = Literal["profiles", "channels", "classes", "racks", "maintenance"]
+
+
+class KindInPath(BaseConverter):
+    """One of the kinds: other words below `/v1/inventory` are other things, or none."""
+
+    regex = "|".join(get_args(Kind))
+
+
 """As the inventory's files call them."""
 
 
@@ -90,7 +99,7 @@ class DeclaringItem(Strict):
 
 def listed(kind: Kind, query: PageAsked) -> DeclaredItems:
     """What is declared of a kind, also where that is not in force."""
-    items, problems = dependencies().inventory_files.items(_one(kind))
+    items, problems = dependencies().inventory_files.items(KINDS[kind])
     once = list({item.name: item for item in items}.values())
     part, more = page(query, once, lambda item: item.name)
     return DeclaredItems(items=tuple(map(listed_of, part)), problems=problems, next_page=more)
@@ -98,25 +107,18 @@ def listed(kind: Kind, query: PageAsked) -> DeclaredItems:
 
 def shown(kind: Kind, name: str) -> DeclaredShown:
     """One, as it is declared."""
-    return shown_item(_one(kind), name)
+    return shown_item(KINDS[kind], name)
 
 
 def put(kind: Kind, name: str, body: DeclaringItem) -> DeclaredActed:
     """Declare one, or declare it otherwise."""
-    value = named(body.declared, _one(kind), name)
-    return declare_item(_one(kind), name, value, body.reason, dry_run=body.dry_run)
+    value = named(body.declared, KINDS[kind], name)
+    return declare_item(KINDS[kind], name, value, body.reason, dry_run=body.dry_run)
 
 
 def removed(kind: Kind, name: str, query: Removing) -> DeclaredActed:
     """Declare one no more, where nothing refers to it."""
-    return declare_item(_one(kind), name, None, query.reason, dry_run=query.dry_run == "true")
-
-
-def _one(kind: Kind) -> str:
-    """What one is called. Raises NotDeclaredError: it is no kind that there is here."""
-    if kind not in get_args(Kind):
-        raise NotDeclaredError(f"there is no kind {kind[:63]!r} here; there are: {', '.join(get_args(Kind))}")
-    return KINDS[kind]
+    return declare_item(KINDS[kind], name, None, query.reason, dry_run=query.dry_run == "true")
 
 
 def compared() -> Compared:

@@ -24,8 +24,8 @@ ADMINS = {
     ("PUT", "/v1/inventory/machines/<name>"),
     ("DELETE", "/v1/inventory/machines/<name>"),
     ("POST", "/v1/inventory/machines/<name>/rename"),
-    ("PUT", "/v1/inventory/<kind>/<name>"),
-    ("DELETE", "/v1/inventory/<kind>/<name>"),
+    ("PUT", "/v1/inventory/<kind:kind>/<name>"),
+    ("DELETE", "/v1/inventory/<kind:kind>/<name>"),
     ("POST", "/v1/discovered/<mac>/declare"),
     ("POST", "/v1/inventory/accept"),
     ("POST", "/v1/enrolments"),
@@ -72,7 +72,12 @@ def test_every_route_as_every_role(api: Api) -> None:
     for method, path in [(each.method, each.path) for each in app.ROUTES if each.guarded]:
         if path.endswith("/watch"):
             continue
-        asked = path.replace("<int:number>", "1").replace("<name>", "none").replace("<boot>", "none")
+        asked = (
+            path.replace("<int:number>", "1")
+            .replace("<kind:kind>", "racks")
+            .replace("<name>", "none")
+            .replace("<boot>", "none")
+        )
         for role, token in tokens.items():
             needs = Role.ADMIN if (method, path) in ADMINS else Role.OPERATOR
             may = method == "GET" or role.may(needs)

@@ -86,7 +86,12 @@ def test_every_route_but_health_metrics_and_how_to_log_in_is_protected(api: Api)
     routes = {str(rule) for rule in api.client.application.url_map.iter_rules()}
     assert open_routes <= routes
     for route in routes - open_routes:
-        path = route.replace("<name>", "x").replace("<boot>", "x").replace("<int:number>", "1")
+        path = (
+            route.replace("<name>", "x")
+            .replace("<boot>", "x")
+            .replace("<int:number>", "1")
+            .replace("<kind:kind>", "racks")
+        )
         for method in ("GET", "PUT", "POST", "DELETE"):
             assert api.client.open(path, method=method).status_code in (401, 405)
 
@@ -818,7 +823,13 @@ GUARDED = [route for route in ROUTES if route.guarded]
 
 @pytest.mark.parametrize("route", GUARDED, ids=lambda route: f"{route.method} {route.path}")
 def test_a_parameter_that_there_is_not_is_refused_everywhere(api: Api, route: Route) -> None:
-    path = re.sub(r"<int:\w+>", "1", route.path).replace("<name>", "gpu-001").replace("<", "").replace(">", "")
+    path = (
+        re.sub(r"<int:\w+>", "1", route.path)
+        .replace("<kind:kind>", "racks")
+        .replace("<name>", "gpu-001")
+        .replace("<", "")
+        .replace(">", "")
+    )
     body: Any = None if route.method in ("GET", "DELETE") else {}
     answer: Any = api.client.open(f"{path}?labelz=a", method=route.method, headers=api.authorised, json=body)
     assert (answer.status_code, answer.json["detail"].partition(";")[0]) == (400, "unknown parameters: labelz")

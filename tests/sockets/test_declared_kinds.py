@@ -219,7 +219,6 @@ def test_a_list_in_pages_with_what_cannot_be_read(api: Api) -> None:
 
 def test_what_cannot_be(api: Api) -> None:
     before = content(api)
-    words = "there is no kind 'pods' here; there are: profiles, channels, classes, racks, maintenance"
     body = {"declared": {"name": "x"}}
     for method, path, sent, headers in (
         ("GET", "/v1/inventory/pods", None, {}),
@@ -227,7 +226,7 @@ def test_what_cannot_be(api: Api) -> None:
         ("PUT", "/v1/inventory/pods/x", body, {"If_None_Match": "*"}),
         ("DELETE", "/v1/inventory/pods/x", None, {"If_Match": "*"}),
     ):
-        assert refused(ask(api, method, path, sent, **headers)) == (404, "not-declared", words), (method, path)
+        assert refused(ask(api, method, path, sent, **headers))[:2] == (404, "not-found"), (method, path)
     at = "/v1/inventory/racks/x"
     values: tuple[Any, ...] = ({"name": "y"}, {}, [], "x", None)
     for value in values:

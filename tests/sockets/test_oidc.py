@@ -344,7 +344,7 @@ def test_what_comes_back_and_is_not_of_this_login_lets_nobody_in(client: FlaskCl
 def test_a_viewer_of_the_issuer_who_tries_every_act_is_refused_each(api: Api) -> None:
     token = bearer(api, "viewer")
     for method, path in sorted(OPERATORS | ADMINS):
-        asked = path.replace("<int:number>", "1").replace("<name>", "none")
+        asked = path.replace("<int:number>", "1").replace("<kind:kind>", "racks").replace("<name>", "none")
         answer = api.client.open(asked, method=method, headers={"Authorization": f"Bearer {token}"})
         assert (answer.status_code, answer.get_json()["detail"]) == (
             403,
