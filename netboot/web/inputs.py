@@ -116,8 +116,9 @@ def _uncoded() -> None:
     Raises:
         BadClaimError: it is said to be compressed.
     """
-    if request.headers.get("Content-Encoding", "identity").strip().lower() != "identity":
-        raise BadClaimError("a body is read as it is sent, and in no coding", field="Content-Encoding")
+    for name, plain in (("Content-Encoding", "identity"), ("Transfer-Encoding", "chunked")):
+        if request.headers.get(name, plain).strip().lower() != plain:
+            raise BadClaimError("a body is read as it is sent, and in no coding", field=name)
 
 
 def asked(model: type[M]) -> M:

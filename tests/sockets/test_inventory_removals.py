@@ -217,6 +217,9 @@ def test_what_was_accepted_is_in_force_and_counts_once(site: Site, caplog: pytes
     audited = [record.fields for record in caplog.records if record.name == "netboot.audit"]  # type: ignore[attr-defined]
     facts = {"act": "accept-inventory", "digest": site.digest, "removed": 805, "of": 1000, "reason": "sold"}
     assert [{key: fields[key] for key in facts} for fields in audited] == [facts]
+    [kept] = site.get("/v1/audit").json["audit"]
+    in_force = kept["before"]["in_force"]
+    assert (kept["before"]["accepted"], kept["after"]) == (None, {"in_force": in_force, "accepted": site.digest})
     assert site.look() == InventoryStatus(ok=True, valid=True, message="in force")
     assert site.boots == 195
     assert site.writes(HEAD + machines(1, FLEET)).valid
