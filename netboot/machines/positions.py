@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from images.values.strict import Fault
 from netboot.machines.declared import Declared
+from netboot.machines.values import HIGHEST
 
 Natural = tuple[tuple[int, str], ...]
 _DIGITS = re.compile(r"(\d+)")
@@ -56,7 +57,7 @@ def units_of_two_machines(items: Sequence[Declared]) -> Iterator[Fault]:
     first: dict[tuple[str, int], Declared] = {}
     for item in items:
         unit, rack = item.value.get("position"), item.value.get("rack")
-        if item.kind != "machine" or type(unit) is not int:
+        if item.kind != "machine" or type(unit) is not int or not 1 <= unit <= HIGHEST:
             continue  # none, or a fault of form
         if rack is None:
             yield item.fault("is a unit of no rack: say `rack`, too, or leave it out", "position")

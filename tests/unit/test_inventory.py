@@ -142,6 +142,9 @@ def test_two_machines_may_not_have_one_unit_of_a_rack(tmp_path: Path) -> None:
     found = {each.name: each.position for each in load_inventory(tmp_path).machines}
     assert found == {"gpu-001": None, "one": 7, "two": 7, "three": 8}
     wrong = machine.format("four", "r1", 7) + machine.format("five", "null", 3) + machine.format("six", "r1", "'9'")
+    large = machine.format("seven", "r1", f"0x{'f' * 9000}") + machine.format("eight", "r1", f"0x{'f' * 9000}")
+    said = faults(tmp_path, a=GOOD + fine + racks, b="machines:\n" + large)
+    assert said == [f"b.yaml:{line}: machines[{line - 2}].position: must be 100 at most" for line in (2, 3)]
     assert faults(tmp_path, a=GOOD + fine + racks, b="machines:\n" + wrong) == [
         "b.yaml:2: machines[0].position: unit 7 of rack r1 is of two machines, 'four' and 'one' in a.yaml:10",
         "b.yaml:3: machines[1].position: is a unit of no rack: say `rack`, too, or leave it out",
