@@ -35,6 +35,8 @@ BOOTED = {
     "debian-12-gpu": "QEMU without a GPU, each run: `tests/boot/test_servers.py`",
     "debian-12-arm64": "QEMU arm64, each run: `tests/boot/test_arm64.py`",
     "ubuntu-24.04-cpu": "QEMU with NVMe disks, by hand",
+    "ubuntu-24.04-gpu": "QEMU without a GPU, by hand",
+    "ubuntu-24.04-node-demo": "QEMU, into a cluster, by hand",
 }
 """Where a recipe is booted, and built for it; one that is not here was not. By hand: what was seen is on the page."""
 NOT_BUILT, WITHOUT_RECORD = "**NOT BUILT**", "by the tests, in each run; no record"
