@@ -219,7 +219,6 @@ def whole(file: IO[bytes], most: int, path: Path) -> bytes:
     """
     data = file.read(most + 1)
     if len(data) > most:
-        raise OSError(
-            errno.EFBIG, f"it has more than {most >> 20} MiB: divide it, or put right what writes it", str(path)
-        )
+        limit = f"{most >> 20} MiB" if most >> 20 else f"{most >> 10} KiB"
+        raise OSError(errno.EFBIG, f"it has more than {limit}: divide it, or put right what writes it", str(path))
     return data

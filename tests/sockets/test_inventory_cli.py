@@ -108,7 +108,7 @@ def test_what_a_file_is_called_obeys_no_terminal(api: Api, run: Run) -> None:
         ("- a", 4, "one thing, and nothing else, and declares none that has a name\n"),
         ("racks: [{name: a, origins: !!binary eA==}]", 4, "has values that JSON has no words for"),
         ("racks: [", 1, "not valid YAML"),
-        ("racks: [{name: a}]" + " " * 70_000, 2, "Invalid value for 'FILE'"),
+        ("racks: [{name: a}]" + " " * 70_000, 1, "it has more than 64 KiB: divide it"),
         ("racks: [{name: ../x}]", 3, "nothing has the name '../x'"),
         ("racks: [{name: ''}]", 3, "nothing has the name ''"),
     ],
