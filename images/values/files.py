@@ -26,10 +26,15 @@ _REMEDIES = {
 }
 
 
+def is_refusal(error: BaseException) -> bool:
+    """Whether a file system does not let this account do something: by permissions, or for it is mounted read-only."""
+    return isinstance(error, PermissionError) or (isinstance(error, OSError) and error.errno == errno.EROFS)
+
+
 def refused(what: str, error: OSError) -> StoreError:
     """A file system's refusal in words, with the remedy where there is one."""
     remedy = _REMEDIES.get(error.errno or 0)
-    kind = NotPermittedError if isinstance(error, PermissionError) else StoreError
+    kind = NotPermittedError if is_refusal(error) else StoreError
     return kind(f"{what}: {error.strerror or error}{'; ' + remedy if remedy else ''}")
 
 

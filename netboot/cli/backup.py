@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from netboot.stores.restored_access import Access
 
 
+_STAGED = ".restore-"
+
+
 @click.command()
 @click.argument("file", metavar="FILE|-")
 @config_option
@@ -90,12 +93,14 @@ def _to_stdout(settings: "Config", site: Path) -> None:
 
 def _to_file(path: Path, settings: "Config", site: Path) -> "Contents":
     """All of it or nothing: whatever has that name stays until the backup is complete."""
-    from netboot.stores.backup import open_private, write_backup
+    from netboot.stores import leftovers
+    from netboot.stores.backup import STAGED, open_private, write_backup
 
     now_ms = time.time_ns() // 1_000_000
-    staged = path.with_name(f".{path.name}.{now_ms}")
+    leftovers.sweep(path.parent, STAGED)
+    staged = path.with_name(f"{STAGED}{os.getpid()}-{now_ms}")
     try:
-        with open_private(staged) as out:
+        with open_private(staged) as out, leftovers.locked(staged):
             contents = write_backup(settings, site, out, now_ms)
             out.flush()
         staged.rename(path)
@@ -132,6 +137,7 @@ def restore(
     from netboot.cli import ownership
     from netboot.cli.ends import failed
     from netboot.config import load_config
+    from netboot.stores import leftovers
     from netboot.stores.backup import BackupError
     from netboot.stores.lock import AlreadyRunningError
     from netboot.stores.restore import restore as put_in_place
@@ -144,8 +150,10 @@ def restore(
         )
     try:
         site.parent.mkdir(parents=True, exist_ok=True)
+        leftovers.sweep(site.parent, _STAGED)
         with (
-            tempfile.TemporaryDirectory(prefix=".restore-", dir=site.parent) as folder,
+            tempfile.TemporaryDirectory(prefix=_STAGED, dir=site.parent) as folder,
+            leftovers.locked(Path(folder)),
             sys.stdin.buffer if str(file) == STDIN else files.opened(file) as data,
         ):
             contents = _read(data, Path(folder), file)

@@ -58,7 +58,10 @@ class NamedFolder(click.Path):
             if not self.made:
                 raise unreadable(path, error, remedy("a folder that is there", param)) from None
         except OSError as error:
-            raise _in_the_way(path, error, remedy("a folder that is there", param)) from None
+            at = path
+            if self.made and isinstance(error, NotADirectoryError):  # what stands where it would be made
+                at = next(each for each in (path, *path.parents) if files.look(each) is not None)
+            raise _in_the_way(at, error, remedy("a folder that is there", param)) from None
         return path
 
 

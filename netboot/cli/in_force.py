@@ -40,6 +40,8 @@ def in_force(file: Path, config: Config) -> InForce:
         return InForce("unknown", f"{untold}: {why}", "ask as its account, or `netboot doctor`")
     if said is None:
         return InForce("unknown", f"{untold}: none runs here on {config.data}")
+    if said.file and Path(said.file).resolve() != file.resolve():
+        return InForce("unknown", f"{untold}: the one on {config.data} reads {said.file}")
     detail = of_configuration(said.changed)
     if detail.ok:
         return InForce("in-force", "the service that runs goes by it")

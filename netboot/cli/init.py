@@ -13,11 +13,11 @@ import click
 from images.artifact.keyring import KeyRing
 from images.values import files, strict
 from images.values.strict import FaultsError
-from netboot.cli import bundles, host_token, init_options, init_record, ownership
+from netboot.cli import bundles, host_token, init_check, init_options, init_record, ownership
 from netboot.cli.authority import new_authority
+from netboot.cli.init_next import IMAGES, next_steps
 from netboot.cli.joining import write_certificate
 from netboot.cli.outcomes import cannot
-from netboot.cli.paths import HOST
 from netboot.config import Config, Join, load_config
 from netboot.stores import access_tokens, proofkey
 from netboot.stores.sealing import NONCES, SEALING, new_key, write_keys
@@ -25,14 +25,6 @@ from tokens.sealed import Keyset
 
 _TEMPLATES = Path(__file__).parent / "templates"
 PRIVATE = 0o600
-_IMAGES = {
-    "server": (
-        "ubuntu-24.04-gpu",
-        "for servers; without NVIDIA's GPUs ubuntu-24.04-cpu, of Debian debian-12-gpu, -cpu",
-    ),
-    "vm": ("debian-12-minimal", "for virtual machines alone, as on a laptop: small, without drivers of servers' cards"),
-}
-"""By what is to boot: the image that is named next, and what it is for."""
 
 
 @click.command()
@@ -45,7 +37,7 @@ _IMAGES = {
 )
 @click.option(
     "--hardware",
-    type=click.Choice(list(_IMAGES)),
+    type=click.Choice(list(IMAGES)),
     help="What is to boot: the image that is named next is for that. Without it one for each is named.",
 )
 @click.option("--site", callback=init_options.site, default="main", show_default=True, help="Name of the site.")
@@ -81,26 +73,30 @@ def command(
     wanted = url or f"http://{_own_address()}:8080"
     place, kept = None if state is None else state.absolute(), files.look(folder / "netboot.yaml") is not None
     values = _values(site, wanted, join_url, place)
-    _require_sound(folder / "netboot.yaml", values)
+    sound = _require_sound(folder / "netboot.yaml", values)
     try:
+        contents = [path for path, _, _ in _contents(folder, values)]
+        if owner is not None or not kept:
+            contents.append(sound.data / "lock")
+        init_check.require(sound, contents)
         with init_record.recorded_in(folder):
             config = _fill(folder, values, owner)
     except OSError as error:
         raise cannot(f"cannot write {error.filename}", error) from None
-    click.echo(_next_steps(folder, _told(config, wanted, kept=kept, guessed=url is None), owner, hardware))
+    click.echo(next_steps(folder, _told(config, wanted, kept=kept, guessed=url is None), owner, hardware))
 
 
-def _require_sound(file: Path, values: dict[str, str]) -> None:
-    """See, before anything is written, that the configuration that is there, or will be, has no faults.
+def _require_sound(file: Path, values: dict[str, str]) -> Config:
+    """The configuration that is there, or will be: before anything is written it is seen to have no faults.
 
     Raises:
         FaultsError: of the one that is there. click.UsageError: what was given makes none.
     """
     if files.look(file) is not None:
-        load_config(file)
-        return
+        return load_config(file)
     try:
-        strict.check(strict.parse(_template("netboot.yaml", values).decode(), str(file)), Config)
+        document = strict.parse(_template("netboot.yaml", values).decode(), str(file))
+        return strict.check(document, Config).resolved(file.absolute().parent)
     except FaultsError as error:
         said = "; ".join(fault.message for fault in error.faults)
         raise click.UsageError(f"nothing was written, for what was given makes no configuration: {said}") from None
@@ -183,11 +179,11 @@ def _contents(folder: Path, values: dict[str, str]) -> Iterator[tuple[Path, int,
     yield folder / "netboot.yaml", 0o644, lambda: _template("netboot.yaml", values)
     yield folder / "inventory" / "site.yaml", 0o644, lambda: _template("inventory.yaml", {})
     yield folder / ".gitignore", 0o644, lambda: _template("gitignore", {})
-    text, hashes = folder / "secrets" / "operator.token", folder / "secrets" / "access.json"
-    if not hashes.exists():  # where people have tokens already it may have been removed
+    text, hashes = folder / "secrets" / init_check.TOKEN, folder / "secrets" / "access.json"
+    if not init_check.there(hashes):  # where people have tokens already it may have been removed
         yield text, PRIVATE, lambda: f"{access_tokens.new_token()}\n".encode()
     yield hashes, PRIVATE, lambda: host_token.first(text)
-    if not (folder / "tls" / "ca.key").exists() and not (folder / "tls" / "ca.crt").exists():
+    if not any(init_check.there(folder / "tls" / name) for name in ("ca.key", "ca.crt")):
         certificate, key = new_authority(values["@SITE@"])
         yield folder / "tls" / "ca.key", PRIVATE, lambda: key
         yield folder / "tls" / "ca.crt", 0o644, lambda: certificate
@@ -227,22 +223,3 @@ def _own_address() -> str:
         except OSError:
             return "127.0.0.1"
         return str(probe.getsockname()[0])
-
-
-def _next_steps(folder: Path, note: str, owner: pwd.struct_passwd | None, hardware: str | None) -> str:
-    images = [_IMAGES[kind] for kind in _IMAGES if hardware in (kind, None)]
-    one = len(images) == 1
-    image = images[0][0] if one else "IMAGE"
-    of_host = owner is not None and folder.absolute() / "netboot.yaml" == HOST
-    start = "systemctl start netboot" if of_host else "netboot serve"
-    return (
-        f"\n{note}next:\n"
-        f"  cd {folder}\n"
-        "  netboot config check                            every fault at once\n"
-        f"  netboot image build {image:27} build and sign an image into the store\n"
-        f"  {start:47} start the service\n"
-        f"  netboot channel set stable {image:20} in another terminal: machines boot this image\n"
-        + "".join(f"{'' if one else 'IMAGE: '}{name} is {what}\n" for name, what in images)
-        + "docs/shipped-recipes.md has all images\n"
-        "back up keys/, secrets/ and tls/; .gitignore keeps their private parts out of git"
-    )

@@ -1,10 +1,12 @@
 """What commands end with: three outcomes that are kept apart by the exit status, and what is known before one asks."""
 
+import errno
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
 
+from images.values import files
 from netboot.cli.times import SAID_BY
 from netboot.client.errors import CannotTellError, ClientError, FailedError, NotAllowedError, UnknownError
 
@@ -52,6 +54,8 @@ def shown(error: ClientError) -> click.ClickException:
 def cannot(what: str, error: OSError) -> ApiError:
     """What the file system refuses a command, with what to do. `what`: like `cannot write FILE`."""
     remedy = "see that it is there, and that this user may read and write it and its folder"
+    if error.errno == errno.EROFS:
+        remedy = "mount that file system writable, or name another place"
     absent = isinstance(error, FileNotFoundError | NotADirectoryError)
     status = NOT_ALLOWED if is_refused(error) else UNKNOWN if absent else 1
     return ApiError(f"{what}: {error.strerror or error}", remedy, status)
@@ -62,7 +66,7 @@ def is_refused(error: BaseException) -> bool:
     in the place of which one was raised, one names a file."""
     told: BaseException | None = error
     while told is not None:
-        if isinstance(told, PermissionError) and told.filename is not None:
+        if isinstance(told, OSError) and files.is_refusal(told) and told.filename is not None:
             return True
         told = told.__cause__ or told.__context__
     return False

@@ -18,14 +18,15 @@ class ProcessStatus(Strict):
 
 class SupervisorStatus(Strict):
     """Written with every change, and every two seconds; `processes` by name. `uptime_ms`: when, by this machine's
-    monotonic clock: a wrong time of day must not look like a frozen supervisor. `changed`: in words, that the
-    configuration is another than the one in force; "": it is not. `reloads`: how often it was read again by an
-    operator's word, `taken`: which keys that brought the last time."""
+    monotonic clock: a wrong time of day must not look like a frozen supervisor. `file`: the configuration that it
+    reads; `changed`: in words, that this is another than the one in force; "": it is not. `reloads`: how often it was
+    read again by an operator's word, `taken`: which keys that brought the last time."""
 
     state: Literal["running", "stopping"]
     pid: int
     uptime_ms: int
     processes: dict[str, ProcessStatus]
+    file: str = ""
     changed: str = ""
     reloads: int = 0
     taken: tuple[str, ...] = ()

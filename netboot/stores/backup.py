@@ -25,10 +25,12 @@ from images.values import files
 from images.values.strict import Strict
 from images.values.types import Sha256
 from netboot.config import Config
-from netboot.stores import bootkey, proofkey
+from netboot.stores import bootkey, leftovers, proofkey
 from netboot.stores.resources import FOLDER
 
 FORMAT = 1
+STAGED = ".backup-"
+"""How names of what is not a whole backup yet begin."""
 MANIFEST = "manifest.json"
 DATABASES = tuple(f"data/{name}.db" for name in ("state", "enrolment", "intents", "history", "rollouts", "audit"))
 """Copied by SQLite itself, so that a service may run meanwhile."""
@@ -117,7 +119,10 @@ def write_backup(config: Config, file: Path, out: BinaryIO, now_ms: int) -> Cont
         BackupError: something cannot be read, or `out` not written.
     """
     try:
-        with tempfile.TemporaryDirectory(prefix=".backup-", dir=config.data if config.data.is_dir() else None) as kept:
+        place = config.data if config.data.is_dir() else None
+        if place is not None:
+            leftovers.sweep(place, STAGED)
+        with tempfile.TemporaryDirectory(prefix=STAGED, dir=place) as kept, leftovers.locked(Path(kept)):
             staged = list(_stage(config, file, Path(kept)))
             contents = Contents(
                 format=FORMAT, site=config.site, created_ms=now_ms, files=tuple(entry for entry, _ in staged)

@@ -30,7 +30,7 @@ class RunningConfig:
     """Looks at the file whenever `stat` says that it is another. `adapt`: what the command line says over the file."""
 
     def __init__(self, file: Path, value: Config, adapt: Callable[[Config], Config] = lambda config: config) -> None:
-        self._file, self._adapt, self.value = file, adapt, value
+        self.file, self._adapt, self.value = file, adapt, value
         self._seen = look(file)
         self._words = ""
         self.reloads = 0
@@ -40,7 +40,7 @@ class RunningConfig:
 
     def words(self) -> str:
         """What is to be said of the file; "": nothing."""
-        seen = look(self._file)
+        seen = look(self.file)
         if seen != self._seen:
             self._seen, self._words = seen, self._compared()
         return self._words
@@ -49,14 +49,14 @@ class RunningConfig:
         """Take what may be taken; whether anything was, so that processes have to be started again."""
         self.reloads, self.taken = self.reloads + 1, ()
         try:
-            now = self._adapt(load_config(self._file))
+            now = self._adapt(load_config(self.file))
         except FaultsError as error:
             log.warning("netboot.yaml has faults, and nothing of it is taken: %s", error.faults[0])
             return False
         taken = self._changed(now) & RELOADED
         self.taken = tuple(sorted(taken))
         self.value = self.value.model_copy(update={name: getattr(now, name) for name in taken})
-        self._seen, self._words = look(self._file), self._compared()
+        self._seen, self._words = look(self.file), self._compared()
         if taken:
             log.info("netboot.yaml: %s taken; processes are started again, one after the other", ", ".join(self.taken))
         return bool(taken)
@@ -66,13 +66,11 @@ class RunningConfig:
 
     def _compared(self) -> str:
         try:
-            changed = self._changed(self._adapt(load_config(self._file)))
+            changed = self._changed(self._adapt(load_config(self.file)))
         except FaultsError as error:
-            return f"{self._file} was changed and has faults, so the service would not start again: {error.faults[0]}"
+            return f"{self.file} was changed and has faults, so the service would not start again: {error.faults[0]}"
         parts = [
             f"`netboot config reload` takes {', '.join(sorted(changed & RELOADED))}" if changed & RELOADED else "",
             f"needs a restart: {', '.join(sorted(changed - RELOADED))}" if changed - RELOADED else "",
         ]
-        return (
-            f"{self._file} was changed since the service took it: {'; '.join(filter(None, parts))}" if changed else ""
-        )
+        return f"{self.file} was changed since the service took it: {'; '.join(filter(None, parts))}" if changed else ""

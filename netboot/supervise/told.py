@@ -42,6 +42,7 @@ class Told:
             pid=os.getpid(),
             uptime_ms=monotonic_ms(),
             processes=status,
+            file=str(self._config.file.absolute()),
             changed=self._config.words(),
             reloads=self._config.reloads,
             taken=self._config.taken,

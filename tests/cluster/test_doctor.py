@@ -175,7 +175,7 @@ def test_daemon_sets_that_a_shut_gate_keeps_off(
 
 def test_a_kubeconfig_is_of_a_cluster_that_is_configured(run: Run, site: Path, control_plane: Cluster) -> None:
     missing = run("doctor", "--admin-kubeconfig", "nowhere")
-    assert (missing.status, missing.err.splitlines()[-1]) == (2, "Error: Invalid value: File 'nowhere' does not exist.")
+    assert (missing.status, missing.err.splitlines()[0]) == (3, "Error: there is no nowhere")
     path = site / "netboot.yaml"
     document = yaml.safe_load(path.read_text())
     document["clusters"]["other"] = {"endpoints": ["https://192.0.2.1:6443"], "authority": "tls/ca.crt"}

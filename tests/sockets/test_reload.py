@@ -62,6 +62,11 @@ def test_what_can_be_taken_is_and_the_rest_is_named(tmp_path: Path) -> None:
         assert service.netboot("config", "reload").returncode == 0
         as_it_is = {"state": "in-force", "message": "the service that runs goes by it", "remedy": ""}
         assert json.loads(service.netboot("config", "show", "-o", "json").stdout)["in_force"] == as_it_is
+        other = tmp_path / "site" / "other.yaml"
+        other.write_text(config_text)
+        words = f"cannot tell whether a service goes by it: the one on {config.data} reads {file}"
+        shown = service.netboot("config", "show", "--config", str(other), "-o", "json")
+        assert json.loads(shown.stdout)["in_force"] == {"state": "unknown", "message": words, "remedy": ""}
         assert service.stop() == 0
     unknown = f"cannot tell whether a service goes by it: none runs here on {config.data}"
     checked = service.netboot("config", "check")

@@ -1,0 +1,56 @@
+"""Temporary files with secrets in them: locked while somebody works on them, so that the next one can tell what of an
+earlier one that was killed is left, and remove it."""
+
+import fcntl
+import os
+import shutil
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from images.errors import StoreError
+from images.values import files
+
+_NEW_SECONDS = 60.0
+"""A younger one may not be locked yet."""
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Around the work on a file or folder: nobody sweeps it.
+
+    Raises:
+        OSError: it cannot be opened.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def sweep(folder: Path, prefix: str) -> None:
+    """Remove what begins so in a folder, is this account's and in nobody's hands. What cannot be removed stays."""
+    with suppress(StoreError):
+        for name in files.names(folder):
+            if name.startswith(prefix):
+                _remove(folder / name)
+
+
+def _remove(path: Path) -> None:
+    with suppress(OSError):  # it is in somebody's hands, or gone meanwhile
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            found = os.fstat(descriptor)
+            if found.st_uid != os.geteuid() or time.time() - found.st_mtime < _NEW_SECONDS:
+                return
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if stat.S_ISDIR(found.st_mode):
+                shutil.rmtree(path)
+            elif stat.S_ISREG(found.st_mode):
+                path.unlink()
+        finally:
+            os.close(descriptor)
