@@ -11,6 +11,7 @@ from netboot.lifecycle.ports import Sightings, States
 from netboot.lifecycle.published import View
 from netboot.lifecycle.summary import MachineSummary, Summaries
 from netboot.lifecycle.trace import Trace
+from netboot.machines.values import Machine
 from netboot.stores.live import LiveView
 
 PAGE, MOST_PAGES = 500, 20
@@ -31,19 +32,24 @@ class ObjectFacts:
     def __init__(self, live: LiveView, states: Seen, conditions: Found) -> None:
         self._live, self._states, self._conditions = live, states, conditions
         self._view: View | None = None
+        self._in_force: Mapping[str, tuple[Machine, str]] = {}
         self._summaries: Mapping[str, MachineSummary] = {}
         self._place: int | None = None
+        self._found = set[str]()
+        """What was found, and nobody was told: what came after it could not be read."""
 
     def changed(self) -> set[str] | None:
-        view, before = self._live.view(), self._view
-        summaries, found = self._conditions.summaries(), set[str]()
-        if summaries is not self._summaries:  # what was found anew is another object, also where it says the same
-            known = self._summaries
-            found = {name for name, each in summaries.items() if known.get(name) is not each}
-            found |= known.keys() - summaries.keys()
+        if (view := self._live.view()) is not self._view:
+            known, now = self._in_force, {each.name: _in_force(view, each) for each in view.snapshot.inventory.machines}
+            self._found |= {name for name in known.keys() | now.keys() if known.get(name) != now.get(name)}
+            self._view, self._in_force = view, now
+        if (summaries := self._conditions.summaries()) is not self._summaries:
+            judged, self._summaries = self._summaries, summaries  # what was found anew is another object
+            self._found |= {name for name, each in summaries.items() if judged.get(name) is not each}
+            self._found |= judged.keys() - summaries.keys()
         heard = self._heard()
-        self._view, self._summaries = view, summaries
-        return None if heard is None or view is not before else found | heard
+        found, self._found = self._found, set()
+        return None if heard is None else found | heard
 
     def _heard(self) -> set[str] | None:
         """Of which anything happened; None: that cannot be told."""
@@ -76,13 +82,8 @@ class ObjectFacts:
                 continue
             state = states.get(name)
             under_way = state.pending or state.current if state is not None else None
-            decision = decide_machine(view, machine)
-            found[name] = Facts(
-                machine=machine,
-                judged=judged.get(name),
-                boots=self._boots(proven.get(name, ()), under_way),
-                in_force=decision.image.digest if isinstance(decision, Boot) else "",
-            )
+            _, image = _in_force(view, machine)
+            found[name] = Facts(machine, judged.get(name), self._boots(proven.get(name, ()), under_way), image)
         return found
 
     def _boots(self, proven: Sequence[str], under_way: Trace | None) -> tuple[Trace, ...]:
@@ -90,3 +91,9 @@ class ObjectFacts:
         known = [self._states.boot(boot) for boot in proven[-MOST_BOOTS:][::-1]]
         there = tuple(each for each in known if each is not None)
         return there if under_way is None or under_way.boot in proven else (under_way, *there)
+
+
+def _in_force(view: View, machine: Machine) -> tuple[Machine, str]:
+    """The machine, and the digest of what it would be served; empty: nothing."""
+    decision = decide_machine(view, machine)
+    return machine, decision.image.digest if isinstance(decision, Boot) else ""

@@ -190,14 +190,16 @@ def test_nothing_else_writes_it(service: Service) -> None:
 
 
 def test_objects_say_how_machines_are(service: Service, kubectl: Kubectl) -> None:
-    boot = service.boot(mac(2))
+    named = ("-n", "netboot", "machine.netboot.dev/gpu-003")
+    kubectl.apply("said", machine(3))
+    kubectl("wait", "--for=jsonpath={.status.phase}=NeverBooted", *named, "--timeout=60s", seconds=70)
+    boot = service.boot(mac(3))
     for phase in ("InitrdStarted", "Switched", "Booted"):
-        assert service.post(boot, mac(2), phase) == 204
-    named = ("-n", "netboot", "machine.netboot.dev/gpu-002")
+        assert service.post(boot, mac(3), phase) == 204
     kubectl("wait", "--for=condition=Booted", *named, "--timeout=90s", seconds=100)
     kubectl("wait", "--for=condition=InService=False", *named, "--timeout=30s")
     status = kubectl.get(*named)["status"]
-    shown = service.api("/v1/machines/gpu-002")
+    shown = service.api("/v1/machines/gpu-003")
     told = {each["type"]: each for each in status["conditions"]}
     assert {kind: (each["status"], each["reason"], each["message"]) for kind, each in told.items()} == {
         each["type"]: (each["status"], each["reason"], each["message"]) for each in shown["conditions"]
@@ -205,20 +207,21 @@ def test_objects_say_how_machines_are(service: Service, kubectl: Kubectl) -> Non
     assert {each["observedGeneration"] for each in told.values()} == {1}
     image = shown["decision"]["image"]["digest"]
     assert status["image"] == {"in_force": image, "booted": image, "short": image[:12]}
-    assert (status["phase"], status["node"], status["boot"]) == ("Booted", "gpu-002", boot)
+    assert (status["phase"], status["node"], status["boot"]) == ("Booted", "gpu-003", boot)
     assert [(each["id"], each["phase"]) for each in status["boots"]] == [(boot, "Booted")]
-    table = kubectl("get", "machines.netboot.dev", "-n", "netboot", "gpu-002").splitlines()
+    table = kubectl("get", "machines.netboot.dev", "-n", "netboot", "gpu-003").splitlines()
     assert table[0].split() == ["NAME", "PHASE", "IN", "SERVICE", "REASON", "IMAGE", "PROFILE", "AGE"]
-    assert table[1].split()[:6] == ["gpu-002", "Booted", "False", "NoCluster", image[:12], "compute"]
-    wide = kubectl("get", "machines.netboot.dev", "-n", "netboot", "gpu-002", "-o", "wide").splitlines()[0]
+    assert table[1].split()[:6] == ["gpu-003", "Booted", "False", "NoCluster", image[:12], "compute"]
+    wide = kubectl("get", "machines.netboot.dev", "-n", "netboot", "gpu-003", "-o", "wide").splitlines()[0]
     assert wide.split()[8:] == ["NODE", "RACK", "CLASS", "CLUSTER", "ENABLED", "LAST", "BOOT"]
     assert detail(service, "shipper")["ok"]
     assert "netboot_shipper_writes_total" in service.text("/metrics")
-
     kubectl("patch", *named, "--subresource=status", "--type=merge", "-p", '{"status": null}')
     wait_for(lambda: (kubectl.get(*named).get("status") or {}).get("phase") == "Booted", SECONDS)
     wait_for(lambda: "Booting" in kubectl("describe", *named).partition("Events:")[2], SECONDS)
     assert f"boot {boot} has begun, with image {image[:12]}" in kubectl("describe", *named)
+    kubectl("delete", *named)
+    wait_for(lambda: service.outcome(mac(3)) == "unknown", SECONDS)
 
 
 def test_the_account_that_writes_statuses_writes_nothing_else(own: Cluster, service: Service) -> None:
@@ -267,9 +270,9 @@ def test_the_policy_keeps_its_events_to_machines(own: Cluster, service: Service)
         assert refused.status_code == 422, refused.text
         assert "Events of netboot-shipper are about Machines" in refused.text
         assert admin("POST", events, body).status_code == 201
-        again = {**body, **event, "regarding": kept["regarding"]}
-        rewritten = account("PATCH", f"{events}/wrong-{number}?fieldManager=x&force=true", again)
-        assert (rewritten.status_code, "of others' nothing" in rewritten.text) == (422, True)
+        counted = {**body, "series": {"count": 2, "lastObservedTime": event["eventTime"]}}
+        rewritten = account("PATCH", f"{events}/wrong-{number}?fieldManager=x&force=true", counted)
+        assert (rewritten.status_code, "are about Machines" in rewritten.text) == (422, True), rewritten.text
     other = {**event, "regarding": kept["regarding"], "metadata": {"name": name}, "note": "another"}
     assert account("PATCH", f"{events}/{name}?fieldManager=x&force=true", other).status_code == 422
     assert account("DELETE", f"{events}/{name}").status_code == 403
@@ -395,6 +398,8 @@ def test_a_definition_that_is_removed_with_all_its_objects_removes_nothing(servi
     kubectl("wait", "--for=condition=Established", f"crd/maintenancewindows.{GROUP}", "--timeout=60s")
     piped(service, kubectl, "inventory")
     wait_for(lambda: in_order(service), 2 * SECONDS)
+    named = ("-n", "netboot", "machine.netboot.dev/gpu-002")
+    kubectl("wait", "--for=jsonpath={.status.node}=gpu-002", *named, "--timeout=60s", seconds=70)
 
 
 def test_an_account_without_rights_finds_no_empty_fleet(own: Cluster, service: Service) -> None:
