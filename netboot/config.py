@@ -185,7 +185,7 @@ class Config(Strict):
         pause = self.pause and under(folder, self.pause, "token_file", "authority")
         traces = self.traces and under(folder, self.traces, "headers_file", "authority")
         provisioning = under(folder, self.provisioning, "ipxe")
-        declared = self.inventory_kubernetes and under(folder, self.inventory_kubernetes, "kubeconfig")
+        declared = self.inventory_kubernetes and under(folder, self.inventory_kubernetes, "kubeconfig", "shipper")
         inner = {"management": self.management.resolved(folder), "join": join, "clusters": clusters}
         outer = under(folder, self, "data", "boot_id_key", "store", "inventory", "keys", "proof_key")
         journal = self.journal and under(folder, self.journal, "authorities")

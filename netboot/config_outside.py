@@ -41,6 +41,8 @@ class InKubernetes(Strict):
     kubeconfig: Path = Path("secrets/inventory.kubeconfig")
     """Of an account that may read them, and nothing else."""
     namespace: Namespace = "netboot"
+    shipper: Path | None = None
+    """Kubeconfig of an account that may write their status; None: nobody does."""
 
 
 class UpstreamPlace(Strict):

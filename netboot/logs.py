@@ -38,6 +38,7 @@ Speaker = Literal[
     "pause",
     "traces",
     "resources",
+    "shipper",
 ]
 """The supervisor, and every kind of process."""
 _FIELDS: ContextVar[Mapping[str, object]] = ContextVar("fields", default={})  # noqa: B039 - never changed in place

@@ -14,7 +14,17 @@ from netboot.config import Config
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 Kind = Literal[
-    "boot", "management", "controllers", "join", "approver", "nodes", "fetcher", "pause", "traces", "resources"
+    "boot",
+    "management",
+    "controllers",
+    "join",
+    "approver",
+    "nodes",
+    "fetcher",
+    "pause",
+    "traces",
+    "resources",
+    "shipper",
 ]
 """What a process does: `netboot.processes` has a file of this name for each."""
 

@@ -206,7 +206,9 @@ def _told(config: Config) -> Iterator[Fault]:
 
 def _in_kubernetes(place: InKubernetes | None) -> Iterator[Fault]:
     if place is not None:
-        yield from kubeconfigs.faults(place.kubeconfig, "inventory_kubernetes.kubeconfig", kubeconfigs.OF_INVENTORY)
+        for key in ("kubeconfig", "shipper"):
+            if (path := getattr(place, key)) is not None:
+                yield from kubeconfigs.faults(path, f"inventory_kubernetes.{key}", kubeconfigs.OF_INVENTORY)
 
 
 def _upstream(place: UpstreamPlace | None) -> Iterator[Fault]:

@@ -46,7 +46,9 @@ def group() -> None:
 @config_option
 @click.option("--name", help="Cluster of the configuration, for its namespace.  [default: the namespace netboot]")
 @click.option(
-    "--inventory", is_flag=True, help="Of who reads the inventory's custom resources (`inventory_kubernetes`), alone."
+    "--inventory",
+    is_flag=True,
+    help="Of the inventory's custom resources (`inventory_kubernetes`) alone: who reads them, who says how they are.",
 )
 def manifests(config: Path | None, name: str | None, inventory: bool) -> None:
     """Print the accounts, their rights and the admission policies as YAML, for `kubectl apply -f -`.
@@ -151,7 +153,7 @@ def rule(config: Path | None, name: str) -> None:
 @click.option("--name", default="default", show_default=True, help="Cluster of the configuration.")
 @click.option("--server", help="Address of the apiserver for the service, if not the administrator's.")
 @click.option("--days", type=click.IntRange(1, 3650), default=365, show_default=True, help="How long they are good.")
-@click.option("--inventory", is_flag=True, help="Of who reads the inventory (`inventory_kubernetes`), alone.")
+@click.option("--inventory", is_flag=True, help="Of who reads the inventory, and writes its status, alone.")
 def kubeconfigs(
     config: Path | None, admin_kubeconfig: Path, name: str, server: str | None, days: int, inventory: bool
 ) -> None:
@@ -162,12 +164,13 @@ def kubeconfigs(
     \b
       netboot cluster kubeconfigs --admin-kubeconfig admin.conf
     """
-    from netboot.kube.accounts import ACCOUNTS, INVENTORY, make_kubeconfig
+    from netboot.kube.accounts import ACCOUNTS, INVENTORY, SHIPPER, make_kubeconfig
 
     found = find_config(config)
     if inventory:
         place = _in_kubernetes(found)
         namespace, paths = place.namespace, {INVENTORY: place.kubeconfig}
+        paths |= {SHIPPER: place.shipper} if place.shipper is not None else {}
     else:
         cluster = find_cluster(found, name)
         namespace, paths = cluster.namespace, {role: getattr(cluster, role) for role in ACCOUNTS}

@@ -43,19 +43,26 @@ def private(path: Path, key: str) -> Iterator[Fault]:
 
 
 def of_inventory(config: Config, faulty: Container[str]) -> Iterator[Diagnosis]:
-    """Of who reads the inventory's custom resources. `faulty`: files of which it was said already what is wrong."""
+    """Of who reads the inventory's custom resources, and who writes their status. `faulty`: files of which it was said
+    already what is wrong."""
+    if (place := config.inventory_kubernetes) is None:
+        return
+    for role, path in (("inventory", place.kubeconfig), ("shipper", place.shipper)):
+        if path is not None and str(path) not in faulty:
+            yield from _of_inventory(role, path)
+
+
+def _of_inventory(role: str, path: Path) -> Iterator[Diagnosis]:
     from netboot.kube.connection import connect
 
-    if config.inventory_kubernetes is None or str(path := config.inventory_kubernetes.kubeconfig) in faulty:
-        return
     where, again = "inventory", OF_INVENTORY
     try:
         connection = connect(path, inventory=True)
     except ClusterUnavailableError as error:
-        yield Diagnosis(where, "kubeconfig of the inventory", "refuse", str(error), f"make it anew: {again}")
+        yield Diagnosis(where, f"kubeconfig of the {role}", "refuse", str(error), f"make it anew: {again}")
         return
     try:
-        yield from diagnosis(where, "inventory", path, connection, again)
+        yield from diagnosis(where, role, path, connection, again)
     finally:
         connection.close()
 

@@ -44,6 +44,7 @@ KUBECONFIGS: Mapping[str, frozenset[str]] = {
     "clusters.*.approver": frozenset({"approver"}),
     "clusters.*.nodes": frozenset({"nodes"}),
     "inventory_kubernetes.kubeconfig": frozenset({"resources"}),
+    "inventory_kubernetes.shipper": frozenset({"shipper"}),
     "management.token_review.kubeconfig": frozenset({"management"}),
 }
 """Likewise, with the files that they name, and the port of the server that they name to connect to."""
@@ -54,7 +55,9 @@ FOLDERS: Mapping[str, frozenset[str]] = {
     "inventory": frozenset({"controllers", "management"}),
     "join.tpm_roots": frozenset({"controllers", "join", "management"}),
     "store": frozenset({"boot", "controllers", "fetcher", "management"}),
-    "data": frozenset({"approver", "boot", "controllers", "fetcher", "join", "management", "nodes", "traces"}),
+    "data": frozenset(
+        {"approver", "boot", "controllers", "fetcher", "join", "management", "nodes", "shipper", "traces"}
+    ),
 }
 """Read by the process itself. Nothing of `data` opens anything."""
 _LINKED = ("inventory", "join.tpm_roots")
@@ -68,7 +71,7 @@ _SHARED = {
 _JOURNALS = frozenset({"approver", "boot", "join", "nodes"})
 _STORES = frozenset({"controllers", "fetcher", "management"})
 _WRITES = {
-    "status": frozenset({"approver", "boot", "fetcher", "join", "nodes", "pause", "resources", "traces"}),
+    "status": frozenset({"approver", "boot", "fetcher", "join", "nodes", "pause", "resources", "shipper", "traces"}),
     "accepted": frozenset({"management"}),
     "pause": frozenset({"pause"}),
     "resources": frozenset({"resources"}),
@@ -133,7 +136,7 @@ def access_of(kind: str, name: str, cluster: str, config: Config) -> Access:
     if kind == "management" and config.management.oidc is not None:
         ports |= {_NAMES, config.management.oidc.port}
     reviews = kind == "management" and config.management.token_review is not None
-    if reviews or kind == "resources":
+    if reviews or kind in ("resources", "shipper"):
         ports |= _USUAL_PORTS
     if kind == "pause" and config.pause is not None:
         ports |= {_NAMES, urlsplit(config.pause.where).port or 443}

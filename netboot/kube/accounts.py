@@ -19,7 +19,9 @@ ACCOUNTS = {"issuer": "netboot-issuer", "approver": "netboot-approver", "nodes":
 """Role (the key in `clusters.<name>` of the configuration) → ServiceAccount."""
 INVENTORY = "inventory"
 """The role of who reads the inventory's custom resources, in `inventory_kubernetes`."""
-_NAMES = {**ACCOUNTS, INVENTORY: "netboot-inventory"}
+SHIPPER = "shipper"
+"""Of who writes the status of machines there."""
+_NAMES = {**ACCOUNTS, INVENTORY: "netboot-inventory", SHIPPER: "netboot-shipper"}
 
 
 class Made(NamedTuple):
@@ -49,7 +51,7 @@ def make_kubeconfig(admin: Path, role: str, namespace: str, seconds: int, server
     except StatusError:
         raise ClusterRefusedError(
             f"there is no ServiceAccount {namespace}/{account} yet: "
-            f"apply the manifests first (`netboot cluster manifests{' --inventory' if role == INVENTORY else ''} "
+            f"apply the manifests first (`netboot cluster manifests{'' if role in ACCOUNTS else ' --inventory'} "
             "| kubectl apply -f -`)"
         ) from None
     finally:

@@ -17,7 +17,7 @@ PAGE = 500
 FEW = 5
 """Objects that are asked for at once: so many, and where those are too much, so few, then twice as many each time, up
 to half of what was too much. So few fit into LONGEST_ANSWER, whatever somebody has made of them."""
-PatchKind = Literal["merge-patch", "strategic-merge-patch"]
+PatchKind = Literal["merge-patch", "strategic-merge-patch", "apply-patch"]
 
 
 class Page(NamedTuple):
@@ -92,14 +92,16 @@ class Connection:
     def patch(
         self, path: str, body: Mapping[str, Any], expected: Collection[int] = (), *, kind: PatchKind = "merge-patch"
     ) -> Any:
-        """A merge patch (RFC 7386), or one of Kubernetes' own, which merges lists by their keys; what is there then.
+        """A merge patch (RFC 7386), or one of Kubernetes' own, which merges lists by their keys, or says what of an
+        object is its sender's (server-side apply); what is there then.
 
         Raises:
             StatusError: for the statuses that the adapter says it expects.
             ClusterUnavailableError: everything else that is no success, in words.
         """
         self.authorise()
-        headers = {**self.headers(), "Content-Type": f"application/{kind}+json"}
+        form = "yaml" if kind == "apply-patch" else "json"  # any JSON is YAML
+        headers = {**self.headers(), "Content-Type": f"application/{kind}+{form}"}
         try:
             return self.transport.exchange("PATCH", self.server + path, headers, body).body
         except StatusError as error:

@@ -1,5 +1,5 @@
 """The files of `deploy/kubernetes`, which travel with the package: accounts, rights and admission policies; and
-the rule of `deploy/node-readiness`, the account of `deploy/inventory`."""
+the rule of `deploy/node-readiness`, the accounts of `deploy/inventory`."""
 
 import re
 from importlib import resources
@@ -12,15 +12,20 @@ DEFAULT_NAMESPACE = "netboot"
 
 def manifest_text(namespace: str = DEFAULT_NAMESPACE) -> str:
     """All files as one YAML stream for `kubectl apply -f -`, for another namespace where the configuration says so."""
-    folder = resources.files("netboot.kube") / "manifests"
-    files = sorted((file for file in folder.iterdir() if file.name.endswith(".yaml")), key=lambda file: file.name)
-    return _in_namespace("---\n".join(file.read_text(encoding="utf-8") for file in files), namespace)
+    return _in_namespace(_stream("manifests"), namespace)
 
 
 def inventory_text(namespace: str = DEFAULT_NAMESPACE) -> str:
-    """The account that reads the inventory's custom resources, and what it may, likewise."""
-    file = resources.files("netboot.kube") / "inventory" / "account.yaml"
-    return _in_namespace(file.read_text(encoding="utf-8"), namespace)
+    """The accounts that read the inventory's custom resources, and write the status of machines, and what they may,
+    likewise."""
+    return _in_namespace(_stream("inventory"), namespace)
+
+
+def _stream(folder: str) -> str:
+    """The files of a folder, in the order of their names."""
+    there = (resources.files("netboot.kube") / folder).iterdir()
+    files = sorted((file for file in there if file.name.endswith(".yaml")), key=lambda file: file.name)
+    return "---\n".join(file.read_text(encoding="utf-8") for file in files)
 
 
 def _in_namespace(text: str, namespace: str) -> str:

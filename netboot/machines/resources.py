@@ -17,7 +17,7 @@ from netboot.machines.inventory import faults_of_items, merged, other_architectu
 from netboot.machines.joining import Joining, addresses_of_others, unsaid_policies_apart
 from netboot.machines.maintenance import SHUT
 from netboot.machines.owners import newcomers
-from netboot.machines.values import Inventory
+from netboot.machines.values import Inventory, Machine
 
 MOST_BYTES = 64 << 20
 """Of all objects together, as JSON: 50,000 machines have a quarter of it."""
@@ -58,6 +58,16 @@ def document_of(resource: Resource) -> Document:
     """As a file that declares it alone would be, without lines."""
     spec = resource.spec if isinstance(resource.spec, dict) else {}
     return Document(resource.shown, {LISTS[resource.kind]: [{**spec, "name": resource.name}]}, {(): 0})
+
+
+def declared_as(name: str, spec: Any) -> Machine | None:
+    """The machine that an object of that name alone declares; None: it has faults."""
+    document = document_of(Resource(kind="machine", name=name, shown=f"machine/{name}", spec=spec))
+    try:
+        [machine] = strict.check(document, Inventory).machines
+    except FaultsError:
+        return None
+    return machine
 
 
 def judged(

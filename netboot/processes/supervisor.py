@@ -94,6 +94,7 @@ def _definitions(config: Config, broker: Broker, running: RunningConfig) -> list
         *([one("pause", "pause", stage=1)] if config.pause is not None else []),
         *([one("traces", "traces", stage=1)] if config.traces is not None else []),
         *([one("resources", "resources", stage=1)] if config.inventory_kubernetes is not None else []),
+        *([one("shipper", "shipper", stage=1)] if _ships(config) else []),
         one("management", "management", stage=1, listener=bind(config.management.listen, "management.listen")),
         *(
             _servers(one, "join", config.join.listen, "join.listen", config.join.workers, 1)
@@ -103,6 +104,10 @@ def _definitions(config: Config, broker: Broker, running: RunningConfig) -> list
         *(one("approver", f"approver-{name}", cluster=name, stage=1) for name in clusters),
         *(one("nodes", f"nodes-{name}", cluster=name, stage=1) for name in clusters),
     ]
+
+
+def _ships(config: Config) -> bool:
+    return config.inventory_kubernetes is not None and config.inventory_kubernetes.shipper is not None
 
 
 def _servers(

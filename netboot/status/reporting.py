@@ -6,9 +6,19 @@ from netboot.status.join import JoinStatus
 from netboot.status.nodes import NodesStatus
 from netboot.status.pause import PauseStatus
 from netboot.status.resources import ResourcesStatus
+from netboot.status.shipper import ShipperStatus
 from netboot.status.traces import TracesStatus
 
-Reporting = FetcherStatus | ApproverStatus | NodesStatus | JoinStatus | PauseStatus | TracesStatus | ResourcesStatus
+Reporting = (
+    FetcherStatus
+    | ApproverStatus
+    | NodesStatus
+    | JoinStatus
+    | PauseStatus
+    | TracesStatus
+    | ResourcesStatus
+    | ShipperStatus
+)
 
 _CLASSES: dict[str, type[Reporting]] = {
     "fetcher": FetcherStatus,
@@ -18,6 +28,7 @@ _CLASSES: dict[str, type[Reporting]] = {
     "pause": PauseStatus,
     "traces": TracesStatus,
     "resources": ResourcesStatus,
+    "shipper": ShipperStatus,
 }
 
 

@@ -87,7 +87,7 @@ def places(config: Config, file: Path) -> dict[str, Path]:
     sections = (*outside, *people, ("inventory_kubernetes", config.inventory_kubernetes))
     keys = ("credentials", "token_file", "headers_file", "authority", "client_secret_file", "certificate_authority")
     for name, section in sections:
-        for key in (*keys, "kubeconfig"):
+        for key in (*keys, "kubeconfig", "shipper"):
             if (path := getattr(section, key, None)) is not None:
                 paths[f"file/{name}.{key}"] = path
     for name, told in (("journal", config.journal), ("ssh", config.ssh)):

@@ -24,6 +24,7 @@ from netboot.status.controllers import LifecycleStatus, ProjectionStatus, Publis
 from netboot.status.fetcher import FetcherStatus
 from netboot.status.pause import PauseStatus
 from netboot.status.resources import ResourcesStatus
+from netboot.status.shipper import ShipperStatus
 from netboot.status.supervisor import ProcessStatus, SupervisorStatus
 from netboot.status.traces import TracesStatus
 from netboot.stores.live import LiveView
@@ -39,6 +40,7 @@ from netboot.web.metrics_pause import pause_signal
 from netboot.web.metrics_remedies import remedies
 from netboot.web.metrics_resources import resources
 from netboot.web.metrics_rollouts import rollouts
+from netboot.web.metrics_shipper import shipper
 from netboot.web.metrics_traces import traces
 
 S = TypeVar("S", bound=Strict)
@@ -244,6 +246,7 @@ _SAID: tuple[tuple[str, type[Strict], Callable[[Any], Iterator[Metric]]], ...] =
     ("fetcher", FetcherStatus, _fetcher),
     ("pause", PauseStatus, pause_signal),
     ("resources", ResourcesStatus, resources),
+    ("shipper", ShipperStatus, shipper),
     ("traces", TracesStatus, traces),
 )
 """What processes, and loops, say of themselves, and the metrics of it."""

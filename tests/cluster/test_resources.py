@@ -6,13 +6,15 @@ A control plane of its own: definitions, rights and the API server itself go her
 import json
 import os
 import signal
+import time
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from prometheus_client.parser import text_string_to_metric_families
 
 from images.store.store import Store
 from lab.kube import cluster as lab
@@ -23,15 +25,25 @@ from lab.kube.kubectl import Kubectl
 from netboot.clock import SystemClock
 from netboot.config import Config, load_config
 from netboot.controllers.resources import ResourcesController
+from netboot.controllers.shipper import ShipperController
 from netboot.kube.connection import connect
 from netboot.kube.custom_resources import KubeResources
+from netboot.kube.events import KubeMachineEvents
+from netboot.kube.machine_objects import KubeMachineObjects
 from netboot.kube.resources.definitions import GROUP, KINDS, VERSION
+from netboot.lifecycle.conditions import Judged, MachineCondition
+from netboot.lifecycle.object_events import ObjectEvent
+from netboot.lifecycle.object_status import Facts
+from netboot.lifecycle.phases import Phase
+from netboot.lifecycle.reasons import ConditionType, Reason
+from netboot.lifecycle.trace import apply
 from netboot.machines.declarations import Declarations
-from netboot.machines.resources import Changed, Listed, Same
+from netboot.machines.resources import Changed, Listed, Same, declared_as
 from netboot.stores.resources import KeptResources
 from tests.cluster.conftest import CACHE
 from tests.declared_contract import CASES, Key, Spec, World
 from tests.processes import wait_for
+from tests.records import IMAGE, START, event, script
 from tests.sites import add_image, make_site
 from tests.sockets.service import Service, serving
 
@@ -106,7 +118,7 @@ def prepared(root: Path) -> Config:
     config = make_site(root, workers=1, inventory=SITE)
     Store(config.store).set_channel("stable", add_image(config))
     file = root / "netboot.yaml"
-    file.write_text(file.read_text() + "inventory_kubernetes: {}\n")
+    file.write_text(file.read_text() + "inventory_kubernetes: {shipper: secrets/shipper.kubeconfig}\n")
     return load_config(file)
 
 
@@ -184,6 +196,174 @@ def test_nothing_else_writes_it(service: Service) -> None:
     assert (shown["file"], shown["line"], shown["declared"]["profile"]) == ("machine/gpu-001", 0, "compute")
 
 
+def test_objects_say_how_machines_are(service: Service, kubectl: Kubectl) -> None:
+    named = ("-n", "netboot", "machine.netboot.dev/gpu-003")
+    kubectl.apply("said", machine(3))
+    kubectl("wait", "--for=jsonpath={.status.phase}=NeverBooted", *named, "--timeout=60s", seconds=70)
+    boot = service.boot(mac(3))
+    for phase in ("InitrdStarted", "Switched", "Booted"):
+        assert service.post(boot, mac(3), phase) == 204
+    kubectl("wait", "--for=condition=Booted", *named, "--timeout=90s", seconds=100)
+    kubectl("wait", "--for=condition=InService=False", *named, "--timeout=30s")
+    status = kubectl.get(*named)["status"]
+    shown = service.api("/v1/machines/gpu-003")
+    told = {each["type"]: each for each in status["conditions"]}
+    assert {kind: (each["status"], each["reason"], each["message"]) for kind, each in told.items()} == {
+        each["type"]: (each["status"], each["reason"], each["message"]) for each in shown["conditions"]
+    }
+    assert {each["observedGeneration"] for each in told.values()} == {1}
+    image = shown["decision"]["image"]["digest"]
+    assert status["image"] == {"in_force": image, "booted": image, "short": image[:12]}
+    assert (status["phase"], status["node"], status["boot"]) == ("Booted", "gpu-003", boot)
+    assert [(each["id"], each["phase"]) for each in status["boots"]] == [(boot, "Booted")]
+    table = kubectl("get", "machines.netboot.dev", "-n", "netboot", "gpu-003").splitlines()
+    assert table[0].split() == ["NAME", "PHASE", "IN", "SERVICE", "REASON", "IMAGE", "PROFILE", "AGE"]
+    assert table[1].split()[:6] == ["gpu-003", "Booted", "False", "NoCluster", image[:12], "compute"]
+    wide = kubectl("get", "machines.netboot.dev", "-n", "netboot", "gpu-003", "-o", "wide").splitlines()[0]
+    assert wide.split()[8:] == ["NODE", "RACK", "CLASS", "CLUSTER", "ENABLED", "LAST", "BOOT"]
+    assert detail(service, "shipper")["ok"]
+    assert "netboot_shipper_writes_total" in service.text("/metrics")
+    kubectl("patch", *named, "--subresource=status", "--type=merge", "-p", '{"status": null}')
+    wait_for(lambda: (kubectl.get(*named).get("status") or {}).get("phase") == "Booted", SECONDS)
+    wait_for(lambda: "Booting" in kubectl("describe", *named).partition("Events:")[2], SECONDS)
+    assert f"boot {boot} has begun, with image {image[:12]}" in kubectl("describe", *named)
+    kubectl("delete", *named)
+    wait_for(lambda: service.outcome(mac(3)) == "unknown", SECONDS)
+
+
+def test_the_account_that_writes_statuses_writes_nothing_else(own: Cluster, service: Service) -> None:
+    place = service.config.inventory_kubernetes
+    assert place is not None
+    assert place.shipper is not None
+    account = Admin(own, yaml.safe_load(place.shipper.read_text())["users"][0]["user"]["token"])
+    path = f"/apis/{GROUP}/{VERSION}/namespaces/netboot/machines"
+    changed = machine(1) | {"spec": {**machine(1)["spec"], "enabled": False}, "status": {"phase": "Ready"}}
+    assert account("PATCH", f"{path}/gpu-001?fieldManager=x&force=true", changed).status_code == 403
+    changed["metadata"] = {"name": "gpu-001", "finalizers": ["netboot.dev/x"], "labels": {"x": "y"}}
+    after = account("PATCH", f"{path}/gpu-001/status?fieldManager=x&force=true", changed)
+    assert (after.status_code, after.json()["spec"]) == (200, machine(1)["spec"])
+    assert not {"finalizers", "labels"} & after.json()["metadata"].keys()
+    large = changed | {"status": {"phase": "x" * 65}}
+    assert account("PATCH", f"{path}/gpu-001/status?fieldManager=x&force=true", large).status_code == 422
+    missing = changed | {"metadata": {"name": "gpu-none"}}
+    assert account("PATCH", f"{path}/gpu-none/status?fieldManager=x&force=true", missing).status_code == 404
+    asked = [("GET", f"{path}/gpu-001"), ("POST", path), ("DELETE", f"{path}/gpu-001"), ("GET", "/api/v1/nodes")]
+    asked += [("GET", "/api/v1/namespaces/netboot/secrets"), ("GET", f"{path.replace('machines', 'profiles')}")]
+    asked += [("GET", f"/apis/{GROUP}/{VERSION}/machines"), ("GET", f"{path.replace('/netboot/', '/default/')}")]
+    found = {each: account(*each, machine(50) if each[0] == "POST" else None).status_code for each in asked}
+    assert found == dict.fromkeys(asked, 403)
+    account.close()
+
+
+def test_the_policy_keeps_its_events_to_machines(own: Cluster, service: Service) -> None:
+    place = service.config.inventory_kubernetes
+    assert place is not None
+    assert place.shipper is not None
+    events = "/apis/events.k8s.io/v1/namespaces/netboot/events"
+    admin, connection = Admin(own), connect(place.shipper)
+    account = Admin(own, yaml.safe_load(place.shipper.read_text())["users"][0]["user"]["token"])
+    told = KubeMachineEvents(connection, "netboot")
+    name = told.tell(ObjectEvent("gpu-001", "a-uid", "Ready", "a note", good=True, at_ms=1_800_000_000_000))
+    told.tell_again(name, 2, 1_800_000_001_000)
+    kept = admin("GET", f"{events}/{name}").json()
+    assert (kept["series"]["count"], kept["note"]) == (2, "a note")
+    event = {key: kept[key] for key in ("eventTime", "reason", "note", "type", "reportingInstance", "action")}
+    event |= {"apiVersion": "events.k8s.io/v1", "kind": "Event", "reportingController": "netboot.dev/shipper"}
+    pod = {"apiVersion": "v1", "kind": "Pod", "name": "x", "namespace": "netboot"}
+    wrongs: list[dict[str, Any]] = [{"regarding": pod}, {"reportingController": "kubelet"}]
+    for number, wrong in enumerate(wrongs):
+        body = {**event, "regarding": kept["regarding"], **wrong, "metadata": {"name": f"wrong-{number}"}}
+        refused = account("POST", events, body)
+        assert refused.status_code == 422, refused.text
+        assert "Events of netboot-shipper are about Machines" in refused.text
+        assert admin("POST", events, body).status_code == 201
+        counted = {**body, "series": {"count": 2, "lastObservedTime": event["eventTime"]}}
+        rewritten = account("PATCH", f"{events}/wrong-{number}?fieldManager=x&force=true", counted)
+        assert (rewritten.status_code, "are about Machines" in rewritten.text) == (422, True), rewritten.text
+    other = {**event, "regarding": kept["regarding"], "metadata": {"name": name}, "note": "another"}
+    assert account("PATCH", f"{events}/{name}?fieldManager=x&force=true", other).status_code == 422
+    assert account("DELETE", f"{events}/{name}").status_code == 403
+    connection.close()
+    account.close()
+    admin.close()
+
+
+class Storm:
+    """What is known of forty machines that go through all phases together."""
+
+    NAMES = tuple(f"storm-{number:02}" for number in range(40))
+    PHASES = tuple(each for each in Phase if each not in (Phase.SCRIPT_SERVED, Phase.FAILED))
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def changed(self) -> set[str]:
+        self.count = min(self.count + 1, len(self.PHASES))
+        return set(self.NAMES)
+
+    def facts(self, names: Sequence[str]) -> Mapping[str, Facts | None]:
+        return {name: self._facts(name) for name in names if name in self.NAMES}
+
+    def _facts(self, name: str) -> Facts:
+        trace = apply(None, script(name, 1))
+        for place, phase in enumerate(self.PHASES[: self.count]):
+            trace = apply(trace, event(name, 1, phase, 500 * place))
+        declared = declared_as(name, machine(1)["spec"])
+        assert declared is not None
+        joined = Reason.JOINED if trace.phase(Phase.READY) else Reason.JOINING
+        served = Reason.IN_SERVICE if trace.phase(Phase.READY) else Reason.NOT_JOINED
+        found = [(ConditionType.JOINED, joined), (ConditionType.IN_SERVICE, served)]
+        conditions = tuple(MachineCondition.of(kind, reason, "its words", START) for kind, reason in found)
+        step = trace.state.value
+        judged = Judged(machine=name, conditions=conditions, timers={}, step=step, boot=trace.boot, image=IMAGE)
+        return Facts(declared, judged, (trace,), IMAGE)
+
+
+@pytest.mark.usefixtures("service")
+def test_a_storm_of_forty_machines_is_written_within_its_pace_by_the_api_server_s_own_count(
+    own: Cluster, kubectl: Kubectl
+) -> None:
+    items = [machine(1) | {"metadata": {"name": name, "namespace": "default"}} for name in Storm.NAMES]
+    kubectl.apply("storm", {"apiVersion": "v1", "kind": "List", "items": items})
+    admin, connection = Admin(own), connect(own.admin)
+    before, storm, began = counted(admin), Storm(), time.monotonic()
+    controller = ShipperController(storm, lambda: KubeMachineObjects(connection, "default"), SystemClock())
+    controller.start()
+    kubectl("wait", "-n", "default", "--for=condition=InService", "machines.netboot.dev", "--all", "--timeout=60s")
+    wait_for(lambda: storm.count == len(Storm.PHASES) and controller.status().behind == 0, SECONDS)
+    wait_for(lambda: controller.status().events_waiting == 0, SECONDS)
+    controller.stop()
+    took, writes = time.monotonic() - began, counted(admin) - before
+    said = controller.status()
+    assert (said.ok, said.failed, said.events_dropped) == (True, 0, 0)
+    assert len(Storm.NAMES) <= writes - said_of_events(admin) <= len(Storm.NAMES) * len(Storm.PHASES) / 2
+    assert writes <= 50 * took
+    kubectl("delete", "-n", "default", "machines.netboot.dev", "--all")
+    connection.close()
+    admin.close()
+
+
+def counted(admin: Admin) -> int:
+    """Writes of statuses of Machines, and of Events, as the API server counts its requests."""
+    metrics = text_string_to_metric_families(admin("GET", "/metrics").text)
+    [requests] = [each for each in metrics if each.name == "apiserver_request"]
+    ours = [
+        each.value
+        for each in requests.samples
+        if each.labels["verb"] in ("APPLY", "PATCH", "POST")
+        and (each.labels["resource"], each.labels["subresource"]) in (("machines", "status"), ("events", ""))
+        and each.labels["group"] in (GROUP, "events.k8s.io")
+    ]
+    return round(sum(ours))
+
+
+def said_of_events(admin: Admin) -> int:
+    """Writes of Events about machines in the storm."""
+    events = admin("GET", "/apis/events.k8s.io/v1/namespaces/default/events").json()["items"]
+    of_storm = [each for each in events if each["regarding"]["name"].startswith("storm-")]
+    return sum((each.get("series") or {}).get("count", 1) for each in of_storm)
+
+
 def test_the_account_may_read_them_and_nothing_else(own: Cluster, service: Service) -> None:
     place = service.config.inventory_kubernetes
     assert place is not None
@@ -241,6 +421,8 @@ def test_a_definition_that_is_removed_with_all_its_objects_removes_nothing(servi
     kubectl("wait", "--for=condition=Established", f"crd/maintenancewindows.{GROUP}", "--timeout=60s")
     piped(service, kubectl, "inventory")
     wait_for(lambda: in_order(service), 2 * SECONDS)
+    named = ("-n", "netboot", "machine.netboot.dev/gpu-002")
+    kubectl("wait", "--for=jsonpath={.status.node}=gpu-002", *named, "--timeout=60s", seconds=70)
 
 
 def test_an_account_without_rights_finds_no_empty_fleet(own: Cluster, service: Service) -> None:
@@ -342,6 +524,9 @@ def test_an_api_server_that_is_away_and_comes_back_compacted(own: Cluster, servi
     told = next(each for each in watching if not isinstance(each, Same))  # its place is forgotten: all are listed again
     assert isinstance(told, Listed)
     assert {each.name for each in told.resources} == {"gpu-001", "gpu-002", "gpu-020"}
+    named = ("-n", "netboot", "machine.netboot.dev/gpu-020")
+    kubectl("wait", "--for=jsonpath={.status.reason}=NeverBooted", *named, "--timeout=60s", seconds=70)
+    wait_for(lambda: detail(service, "shipper")["ok"], SECONDS)
     kubectl("delete", "-n", "netboot", "machine.netboot.dev/gpu-020")
     gone = next(each for each in watching if isinstance(each, Changed))
     assert (gone.resource.name, gone.there) == ("gpu-020", False)

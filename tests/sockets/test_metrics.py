@@ -19,6 +19,7 @@ from netboot.status.join import JoinStatus
 from netboot.status.nodes import NodesStatus
 from netboot.status.pause import PauseStatus
 from netboot.status.resources import ResourcesStatus
+from netboot.status.shipper import ShipperStatus
 from netboot.status.traces import TracesStatus
 from tests.records import event, script
 from tests.sockets.api import NOW, SUPERVISOR, UP, Api
@@ -45,6 +46,17 @@ def exposed(tmp_path_factory: pytest.TempPathFactory) -> list[Metric]:
         fetcher=FetcherStatus(**common, images={}, transfer=None, fetched=1, bytes=1, failed=1),
         pause=PauseStatus(**common, may=True, reason="go", age_seconds=1.0, asked=1, failed=0),
         resources=ResourcesStatus(**common, objects={"machine": 1}, age_seconds=1.0, unavailable=1),
+        shipper=ShipperStatus(
+            **common,
+            objects=1,
+            behind=1,
+            lag_seconds=1.0,
+            a_second=1.0,
+            written=1,
+            events_waiting=1,
+            events_dropped=1,
+            failed=1,
+        ),
         traces=TracesStatus(**common, waiting=1, open=1, exported=1, dropped=1, failed=1),
         approver_default=ApproverStatus(
             **common, decided=(("approved", "client", 1),), unavailable=1, waiting=0, oldest_seconds=0.0

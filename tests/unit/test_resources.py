@@ -752,12 +752,24 @@ def test_more_than_an_inventory_may_be_is_not_written(follower: Follower, monkey
         follower.kept.write(fleet(9))
 
 
-def test_the_account_may_list_and_watch_the_kinds_and_nothing_else() -> None:
+def test_the_accounts_may_read_the_kinds_and_write_the_status_of_machines_and_nothing_else() -> None:
     documents = list(yaml.safe_load_all(inventory_text("site")))
-    [role] = [each for each in documents if each["kind"] == "Role"]
-    assert role["rules"] == [
-        {"apiGroups": [GROUP], "resources": [kind.plural for kind in KINDS.values()], "verbs": ["list", "watch"]},
-        {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get"]},
-    ]
-    assert [each["kind"] for each in documents] == ["ServiceAccount", "Role", "RoleBinding"], "no namespace to delete"
-    assert {each["metadata"]["namespace"] for each in documents} == {"site"}
+    roles = {each["metadata"]["name"]: each["rules"] for each in documents if each["kind"] == "Role"}
+    assert roles == {
+        "netboot-inventory": [
+            {"apiGroups": [GROUP], "resources": [kind.plural for kind in KINDS.values()], "verbs": ["list", "watch"]},
+            {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get"]},
+        ],
+        "netboot-shipper": [
+            {"apiGroups": [GROUP], "resources": ["machines"], "verbs": ["list", "watch"]},
+            {"apiGroups": [GROUP], "resources": ["machines/status"], "verbs": ["patch"]},
+            {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
+        ],
+    }
+    account = ["ServiceAccount", "Role", "RoleBinding"]
+    policy = ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"]
+    assert [each["kind"] for each in documents] == [*account, *account, *policy], "no namespace to delete"
+    within = [each for each in documents if each["kind"] not in policy]
+    assert {each["metadata"]["namespace"] for each in within} == {"site"}
+    conditions = documents[-2]["spec"]["matchConditions"]
+    assert "system:serviceaccount:site:netboot-shipper" in conditions[0]["expression"]

@@ -26,6 +26,7 @@ NAMES = {
     "pause": "pause",
     "traces": "traces",
     "resources": "resources",
+    "shipper": "shipper",
 }
 ALLOWED: dict[str, set[str]] = {
     "boot": {"read nonce keys", "write own journal"},
@@ -52,6 +53,7 @@ ALLOWED: dict[str, set[str]] = {
     "pause": {"read pause token", "write word from outside", "connect apiserver"},
     "traces": {"read collector's headers", "write position of traces", "connect apiserver"},
     "resources": {"read inventory's reader", "write resources", "connect apiserver"},
+    "shipper": {"read shipper", "connect apiserver"},
 }
 """All that is possible, of what `attempts` tries; everything else must be refused. Why: docs/operations.md."""
 ALL = {"large question"}
@@ -67,6 +69,7 @@ SECRETS = {
     "approver": "secrets/approver.kubeconfig",
     "nodes": "secrets/nodes.kubeconfig",
     "inventory's reader": "secrets/inventory.kubeconfig",
+    "shipper": "secrets/shipper.kubeconfig",
     "registry's login": "secrets/registry.json",
     "pause token": "secrets/pause.token",
     "collector's headers": "secrets/collector.headers",

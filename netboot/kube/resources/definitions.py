@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from images.values.types import NAME
 from netboot.kube.resources.cel import Schema, literal, pattern, rule, with_rules
 from netboot.kube.resources.schema import schema_of
+from netboot.lifecycle.object_status import ObjectStatus
 from netboot.machines.classes import Class
 from netboot.machines.declared import Declared
 from netboot.machines.maintenance import Window
@@ -20,13 +21,15 @@ GROUP, VERSION = "netboot.dev", "v1alpha1"
 
 
 class Kind(NamedTuple):
-    """A kind of object. `columns`: heading → where it is, and its type, as `kubectl get` shows them."""
+    """A kind of object. `columns`: heading → where it is, and its type, as `kubectl get` shows them; `wide`: those that
+    it shows with `-o wide` alone."""
 
     kind: str
     plural: str
     short: str
     model: type[BaseModel]
     columns: Mapping[str, tuple[str, str]]
+    wide: Mapping[str, tuple[str, str]] = {}
 
 
 KINDS: Mapping[str, Kind] = {
@@ -36,11 +39,19 @@ KINDS: Mapping[str, Kind] = {
         "nbm",
         Machine,
         {
+            "Phase": (".status.phase", "string"),
+            "In Service": ('.status.conditions[?(@.type=="InService")].status', "string"),
+            "Reason": (".status.reason", "string"),
+            "Image": (".status.image.short", "string"),
             "Profile": (".spec.profile", "string"),
-            "Class": (".spec.class", "string"),
+        },
+        {
+            "Node": (".status.node", "string"),
             "Rack": (".spec.rack", "string"),
+            "Class": (".spec.class", "string"),
             "Cluster": (".spec.cluster", "string"),
             "Enabled": (".spec.enabled", "boolean"),
+            "Last Boot": (".status.boots[0].started", "date"),
         },
     ),
     "profile": Kind("Profile", "profiles", "nbp", Profile, {"Channel": (".spec.channel", "string")}),
@@ -83,43 +94,6 @@ KINDS: Mapping[str, Kind] = {
     ),
 }
 """By what an item of the inventory's files is called (`netboot.machines.declared.KINDS`)."""
-_CONDITION: Schema = {
-    "type": "object",
-    "required": ["type", "status", "lastTransitionTime", "reason", "message"],
-    "properties": {
-        "type": {"type": "string", "maxLength": 316, "description": "Which it is, like InService."},
-        "status": {"type": "string", "enum": ["True", "False", "Unknown"], "description": "Whether it is so."},
-        "lastTransitionTime": {
-            "type": "string",
-            "format": "date-time",
-            "maxLength": 40,
-            "description": "Since when its status is this.",
-        },
-        "reason": {"type": "string", "maxLength": 1024, "description": "Why, in one word, for programs."},
-        "message": {"type": "string", "maxLength": 32_768, "description": "Why, for people."},
-        "observedGeneration": {
-            "type": "integer",
-            "format": "int64",
-            "minimum": 0,
-            "description": "Of which generation of the object.",
-        },
-    },
-}
-"""`metav1.Condition`, for which `kubectl wait` looks."""
-_STATUS: Schema = {
-    "type": "object",
-    "description": "What is observed of it: no word of an operator is here. Nothing writes it yet.",
-    "properties": {
-        "conditions": {
-            "type": "array",
-            "maxItems": 32,
-            "items": _CONDITION,
-            "x-kubernetes-list-type": "map",
-            "x-kubernetes-list-map-keys": ["type"],
-            "description": "As docs/conditions.md has them.",
-        }
-    },
-}
 _NAMED = frozenset({"name"})
 """What an object has in its metadata."""
 
@@ -135,6 +109,7 @@ def definitions() -> list[dict[str, Any]]:
 
 def _definition(kind: Kind) -> dict[str, Any]:
     columns = [{"name": name, "jsonPath": path, "type": type_} for name, (path, type_) in kind.columns.items()]
+    wide = [{"name": name, "jsonPath": path, "type": type_, "priority": 1} for name, (path, type_) in kind.wide.items()]
     age = {"name": "Age", "jsonPath": ".metadata.creationTimestamp", "type": "date"}
     names = {"kind": kind.kind, "listKind": f"{kind.kind}List", "plural": kind.plural, "singular": kind.kind.lower()}
     schema = _object(kind)
@@ -143,10 +118,10 @@ def _definition(kind: Kind) -> dict[str, Any]:
         "served": True,
         "storage": True,
         "schema": {"openAPIV3Schema": schema},
-        "additionalPrinterColumns": [*columns, age],
+        "additionalPrinterColumns": [*columns, age, *wide],
     }
     if kind.model is Machine:
-        schema["properties"]["status"] = _STATUS
+        schema["properties"]["status"] = schema_of(ObjectStatus)
         version["subresources"] = {"status": {}}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",

@@ -151,6 +151,14 @@ FORMS: Mapping[str, Form] = {
 """By the function's module and name."""
 
 
+def _by_type(schema: Schema, _bounds: Bounds) -> Schema:
+    return {**schema, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}
+
+
+def _moment(schema: Schema, _bounds: Bounds) -> Schema:
+    return {**schema, "format": "date-time"}
+
+
 def _names(names: Mapping[str, object]) -> Form:
     def of(schema: Schema, _bounds: Bounds) -> Schema:
         known = rule(f"self.all(key, key in {listed(names)})", f"there are {', '.join(names)}")
@@ -179,6 +187,10 @@ FIELDS: Mapping[str, Form] = {
     "Node.addresses": _once,
     "Node.labels": _labels,
     "Node.taints": _taints,
+    "ObjectStatus.conditions": _by_type,
+    "ConditionTold.lastTransitionTime": _moment,
+    "BootTold.started": _moment,
+    "BootTold.reached": _moment,
 }
 """What the checks of whole inventories say of one object alone, by model and field."""
 

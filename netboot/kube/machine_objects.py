@@ -1,0 +1,80 @@
+"""Machines of the inventory as objects, for who writes their status: `netboot.controllers.shipper.Objects`.
+
+Their status is written by server-side apply, of which each field has its owner:
+https://kubernetes.io/docs/reference/using-api/server-side-apply/.
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
+from urllib.parse import quote
+
+from kubernetes import client
+
+from netboot.kube.connection import Connection
+from netboot.kube.errors import ClusterRefusedError, StatusError
+from netboot.kube.events import KubeMachineEvents
+from netboot.kube.following import watched
+from netboot.kube.resources.definitions import GROUP, KINDS, VERSION
+from netboot.lifecycle.objects import MachineObject, ObjectSeen, ObjectsListed, Seen, Unchanged
+
+MANAGER = "netboot-shipper"
+"""Who owns the fields of a status."""
+_PLURAL = KINDS["machine"].plural
+
+
+class KubeMachineObjects(KubeMachineEvents):
+    """Those of one namespace, and Events about them."""
+
+    def __init__(self, connection: Connection, namespace: str) -> None:
+        super().__init__(connection, namespace)
+        self._path = f"/apis/{GROUP}/{VERSION}/namespaces/{namespace}/{_PLURAL}"
+        self._objects = client.CustomObjectsApi(connection.api)
+
+    def watch(self, seconds: float) -> Iterator[Seen]:
+        listed = list[MachineObject]()
+        for told in watched(self._connection, self._list, self._path, seconds):
+            listed = [] if told.first else listed
+            listed += [_object(thing) for thing in told.page]
+            if told.listed:
+                yield ObjectsListed(tuple(listed))
+                listed = []
+            elif told.thing is not None:
+                known = told.event in ("ADDED", "MODIFIED", "DELETED")
+                yield ObjectSeen(_object(told.thing), told.event != "DELETED") if known else Unchanged()
+
+    def write(self, machine: MachineObject, status: Mapping[str, Any]) -> MachineObject | None:
+        body = {
+            "apiVersion": f"{GROUP}/{VERSION}",
+            "kind": KINDS["machine"].kind,
+            "metadata": {"name": machine.name, "namespace": self._namespace, "uid": machine.uid},
+            "status": status,
+        }
+        path = f"{self._path}/{quote(machine.name, safe='')}/status?fieldManager={MANAGER}&force=true"
+        try:
+            return _object(self._connection.patch(path, body, expected=(404, 409), kind="apply-patch"))
+        except StatusError:  # 409: another one has its name now
+            return None
+
+    def _list(self, **how: Any) -> Any:
+        try:
+            operation = partial(self._objects.list_namespaced_custom_object, GROUP, VERSION, self._namespace, _PLURAL)
+            return operation(**how)
+        except StatusError as error:
+            if error.status != 404:
+                raise
+            raise ClusterRefusedError(
+                f"the apiserver has no {_PLURAL}.{GROUP}: `netboot cluster crds | kubectl apply -f -`"
+            ) from None
+
+
+def _object(thing: Mapping[str, Any]) -> MachineObject:
+    metadata, version = thing["metadata"], str(thing["metadata"].get("resourceVersion", ""))
+    return MachineObject(
+        name=str(metadata["name"]),
+        uid=str(metadata["uid"]),
+        generation=int(metadata.get("generation", 0)),
+        version=int(version) if version.isdecimal() else 0,
+        spec=thing.get("spec"),
+        status=thing.get("status") or {},
+    )

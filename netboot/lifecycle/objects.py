@@ -1,0 +1,37 @@
+"""Objects of machines in Kubernetes, as who writes their status sees them: values."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+
+class MachineObject(NamedTuple):
+    """`generation`: of its spec; `version`: rises with each change of it, 0: that cannot be told; `status`: as it was
+    read, whoever wrote it."""
+
+    name: str
+    uid: str
+    generation: int
+    version: int
+    spec: Any
+    status: Mapping[str, Any]
+
+
+class ObjectsListed(NamedTuple):
+    """All that there are."""
+
+    objects: tuple[MachineObject, ...]
+
+
+class ObjectSeen(NamedTuple):
+    """One is `there` as it is now, or is there no more."""
+
+    machine: MachineObject
+    there: bool
+
+
+class Unchanged(NamedTuple):
+    """Nothing changed, and somebody who knows has said so."""
+
+
+Seen = ObjectsListed | ObjectSeen | Unchanged
+"""What is seen of them."""

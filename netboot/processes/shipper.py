@@ -1,0 +1,28 @@
+"""The process `shipper`, with `inventory_kubernetes.shipper`: objects of machines say how their machines are
+(docs/custom-resources.md)."""
+
+from netboot.clock import SystemClock
+from netboot.controllers import runner
+from netboot.controllers.shipper import ShipperController
+from netboot.kube.connection import connect
+from netboot.kube.machine_objects import KubeMachineObjects
+from netboot.process import ProcessSpec
+from netboot.stores.conditions import SqliteConditions
+from netboot.stores.live import LiveView
+from netboot.stores.object_facts import ObjectFacts
+from netboot.stores.state import SqliteStates
+from netboot.stores.status import StatusFile
+
+
+def run(spec: ProcessSpec) -> None:
+    """Write until told to stop."""
+    config, place = spec.config, spec.config.inventory_kubernetes
+    assert place is not None
+    assert place.shipper is not None
+    kubeconfig, namespace, data = place.shipper, place.namespace, config.data
+    states, conditions = SqliteStates(data / "state.db"), SqliteConditions(data / "conditions.db")
+    known = ObjectFacts(LiveView(data / "snapshot.json"), states, conditions)
+    controller = ShipperController(
+        known, lambda: KubeMachineObjects(connect(kubeconfig, inventory=True), namespace), SystemClock()
+    )
+    runner.run(controller, StatusFile(data / "status", spec.name).write, spec.say_ready, spec.heartbeat())

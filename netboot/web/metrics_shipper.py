@@ -1,0 +1,27 @@
+"""Metrics of who writes how machines are into their objects."""
+
+from collections.abc import Iterator
+
+from prometheus_client import Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+from netboot.status.shipper import ShipperStatus
+
+
+def shipper(status: ShipperStatus) -> Iterator[Metric]:
+    """All of them. The lag is left out where it cannot be told."""
+    text = "Objects of machines whose status is to be written, or looked at."
+    yield GaugeMetricFamily("netboot_shipper_behind_objects", text, value=status.behind)
+    if status.lag_seconds is not None:
+        text = "For how long the object has been behind that has been so for longest."
+        yield GaugeMetricFamily("netboot_shipper_lag_seconds", text, value=status.lag_seconds)
+    text = "How many writes a second the API server is asked to take at most, as it goes now."
+    yield GaugeMetricFamily("netboot_shipper_writes_per_second", text, value=status.a_second)
+    text = "Statuses that were written, since the process was started."
+    yield CounterMetricFamily("netboot_shipper_writes", text, value=status.written)
+    text = "Events about machines that are to be written."
+    yield GaugeMetricFamily("netboot_shipper_waiting_events", text, value=status.events_waiting)
+    text = "Events that were not written, for too many waited or the API server took them not, since the start."
+    yield CounterMetricFamily("netboot_shipper_dropped_events", text, value=status.events_dropped)
+    text = "Writes that failed, since the process was started."
+    yield CounterMetricFamily("netboot_shipper_failures", text, value=status.failed)
