@@ -174,7 +174,7 @@ def create_app(dependencies: Dependencies) -> Flask:
     app = Flask("netboot.web", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = LARGEST_BODY
     app.url_map.merge_slashes = False  # it would send whoever writes `//`, with what they send, to what `Host` says
-    app.url_map.converters |= {"int": inputs.Number, "kind": inventory.KindInPath}
+    app.url_map.converters.update({"int": inputs.Number, "kind": inventory.KindInPath})
     app.extensions[EXTENSION] = dependencies
     errors.install(app)
     asked, refused = request_metrics.Requests(), refusals.Refusals()
