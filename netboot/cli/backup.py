@@ -6,6 +6,8 @@ import signal
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 
 _STAGED = ".restore-"
+_STDOUT = 1
 
 
 @click.command()
@@ -52,17 +55,17 @@ def backup(file: str, config: Path | None, force: bool, output: str) -> None:
     from netboot.stores.backup import BackupError
 
     site, settings = config_path(config).absolute(), find_config(config)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, _ended)
     try:
         if file == "-":
-            _to_stdout(settings, site)
+            with _cleared_when_ended():
+                _to_stdout(settings, site)
             return
         if not Path(file).name:  # '', '.' or '/'
             raise click.BadParameter(f"{file!r} is no name of a file", param_hint="FILE")
         if os.path.lexists(file) and not force:
             raise click.ClickException(f"{file} is there already: name another, or give --force to replace it")
-        contents = _to_file(Path(file), settings, site)
+        with _cleared_when_ended():
+            contents = _to_file(Path(file), settings, site)
     except BackupError as error:
         raise failed(error) from None
     path = Path(file)
@@ -71,12 +74,22 @@ def backup(file: str, config: Path | None, force: bool, output: str) -> None:
     show(output, value, (), (), summary)
 
 
+@contextmanager
+def _cleared_when_ended() -> Iterator[None]:
+    before = {number: signal.signal(number, _ended) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 def _ended(number: int, _frame: object) -> NoReturn:
     """So that what was copied, which holds secrets, is removed. The status is a shell's of what the signal ends.
 
     Who reads may take nothing more, and an archive writes as it is closed: that goes nowhere.
     """
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    os.dup2(os.open(os.devnull, os.O_WRONLY), _STDOUT)
     if number == signal.SIGINT:
         raise KeyboardInterrupt
     sys.exit(128 + number)

@@ -24,7 +24,7 @@ from netboot.lifecycle.pacing import Rate
 from netboot.lifecycle.ports import Clock
 from netboot.logs import Trouble
 from netboot.status import DEFECT
-from netboot.status.shipper import ShipperStatus
+from netboot.status.resources import ShipperStatus
 
 log = logging.getLogger(__name__)
 

@@ -5,8 +5,7 @@ from netboot.status.fetcher import FetcherStatus
 from netboot.status.join import JoinStatus
 from netboot.status.nodes import NodesStatus
 from netboot.status.pause import PauseStatus
-from netboot.status.resources import ResourcesStatus
-from netboot.status.shipper import ShipperStatus
+from netboot.status.resources import ResourcesStatus, ShipperStatus
 from netboot.status.traces import TracesStatus
 
 Reporting = (

@@ -23,8 +23,7 @@ from netboot.status.boot import BootStatus
 from netboot.status.controllers import LifecycleStatus, ProjectionStatus, PublisherStatus, RolloutsStatus
 from netboot.status.fetcher import FetcherStatus
 from netboot.status.pause import PauseStatus
-from netboot.status.resources import ResourcesStatus
-from netboot.status.shipper import ShipperStatus
+from netboot.status.resources import ResourcesStatus, ShipperStatus
 from netboot.status.supervisor import ProcessStatus, SupervisorStatus
 from netboot.status.traces import TracesStatus
 from netboot.stores.live import LiveView
@@ -38,9 +37,8 @@ from netboot.web.metrics_lifecycle import lifecycle
 from netboot.web.metrics_objective import objective
 from netboot.web.metrics_pause import pause_signal
 from netboot.web.metrics_remedies import remedies
-from netboot.web.metrics_resources import resources
+from netboot.web.metrics_resources import resources, shipper
 from netboot.web.metrics_rollouts import rollouts
-from netboot.web.metrics_shipper import shipper
 from netboot.web.metrics_traces import traces
 
 S = TypeVar("S", bound=Strict)

@@ -1,11 +1,11 @@
-"""Metrics of custom resources that are the inventory."""
+"""Metrics of custom resources: of who reads the inventory's, and of who writes how machines are into theirs."""
 
 from collections.abc import Iterator
 
 from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-from netboot.status.resources import ResourcesStatus
+from netboot.status.resources import ResourcesStatus, ShipperStatus
 
 
 def resources(status: ResourcesStatus) -> Iterator[Metric]:
@@ -23,3 +23,22 @@ def resources(status: ResourcesStatus) -> Iterator[Metric]:
     yield GaugeMetricFamily("netboot_resources_followed", text, value=int(status.ok))
     text = "Times that objects of a kind could not be followed, since the process was started."
     yield CounterMetricFamily("netboot_resources_unavailable", text, value=status.unavailable)
+
+
+def shipper(status: ShipperStatus) -> Iterator[Metric]:
+    """All of them. The lag is left out where it cannot be told."""
+    text = "Objects of machines whose status is to be written, or looked at."
+    yield GaugeMetricFamily("netboot_shipper_behind_objects", text, value=status.behind)
+    if status.lag_seconds is not None:
+        text = "For how long the object has been behind that has been so for longest."
+        yield GaugeMetricFamily("netboot_shipper_lag_seconds", text, value=status.lag_seconds)
+    text = "How many writes a second the API server is asked to take at most, as it goes now."
+    yield GaugeMetricFamily("netboot_shipper_writes_per_second", text, value=status.a_second)
+    text = "Statuses that were written, since the process was started."
+    yield CounterMetricFamily("netboot_shipper_writes", text, value=status.written)
+    text = "Events about machines that are to be written."
+    yield GaugeMetricFamily("netboot_shipper_waiting_events", text, value=status.events_waiting)
+    text = "Events that were not written, for too many waited or the API server took them not, since the start."
+    yield CounterMetricFamily("netboot_shipper_dropped_events", text, value=status.events_dropped)
+    text = "Writes that failed, since the process was started."
+    yield CounterMetricFamily("netboot_shipper_failures", text, value=status.failed)
