@@ -2,6 +2,7 @@
 
 import os
 import pwd
+import secrets
 import signal
 import sys
 import tempfile
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from netboot.stores.restored_access import Access
 
 
-_STAGED = ".restore-"
+_RESTORE = "restore"
 _STDOUT = 1
 
 
@@ -107,11 +108,11 @@ def _to_stdout(settings: "Config", site: Path) -> None:
 def _to_file(path: Path, settings: "Config", site: Path) -> "Contents":
     """All of it or nothing: whatever has that name stays until the backup is complete."""
     from netboot.stores import leftovers
-    from netboot.stores.backup import STAGED, open_private, write_backup
+    from netboot.stores.backup import COMMAND, open_private, write_backup
 
     now_ms = time.time_ns() // 1_000_000
-    leftovers.sweep(path.parent, STAGED)
-    staged = path.with_name(f"{STAGED}{os.getpid()}-{now_ms}")
+    leftovers.sweep(path.parent, COMMAND)
+    staged = path.with_name(f"{leftovers.prefix_of(COMMAND)}{secrets.token_hex(4)}")
     try:
         with open_private(staged) as out, leftovers.locked(staged):
             contents = write_backup(settings, site, out, now_ms)
@@ -162,10 +163,13 @@ def restore(
             f"there is a site already ({site}): give --force to replace it, or name another with --config"
         )
     try:
-        site.parent.mkdir(parents=True, exist_ok=True)
-        leftovers.sweep(site.parent, _STAGED)
+        if not check:
+            site.parent.mkdir(parents=True, exist_ok=True)
+            leftovers.sweep(site.parent, _RESTORE)
         with (
-            tempfile.TemporaryDirectory(prefix=_STAGED, dir=site.parent) as folder,
+            tempfile.TemporaryDirectory(
+                prefix=leftovers.prefix_of(_RESTORE), dir=None if check else site.parent
+            ) as folder,
             leftovers.locked(Path(folder)),
             sys.stdin.buffer if str(file) == STDIN else files.opened(file) as data,
         ):

@@ -29,7 +29,8 @@ from netboot.stores import bootkey, leftovers, proofkey
 from netboot.stores.resources import FOLDER
 
 FORMAT = 1
-STAGED = ".backup-"
+COMMAND = "backup"
+"""Of whose temporary files."""
 """How names of what is not a whole backup yet begin."""
 MANIFEST = "manifest.json"
 DATABASES = tuple(f"data/{name}.db" for name in ("state", "enrolment", "intents", "history", "rollouts", "audit"))
@@ -121,8 +122,9 @@ def write_backup(config: Config, file: Path, out: BinaryIO, now_ms: int) -> Cont
     try:
         place = config.data if config.data.is_dir() else None
         if place is not None:
-            leftovers.sweep(place, STAGED)
-        with tempfile.TemporaryDirectory(prefix=STAGED, dir=place) as kept, leftovers.locked(Path(kept)):
+            leftovers.sweep(place, COMMAND)
+        prefix = leftovers.prefix_of(COMMAND)
+        with tempfile.TemporaryDirectory(prefix=prefix, dir=place) as kept, leftovers.locked(Path(kept)):
             staged = list(_stage(config, file, Path(kept)))
             contents = Contents(
                 format=FORMAT, site=config.site, created_ms=now_ms, files=tuple(entry for entry, _ in staged)

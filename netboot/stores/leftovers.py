@@ -3,6 +3,7 @@ earlier one that was killed is left, and remove it."""
 
 import fcntl
 import os
+import re
 import shutil
 import stat
 import time
@@ -32,11 +33,17 @@ def locked(path: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def sweep(folder: Path, prefix: str) -> None:
-    """Remove what begins so in a folder, is this account's and in nobody's hands. What cannot be removed stays."""
+def prefix_of(command: str) -> str:
+    """How names of a command's temporary files begin; eight characters as `tempfile` chooses them come after."""
+    return f".netboot-{command}-"
+
+
+def sweep(folder: Path, command: str) -> None:
+    """Remove what the command left in a folder, by its exact form of name, if it is this account's, in nobody's hands
+    and a minute old. What cannot be removed stays."""
     with suppress(StoreError):
         for name in files.names(folder):
-            if name.startswith(prefix):
+            if re.fullmatch(re.escape(prefix_of(command)) + "[a-z0-9_]{8}", name):
                 _remove(folder / name)
 
 

@@ -3,6 +3,7 @@
 While files change places a marker says so: as long as it is there no service starts, and restoring again completes it.
 """
 
+import errno
 import hashlib
 import os
 import re
@@ -27,6 +28,8 @@ from netboot.stores.lock import RESTORING, sole_instance
 LONGEST_MANIFEST = 64 * 1024 * 1024
 _BUNDLE = ("site/bundle.json", "site/bundle.sig")
 _BLOCK = 1024 * 1024
+_OF_WRITING = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
+"""What says nothing of the backup: the folder that it is unpacked into is full."""
 
 
 def read_backup(data: BinaryIO, folder: Path) -> Contents:
@@ -34,6 +37,7 @@ def read_backup(data: BinaryIO, folder: Path) -> Contents:
 
     Raises:
         BackupError: not a backup, damaged, cut short, or of a newer netboot. Nothing outside `folder` was touched.
+        OSError: `folder` takes no more.
     """
     try:
         with tarfile.open(fileobj=data, mode="r|*") as archive:
@@ -46,6 +50,8 @@ def read_backup(data: BinaryIO, folder: Path) -> Contents:
             if archive.next() is not None:
                 raise BackupError("the backup holds more than its manifest says")
     except (tarfile.TarError, EOFError, OSError, ValueError) as error:
+        if isinstance(error, OSError) and error.errno in _OF_WRITING:
+            raise OSError(error.errno, error.strerror, str(folder)) from None
         raise BackupError(f"not a whole backup: {error}") from None
     for number, entry in enumerate(contents.files):
         if entry.name in DATABASES:

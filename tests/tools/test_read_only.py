@@ -1,5 +1,7 @@
 """A file system that is mounted read-only is told as permissions are: by 4, with what to do, and not by another try."""
 
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +10,7 @@ import pytest
 
 from netboot.cli.main import main
 
+FULL = 'mkdir -p "$1" && mount -t tmpfs -o size=64k tmpfs "$1" && cd "$1" && shift && exec "$@"'
 MOUNTED = 'mount --bind "$1" "$1" && mount -o remount,bind,ro "$1" && cd "$1" && shift && exec "$@"'
 
 
@@ -39,3 +42,19 @@ def test_what_cannot_be_written_there_ends_by_4(site: Path, words: tuple[str, ..
     assert (ran.returncode, ran.stdout) == (4, ""), ran.stderr
     assert "ead-only" in ran.stderr
     assert "mount " in ran.stderr
+
+
+def test_a_full_disk_says_nothing_of_the_backup(site: Path, tmp_path: Path) -> None:
+    with (site / "inventory/site.yaml").open("a") as inventory:
+        inventory.write(f"# {os.urandom(200_000).hex()}\n")
+    made = ["backup", str(tmp_path / "whole.tar.gz"), "--config", str(site / "netboot.yaml")]
+    main(made)
+    command = [sys.executable, "-m", "netboot.cli.main", "restore", made[1]]
+    alone = ["unshare", "--mount", "--propagation", "private", "sh", "-c", FULL, "sh", str(tmp_path / "full"), *command]
+    ran = subprocess.run(alone, capture_output=True, text=True, timeout=60, check=False)
+    said = re.sub(r"\.netboot-restore-\w{8}", "HERE", ran.stderr)
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert said == (
+        f"Error: {tmp_path}/full/HERE cannot be used: No space left on device\n"
+        "Remedy: free some space there, or name another place\n"
+    )

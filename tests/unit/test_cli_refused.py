@@ -165,34 +165,40 @@ def test_a_backup_that_is_ended_leaves_nothing(site: Path, number: signal.Signal
     with subprocess.Popen(command, cwd=site, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as running:
         assert running.stdout is not None
         assert running.stdout.read(1)
-        assert list((site / "data").glob(".backup-*"))
+        assert list((site / "data").glob(".netboot-backup-*"))
         running.send_signal(number)
         assert running.wait(60) == 128 + number
-    assert not list((site / "data").glob(".backup-*"))
+    assert not list((site / "data").glob(".netboot-backup-*"))
 
 
 def test_what_a_backup_that_was_killed_left_goes_with_the_next_one(site: Path, run: Run) -> None:
     with (site / "inventory/site.yaml").open("a") as inventory:
         inventory.write(f"# {os.urandom(300_000).hex()}\n")
-    left = [site / "data/.backup-killed", site / "out/.backup-7-1", site / "out/.backup-young"]
+    names = ("data/.netboot-backup-was_ki11", "out/.netboot-backup-0123abcd", "out/.netboot-backup-too_long_")
+    left = [site / name for name in (*names, "out/.backup-2024", "out/.netboot-backup-too_new1")]
     (site / "out").mkdir()
     command = [sys.executable, "-m", "netboot.cli.main", "backup", "-"]
     with subprocess.Popen(command, cwd=site, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as running:
         assert running.stdout is not None
         assert running.stdout.read(1)
-        (busy,) = (site / "data").glob(".backup-*")
+        (busy,) = (site / "data").glob(".netboot-backup-*")
         left[0].mkdir()
         for path in (left[0] / "0", *left[1:]):
             path.write_text("a secret")
-        for path in (busy, *left[:2]):
+        for path in (busy, *left[:-1]):
             os.utime(path, (0, 0))
         assert run("backup", "out/new.tar.gz").status == 0
-        assert [path.exists() for path in (busy, *left)] == [True, False, False, True]
+        assert [path.exists() for path in (busy, *left)] == [True, False, False, True, True, True]
         running.kill()
     os.utime(busy, (0, 0))
     assert run("backup", "out/newer.tar.gz").status == 0
     assert not busy.exists()
-    (site / ".restore-killed").mkdir()
-    os.utime(site / ".restore-killed", (0, 0))
+    (site / ".netboot-restore-was_ki11").mkdir()
+    os.utime(site / ".netboot-restore-was_ki11", (0, 0))
+    again = ("restore", "out/newer.tar.gz", "--config", "there/netboot.yaml", "--check")
+    assert run(*again).status == 0
+    assert not (site / "there").exists()
     assert run("restore", "--check", "out/newer.tar.gz").status == 0
-    assert not list(site.glob(".restore-*"))
+    assert list(site.glob(".netboot-restore-*"))
+    assert run("restore", "--force", "out/newer.tar.gz").status == 0
+    assert not list(site.glob(".netboot-restore-*"))
