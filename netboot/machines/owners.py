@@ -8,6 +8,7 @@ from images.values.strict import Document, Fault
 from netboot.machines.declared import Declared
 from netboot.machines.inventory import identifiers
 from netboot.machines.joining import addresses
+from netboot.machines.positions import unit_of
 from netboot.machines.values import Inventory, Machine
 
 _Place = tuple[int | str, ...]
@@ -42,6 +43,8 @@ def _owned(item: Declared) -> Iterator[tuple[str, str, _Place]]:
     yield from identifiers(item)
     for _, below, address in addresses([item]):
         yield "address", str(address), below
+    if (stands := unit_of(item)) is not None:
+        yield "unit", "{1} of rack {0}".format(*stands), ("position",)
     yield "name", item.name, ("name",)
     former = item.value.get("former_names")
     for number, name in enumerate(former if isinstance(former, list) else []):

@@ -52,17 +52,24 @@ def _gaps(positions: Sequence[int | None]) -> frozenset[int]:
     return frozenset(number for number, units in enumerate(apart, 1) if units > usual)
 
 
+def unit_of(item: Declared) -> tuple[str, int] | None:
+    """Rack and unit of a machine; None: it says none, or its form is at fault."""
+    unit, rack = item.value.get("position"), item.value.get("rack")
+    if item.kind != "machine" or type(unit) is not int or not 1 <= unit <= HIGHEST or not isinstance(rack, str):
+        return None
+    return rack, unit
+
+
 def units_of_two_machines(items: Sequence[Declared]) -> Iterator[Fault]:
     """Units of a rack that two machines have, and units of no rack."""
     first: dict[tuple[str, int], Declared] = {}
     for item in items:
-        unit, rack = item.value.get("position"), item.value.get("rack")
-        if item.kind != "machine" or type(unit) is not int or not 1 <= unit <= HIGHEST:
-            continue  # none, or a fault of form
-        if rack is None:
+        unit = item.value.get("position")
+        if item.kind == "machine" and type(unit) is int and 1 <= unit <= HIGHEST and item.value.get("rack") is None:
             yield item.fault("is a unit of no rack: say `rack`, too, or leave it out", "position")
-        elif isinstance(rack, str):
-            other = first.setdefault((rack, unit), item)
+        elif (stands := unit_of(item)) is not None:
+            rack, unit = stands
+            other = first.setdefault(stands, item)
             if other is not item and other.name != item.name:  # the same name is a fault of its own
                 at = other.place("position")
                 words = f"unit {unit} of rack {rack} is of two machines, {item.name!r} and {other.name!r} in {at}"

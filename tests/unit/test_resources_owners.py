@@ -19,8 +19,9 @@ NEW = "in force and keeps it"
 def holders() -> list[Resource]:
     whole = {"macs": ["52:54:00:00:00:01"], "uuid": "4c4c4544-0000-0000-0000-000000000001", "serial": "S1"}
     node = {"name": "n-1", "addresses": ["192.0.2.1"]}
-    one = machine(1, match={**whole, "ek_sha256": EK}, node=node, former_names=["old-001"])
-    return replaced(fleet(6), one)
+    place = {"rack": "r1", "position": 7}
+    one = machine(1, match={**whole, "ek_sha256": EK}, node=node, former_names=["old-001"], **place)
+    return [*replaced(fleet(6), one), resource("rack", "r1")]
 
 
 def in_force(resources: list[Resource]) -> Inventory:
@@ -58,6 +59,7 @@ def test_one_object_that_takes_macs_of_five_machines_takes_none() -> None:
         ({"node": {"addresses": ["192.0.2.1"]}}, "address 192.0.2.1"),
         ({"former_names": ["gpu-001"]}, "name gpu-001"),
         ({"former_names": ["old-001"]}, "name old-001"),
+        ({"rack": "r1", "position": 7}, "unit 7 of rack r1"),
     ],
 )
 def test_nor_by_anything_else_that_one_alone_has(spec: dict[str, Any], said: str) -> None:
