@@ -31,9 +31,10 @@ class NamedFile(click.Path):
         super().__init__(dir_okay=False, path_type=Path)
         self._what, self._piped = what, piped
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:  # noqa: ARG002
-        """The path. Raises as `look_at`."""
-        if not (self._piped and value == STDIN):
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """The path. Raises as `look_at`; not where names are completed, for nobody reads it then but who asks."""
+        completed = ctx is not None and ctx.resilient_parsing
+        if not completed and not (self._piped and value == STDIN):
             look_at(Path(value), remedy(self._what, param))
         return Path(value)
 

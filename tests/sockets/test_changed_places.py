@@ -165,7 +165,7 @@ def test_each_row_of_the_page_s_list_is_of_its_machine(tmp_path: Path) -> None:
     shown = dict(map(_cells, rows))
     assert len({(each["status"], each["rack"], each["reason"], each["step"]) for each in told.values()}) > 5
     assert shown == {
-        name: (each["rack"], spaced(each["reason"]), spaced(each["step"]) or "–", each["said"], without_words(each))
+        name: (stands(each), spaced(each["reason"]), spaced(each["step"]) or "–", each["said"], without_words(each))
         for name, each in told.items()
     }
 
