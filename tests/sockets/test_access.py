@@ -108,7 +108,9 @@ def test_a_token_ends_by_time_and_by_word_at_once(api: Api) -> None:
     access_tokens.change(
         api.config.management.tokens, lambda there: there.model_copy(update={"tokens": there.tokens[:1]})
     )
-    assert api.get("/v1/channels", good).status_code == 401
+    revoked = api.get("/v1/channels", good)
+    assert (revoked.status_code, revoked.json["detail"]) == (401, "the operator's token is missing, wrong or revoked")
+    assert "management.token_file" not in revoked.json["remedy"], "nobody but the host's commands has that"
 
 
 def test_the_file_of_before_may_go_where_there_are_named_tokens(api: Api) -> None:
