@@ -73,8 +73,9 @@ TABLE: dict[type[BaseException], Answer] = {
         401,
         "not-authenticated",
         _INFO,
-        "the operator's token is missing or wrong",
-        "send the token of management.token_file",
+        "the operator's token is missing, wrong or revoked",
+        "send one that is in force, by `--token-file` or in the file of the context (`netboot context list`): an admin "
+        "makes another, `netboot access token create`; for commands of the service's host, `netboot access token host`",
         script="refused",
     ),
     lifecycle.TokenExpiredError: Answer(

@@ -6,7 +6,7 @@ from netboot.cli import complete
 from netboot.cli.client import Connection, api_command
 from netboot.cli.output import show
 from netboot.cli.times import moment
-from netboot.stores.audit import told
+from netboot.stores.audit import concerned, told
 
 
 @click.command()
@@ -28,7 +28,7 @@ def command(machine: str | None, limit: int, connection: Connection, output: str
             moment(each["at"]),
             f"{each['who']} ({each['role']})",
             each["act"],
-            each["machine"],
+            ", ".join(filter(None, (each["machine"], concerned(each["facts"])))),
             told(each["before"]),
             told(each["after"]),
             each["reason"],
@@ -36,5 +36,5 @@ def command(machine: str | None, limit: int, connection: Connection, output: str
         )
         for each in listed["audit"]
     ]
-    columns = ("at", "who", "act", "machine", "before", "after", "reason", "result")
+    columns = ("at", "who", "act", "what", "before", "after", "reason", "result")
     show(output, listed, columns, rows, "nobody did anything yet")

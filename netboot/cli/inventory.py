@@ -10,6 +10,7 @@ from netboot.cli import complete
 from netboot.cli.client import NOT_ALLOWED, ApiError, Client, Connection, api_command
 from netboot.cli.dry_run import dry_run_option
 from netboot.cli.given_files import GivenFile
+from netboot.cli.moves import not_meanwhile
 from netboot.cli.ordering import may_say_why_option
 from netboot.cli.output import printable, program, show
 from netboot.client.errors import UnknownError
@@ -101,7 +102,8 @@ def set_(file: BinaryIO, reason: str, dry_run: bool, connection: Connection, out
     """Declare what FILE has, or declare it otherwise: one thing, as a file of the inventory has it; - reads a pipe.
 
     The whole inventory is checked with it, every fault is named, and with one nothing is written. The service writes a
-    file of its own for it; one that a person wrote is not changed.
+    file of its own for it; one that a person wrote is not changed. Where somebody else declares the same at that very
+    moment, one of the two is refused.
 
     \b
       netboot inventory show classes hgx > hgx.yaml
@@ -111,16 +113,17 @@ def set_(file: BinaryIO, reason: str, dry_run: bool, connection: Connection, out
     kind, name, declared = _one(file)
     client = connection.open()
     try:
-        _get(client, kind, name)
-        there = True
+        tags: Any = {"if_match": client.tagged(_get, client, kind, name)[1]}
     except UnknownError:
-        there = False
+        tags = {"if_none_match": "*"}
     body: Any = {"declared": declared, "reason": reason, "dry_run": dry_run}
-    tags: Any = {"if_match": "*"} if there else {"if_none_match": "*"}
-    if kind == "machines":
-        answer = client.declared.put(name, body, **tags)
-    else:
-        answer = client.inventory.put(cast("_Kind", kind), name, body, **tags)
+    said = f"{KINDS[kind]} {name} was changed by somebody else just now"
+    look = f"look at it again, `netboot inventory show {kind} {name}`: nothing was changed"
+    with not_meanwhile(ApiError(said, look, NOT_ALLOWED)):
+        if kind == "machines":
+            answer = client.declared.put(name, body, **tags)
+        else:
+            answer = client.inventory.put(cast("_Kind", kind), name, body, **tags)
     _told(output, kind, answer, f"{_DID[answer['did']]} in {answer['file']}")
 
 

@@ -24,14 +24,14 @@ def tag_of(client: Client, channel: str) -> str | None:
 
 
 @contextmanager
-def not_meanwhile(channel: str) -> Iterator[None]:
-    """Around an act with a channel's tag. Raises ApiError: it was moved after that was looked at."""
+def not_meanwhile(changed: ApiError) -> Iterator[None]:
+    """Around an act with the tag of what it is on. Raises `changed`: that was changed after it was looked at."""
     try:
         yield
     except ClientError as error:
         if error.problem is None or error.problem.code != "precondition-failed":
             raise
-        raise moved_just_now(channel) from None
+        raise changed from None
 
 
 def moved_just_now(channel: str) -> ApiError:

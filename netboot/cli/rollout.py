@@ -9,7 +9,7 @@ from netboot.cli import complete
 from netboot.cli.channel import preflight
 from netboot.cli.client import UNKNOWN, ApiError, Client, Connection, api_command
 from netboot.cli.dry_run import dry_run_option
-from netboot.cli.moves import not_meanwhile, tag_of
+from netboot.cli.moves import moved_just_now, not_meanwhile, tag_of
 from netboot.cli.output import show
 from netboot.cli.rollout_shown import COLUMNS, ON_THEIR_WAY, follow, ordered, print_one, row, started
 from netboot.cli.times import duration_option, moment
@@ -93,7 +93,7 @@ def start(
     body: Start = {"channel": channel, "image": image, "on_next_boot": on_next_boot, "reason": reason}
     body |= {"strategy": strategy, "force": force, "any_kubelet": any_kubelet, "dry_run": dry_run}
     body |= {"control_plane": list(control_plane)} if control_plane else {}
-    with not_meanwhile(channel):
+    with not_meanwhile(moved_just_now(channel)):
         begun = client.rollouts.start(body, if_match=seen)
     show(output, begun, (), (), "\n".join(started(begun, dry_run=dry_run)))
 

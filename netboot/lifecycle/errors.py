@@ -16,7 +16,7 @@ LifecycleError
 ├── NoSuchRemedyError
 ├── RolloutRefusedError        what is asked of a rollout cannot be, as it is now
 ├── TooOftenError              more than is written down for one boot, one address or all
-├── NotAuthenticatedError      the operator's token is missing or wrong
+├── NotAuthenticatedError      the operator's token is missing, wrong or revoked
 │   ├── TokenExpiredError
 │   ├── BadTokenError          of an issuer, which is not by it, or not for us
 │   ├── LoginExpiredError      of an issuer, whose time is over
@@ -125,7 +125,7 @@ class RolloutRefusedError(LifecycleError):
 
 
 class NotAuthenticatedError(LifecycleError):
-    """The operator's token is missing or wrong."""
+    """The operator's token is missing, wrong or revoked."""
 
 
 class TokenExpiredError(NotAuthenticatedError):

@@ -67,7 +67,7 @@ class RackRuns(Strict):
 class ByRack(Strict):
     """By their names, each with its machines as they stand. Kept with the rollout: see `Counts`."""
 
-    rule: Literal[2] = 2
+    rule: Literal[3] = 3
     racks: tuple[RackRuns, ...]
 
 

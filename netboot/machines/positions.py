@@ -26,8 +26,8 @@ def standing(rack: str, position: int | None, name: str) -> tuple[Natural, int, 
 
 
 class Run(NamedTuple):
-    """`size` machines of a rack beside each other, from number `begin` on, that are alike. `gap`: units are free
-    before them."""
+    """`size` machines of a rack beside each other, from number `begin` on, that are alike: all with a unit, or all
+    without. `gap`: units are free before them."""
 
     begin: int
     size: int
@@ -37,7 +37,8 @@ class Run(NamedTuple):
 def runs(positions: Sequence[int | None], states: Sequence[str]) -> list[Run]:
     """A rack's machines, in the order of `standing`, by what they have in common."""
     free = _gaps(positions)
-    cuts = [0, *(n for n in range(1, len(states)) if n in free or states[n] != states[n - 1]), len(states)]
+    alike = [(state, position is None) for state, position in zip(states, positions, strict=True)]
+    cuts = [0, *(n for n in range(1, len(alike)) if n in free or alike[n] != alike[n - 1]), len(alike)]
     return [Run(begin, end - begin, begin in free) for begin, end in pairwise(cuts) if begin < end]
 
 

@@ -6,6 +6,7 @@ acts with a key came to (`netboot.stores.idempotency`).
 """
 
 import json
+import re
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -69,8 +70,7 @@ TOLD = 100
 
 def told(value: Mapping[str, Any] | None) -> str:
     """What was before or after, in words: small values whole, of larger ones the beginning."""
-    text = in_words(value)
-    return text if len(text) <= TOLD else f"{text[: TOLD - 1]}…"
+    return _short(in_words(value))
 
 
 def in_words(value: Mapping[str, Any] | None) -> str:
@@ -80,8 +80,47 @@ def in_words(value: Mapping[str, Any] | None) -> str:
     return ", ".join(f"{name} {_plain(each)}" for name, each in value.items() if each not in (None, "", []))
 
 
+_CONCERNED = {
+    "channel": "channel",
+    "rollout": "rollout",
+    "number": "rollout",
+    "issued": "token",
+    "revoked": "token",
+    "token_id": "token",
+    "digest": "digest",
+    "image": "image",
+    "key": "key",
+    "node": "node",
+    "mac": "mac",
+    "to": "to",
+}
+"""Key of `facts` → what a thing is called whose name, number or digest that is. Other facts name nothing."""
+
+
+def concerned(facts: Mapping[str, Any]) -> str:
+    """What an act was on besides its machine, in at most `TOLD` characters: of `facts` what names things, so that two
+    acts on two things are told apart. Of a channel that was moved, before and after have the images."""
+    kind, name, machines = facts.get("kind"), facts.get("name"), facts.get("machines")
+    found = [f"{kind}/{name}" if kind and name else str(name or "")]
+    found += [
+        f"{word} {_plain(facts[key])}"
+        for key, word in _CONCERNED.items()
+        if facts.get(key) not in (None, "", []) and not (key == "image" and "was" in facts)
+    ]
+    if machines:
+        found.append(f"machines {', '.join(map(str, machines)) if isinstance(machines, list) else machines}")
+    return _short(", ".join(filter(None, found)))
+
+
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= TOLD else f"{text[: TOLD - 1]}…"
+
+
 def _plain(value: object) -> str:
-    return value[:12] if isinstance(value, str) and len(value) == 64 else json.dumps(value).strip('"')
+    return value[:12] if isinstance(value, str) and _DIGEST.fullmatch(value) else json.dumps(value).strip('"')
 
 
 def make(path: Path) -> sqlite3.Connection:

@@ -4,7 +4,6 @@ Errors are by rule: what any request may meet, what a path with a variable adds,
 """
 
 import inspect
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, cast, get_args, get_type_hints
 
@@ -15,7 +14,7 @@ from netboot.web import idempotency, moments
 from netboot.web.binding import View, signature
 from netboot.web.errors import MEDIA_TYPE, Problem
 from netboot.web.metrics_info import build
-from netboot.web.operations import REFERENCE, operation_id, renamed, tag
+from netboot.web.operations import REFERENCE, VARIABLE, operation_id, renamed, tag
 from netboot.web.preconditions import LONGEST, PATTERN, Tag
 
 Schema = dict[str, Any]
@@ -38,7 +37,6 @@ ACTS = {
     422: "Not allowed, or with faults",
 }
 CHANGED = "It is not what If-Match was given for"
-_VARIABLE = re.compile(r"<(?:(\w+):)?(\w+)>")
 
 
 class Raw(NamedTuple):
@@ -84,7 +82,7 @@ def document(routes: Iterable[Route]) -> Schema:
     models, definitions = _models(routes)
     paths: dict[str, Schema] = {}
     for route in routes:
-        paths.setdefault(_VARIABLE.sub(r"{\2}", route.path), {})[route.method.lower()] = _operation(route, models)
+        paths.setdefault(VARIABLE.sub(r"{\2}", route.path), {})[route.method.lower()] = _operation(route, models)
     whole = {
         "openapi": "3.1.0",
         "info": {
@@ -148,7 +146,7 @@ def _operation(route: Route, models: Models) -> Schema:
 
 def _variables(route: Route) -> Iterable[Schema]:
     hints = get_type_hints(route.view)
-    for kind, name in _VARIABLE.findall(route.path):
+    for kind, name in VARIABLE.findall(route.path):
         text = {"enum": list(of)} if (of := get_args(hints.get(name))) else {"minLength": 1}  # of a Literal
         schema = {"type": "integer", "minimum": 0} if kind == "int" else {"type": "string", **text}
         yield {"name": name, "in": "path", "required": True, "schema": schema}

@@ -7,6 +7,8 @@ from netboot.web.binding import View
 
 REFERENCE = "#/components/schemas/"
 _BOTH_WAYS = re.compile(r"-(In|Out)put\Z")
+VARIABLE = re.compile(r"<(?:(\w+):)?(\w+)>")
+"""A part of a route's path: its converter, and its name."""
 VERBS = {
     "accepted": "accept",
     "claim_explained": "explain_claim",
@@ -32,6 +34,11 @@ VERBS = {
     "watched": "watch",
 }
 """View → what its operation is called; others are called as the view is."""
+
+
+def template(path: str) -> str:
+    """A route's path as people and the document have it: `/v1/rollouts/<number>`, without converters."""
+    return VARIABLE.sub(r"<\2>", path)
 
 
 def operation_id(view: View) -> str:

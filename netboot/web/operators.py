@@ -14,6 +14,7 @@ from netboot.lifecycle.errors import CannotTellError, DoneInPartError, Lifecycle
 from netboot.stores.audit import Record
 from netboot.web import inputs
 from netboot.web.dependencies import dependencies
+from netboot.web.operations import template
 from netboot.web.tokens import Operator
 
 Stood = BaseModel | Mapping[str, Any] | None
@@ -146,7 +147,7 @@ def refused(response: Response) -> Response:
         done = "wrote" in g
         facts = _about(request.url_rule.rule)
         machine = facts.pop("machine", "")
-        record = _record(f"{request.method} {request.url_rule.rule}", machine, "", code, facts)
+        record = _record(f"{request.method} {template(request.url_rule.rule)}", machine, "", code, facts)
         _write(record, None, None, refused=not done)
     return response
 

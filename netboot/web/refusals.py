@@ -15,6 +15,7 @@ from prometheus_client.core import CounterMetricFamily
 from prometheus_client.registry import Collector
 
 from netboot.web import request_ids
+from netboot.web.operations import template
 
 STATUSES = (401, 403, 404, 410, 429)
 EXTENSION = "netboot.refusals"
@@ -82,7 +83,7 @@ def _count(response: Response) -> None:
     if status not in STATUSES or request_ids.INSIDE in request.environ:  # of what the page asks, its answer is counted
         return
     refusals: Refusals = current_app.extensions[EXTENSION]
-    route = request.url_rule.rule if request.url_rule is not None else NOWHERE
+    route = template(request.url_rule.rule) if request.url_rule is not None else NOWHERE
     left_out = refusals.count(status, route, audited="audited" in g)
     if left_out is not None:
         of = {"status": status, "method": request.method[:20], "path": request.path[:LONGEST_PATH]}

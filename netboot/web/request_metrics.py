@@ -16,6 +16,7 @@ from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 
 from netboot.web import request_ids
+from netboot.web.operations import template
 from netboot.web.refusals import NOWHERE
 
 EXTENSION = "netboot.requests"
@@ -86,7 +87,7 @@ def install(app: Flask, requests: Requests) -> None:
     def end(response: Response) -> Response:
         if request_ids.INSIDE not in request.environ:
             rule = request.url_rule
-            asked = Asked(request.method, rule.rule) if rule is not None else Asked("", NOWHERE)
+            asked = Asked(request.method, template(rule.rule)) if rule is not None else Asked("", NOWHERE)
             requests.count(asked, response.status_code, requests.now() - g.begun)
         return response
 

@@ -2,6 +2,7 @@
 
 from netboot.lifecycle.errors import NotAllowedError
 from netboot.lifecycle.roles import Role
+from netboot.web.operations import template
 from netboot.web.tokens import Operator
 
 OPERATORS = frozenset(
@@ -47,5 +48,5 @@ def require(operator: Operator, method: str, route: str) -> None:
     role = needed(method, route)
     if not operator.role.may(role):
         raise NotAllowedError(
-            f"{method} {route} needs the role {role}, and {operator.who} has the role {operator.role}"
+            f"{method} {template(route)} needs the role {role}, and {operator.who} has the role {operator.role}"
         )

@@ -46,6 +46,7 @@ def test_words_without_a_space_widen_no_phone_and_long_reasons_hide_no_cause(bro
     world = World(tmp_path, words="w" * 200)
     for path in ("/v1/freeze", "/v1/remedies/pause"):
         assert world.api.post(path, {"reason": "because " * 49}).status_code == 200
+    assert world.api.put(f"/v1/channels/{'w' * 64}", {"image": "w" * 64}).status_code == 404
     with served(world.api) as address, browser.new_context(base_url=address) as context:
         page = context.new_page()
         page.set_viewport_size({"width": 1280, "height": 720})
@@ -55,6 +56,11 @@ def test_words_without_a_space_widen_no_phone_and_long_reasons_hide_no_cause(bro
         for path in paths(world):
             page.goto(path)
             assert (path, page.evaluate("document.documentElement.scrollWidth")) == (path, 360)
+        for width in (1280, 1920):
+            page.set_viewport_size({"width": width, "height": 720})
+            page.goto("/page/audit")
+            expect(page.get_by_text(f"channel {'w' * 64}")).to_be_visible()
+            assert page.evaluate("document.documentElement.scrollWidth") == width
 
 
 def test_a_boot_is_drawn_on_a_phone_as_wide_as_that(page: Page, world: World) -> None:

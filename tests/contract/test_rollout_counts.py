@@ -101,13 +101,14 @@ def test_machines_rack_by_rack() -> None:
 
 
 def test_machines_of_a_rack_as_they_stand() -> None:
-    """The highest first, a gap told; those that say no unit after them."""
+    """The highest first, a gap told; those that say no unit after them, in runs of their own."""
     of = {"a": 1, "b": 3, "c": None, "d": 2, "e": 9, "b10": None, "b9": None}
     members = {name: Member(machine=name, rack="r", position=unit, previous=OLD) for name, unit in of.items()}
     (found,) = by_rack(members).racks
     assert found.runs == (
         RolloutRun(state=S.WAITING, first="e", count=1, position=9),
-        RolloutRun(state=S.WAITING, first="b", count=6, position=3, gap=True),
+        RolloutRun(state=S.WAITING, first="b", count=3, position=3, gap=True),
+        RolloutRun(state=S.WAITING, first="b9", count=3),
     )
     order = sorted(members.values(), key=lambda each: standing(each.rack, each.position, each.machine))
     assert [each.machine for each in order] == ["e", "b", "d", "a", "b9", "b10", "c"]

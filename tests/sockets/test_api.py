@@ -48,6 +48,10 @@ PROTECTED = (
     "/v1/channels",
     "/v1/channels/stable",
 )
+REMEDY = (
+    "send one that is in force, by `--token-file` or in the file of the context (`netboot context list`): an admin "
+    "makes another, `netboot access token create`; for commands of the service's host, `netboot access token host`"
+)
 
 
 @pytest.fixture
@@ -74,8 +78,8 @@ def test_nobody_gets_in_without_the_token(api: Api, path: str, header: str | Non
     assert error(answer) == (
         401,
         "not-authenticated",
-        "the operator's token is missing or wrong",
-        "send the token of management.token_file",
+        "the operator's token is missing, wrong or revoked",
+        REMEDY,
     )
     assert answer.headers["WWW-Authenticate"] == 'Bearer realm="netboot"'
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from images.artifact.keyring import KeyRing
+from netboot.stores.audit import concerned
 from tests.commands import Run
 from tests.sites import add_image
 from tests.sockets.api import Api
@@ -127,3 +128,22 @@ def test_what_init_adds_to_a_site_is_written_down(api: Api, run: Run) -> None:
     assert before["bundle"]["issued"] < after["bundle"]["issued"]
     assert run("init", ".", "--force", "--url", "http://192.0.2.1:8080").status == 0
     assert newest(api)["result"] == "unchanged"
+
+
+def test_the_list_says_what_each_act_was_on(api: Api, run: Run) -> None:
+    image = add_image(api.config)
+    assert api.put("/v1/channels/stable", {"image": image}).status_code == 200
+    for kind in ("racks", "classes"):
+        path, headers = f"/v1/inventory/{kind}/r77", api.authorised | {"If-None-Match": "*"}
+        assert api.client.put(path, json={"declared": {"name": "r77"}}, headers=headers).status_code == 409
+    assert api.post("/v1/rollouts/7/pause", {}).json["code"] == "no-such-rollout"
+    header, *rows = run("audit").out.splitlines()
+    assert header.split() == ["at", "who", "act", "what", "before", "after", "reason", "result"]
+    on = ("rollout 7", "classes/r77", "racks/r77", "channel stable")
+    assert [each for each, row in zip(on, rows, strict=True) if f"  {each}  " not in row] == []
+    assert [concerned(each) for each in ({"machines": 3}, {"issuer": "id", "left": "x"})] == ["machines 3", ""]
+    names = [f"gpu-{number:03}" for number in range(400)]
+    assert (len(concerned({"machines": names})), concerned({"ek": "a", "issuer": "https://id", "left": "x"})) == (
+        100,
+        "",
+    )

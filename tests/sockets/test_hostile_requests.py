@@ -31,6 +31,14 @@ def test_a_second_slash_leads_nowhere_and_to_no_other_host(api: Api, path: str, 
     assert "elsewhere.example" not in answer.text
 
 
+@pytest.mark.parametrize("path", ["/page//machines", "/page/machines//gpu-001", "/page//login", "/page//"])
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_nor_does_one_of_the_page(api: Api, path: str, method: str) -> None:
+    answer = ask(api, method, path, Host="elsewhere.example")
+    assert (answer.status_code, answer.headers.get("Location")) == (404 if method == "GET" else 403, None)
+    assert "elsewhere.example" not in answer.text
+
+
 @pytest.mark.parametrize("number", ["٧", "７", "07", "+7", "-7", "7.0", "1" + "0" * 18, "9" * 5000])
 def test_a_number_of_a_path_has_one_spelling(api: Api, number: str) -> None:
     for path in (f"/v1/rollouts/{number}", f"/v1/remedies/{number}"):

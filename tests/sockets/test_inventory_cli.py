@@ -8,6 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from netboot.cli import inventory
+from netboot.cli.client import Client
 from netboot.stores.inventory import read_inventory
 from tests.commands import Run
 from tests.sockets.api import Api, of_alice
@@ -15,6 +17,11 @@ from tests.sockets.served import runner, served
 from tests.sockets.test_declared_kinds import HEAD
 
 RACK = "# as it arrived\nracks:\n- name: r7\n  origins: ['http://192.0.2.7:8080']  # near\n"
+OURS: dict[str, dict[str, object]] = {"racks": {"origins": ["http://192.0.2.7:8080"]}, "machines": {"rack": "r1"}}
+THEIRS: dict[str, dict[str, object]] = {
+    "racks": {"origins": ["http://192.0.2.8:8080"]},
+    "machines": {"position": 3, "rack": "r1"},
+}
 
 
 @pytest.fixture
@@ -70,6 +77,36 @@ def test_machines_are_no_exception(api: Api, run: Run, monkeypatch: pytest.Monke
     )
     assert run("inventory", "remove", "machines", "gpu-009").status == 0
     assert not (api.config.inventory / "machine-gpu-009.yaml").exists()
+
+
+@pytest.mark.parametrize("kind", ["racks", "machines"])
+def test_what_somebody_else_declares_at_that_moment_stays(
+    api: Api, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    more: dict[str, object] = {"match": {"serial": "CZ9"}, "profile": "compute"} if kind == "machines" else {}
+    new, path = {"name": "r7", **more}, f"/v1/inventory/{kind}/r7"
+    ours, theirs, given = new | OURS[kind], new | THEIRS[kind], tmp_path / "r7.yaml"
+    first = api.client.put(path, json={"declared": new}, headers=api.authorised | {"If-None-Match": "*"})
+    assert first.status_code == 200
+    given.write_text(json.dumps({kind: [ours]}))
+    real = inventory._get
+
+    def between(client: Client, of: str, name: str) -> object:
+        """After the command looked, and before it declares."""
+        found = real(client, of, name)
+        headers = api.authorised | {"If-Match": "*"}
+        assert api.client.put(path, json={"declared": theirs}, headers=headers).status_code == 200
+        return found
+
+    with monkeypatch.context() as patched:
+        patched.setattr(inventory, "_get", between)
+        refused = run("inventory", "set", given)
+    said = f"Error: {kind.removesuffix('s')} r7 was changed by somebody else just now\n"
+    remedy = f"Remedy: look at it again, `netboot inventory show {kind} r7`: nothing was changed\n"
+    assert (refused.status, refused.err) == (4, said + remedy)
+    assert api.get(path).json["declared"] == theirs
+    assert run("inventory", "set", given).status == 0
+    assert api.get(path).json["declared"] == ours
 
 
 def test_what_is_refused_says_where_and_why(api: Api, run: Run, tmp_path: Path) -> None:

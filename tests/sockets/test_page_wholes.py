@@ -41,6 +41,27 @@ def test_a_long_value_of_the_audit_is_there_whole_behind_its_beginning(world: Wo
     assert json.loads(whole) == world.api.get("/v1/audit").json["audit"][0]["after"]
 
 
+def test_what_an_act_was_on_is_beside_it(world: World) -> None:
+    api = world.api
+    assert api.post("/v1/rollouts/1/pause", {}).status_code == 200
+    assert api.put("/v1/channels/stable", {"image": world.old, "force": True}).status_code == 200
+    new = {"path": "/v1/inventory/racks/r77", "json": {"declared": {"name": "r77"}}}
+    assert api.client.put(**new, headers=api.authorised | {"If-None-Match": "*"}).status_code == 200
+    api.put("/v1/channels/none", {"image": HOSTILE}, given(api, "vera", Role.VIEWER))
+    api.post("/v1/machines/gpu-0002/hold", {"reason": "x"})
+    shown = logged_in(world).get("/page/audit").text
+    cells = re.findall(r'<td data-label="What" class="what">(.*?)</td>', shown, re.DOTALL)
+    words_of = [unescape(re.sub(r"<[^>]*>", "", each)).strip() for each in cells[:5]]
+    assert words_of == [
+        "gpu-0002",
+        json.dumps(f"channel none, image {HOSTILE[:64]}")[1:-1],
+        "racks/r77",
+        "channel stable",
+        "channel stable, rollout 1",
+    ]
+    assert "<img" not in shown
+
+
 def test_a_value_beyond_what_a_page_can_show_says_where_the_rest_is() -> None:
     said = words.whole({"x": "y" * 20_000})
     assert (len(said.partition("…")[0]), said.partition("…")[2]) == (16_000, "\nand 4,013 characters more: /v1/audit")

@@ -49,6 +49,18 @@ def test_each_answer_is_counted_by_its_route_and_status(api: Api, monkeypatch: p
     }
 
 
+def test_a_route_is_written_as_the_document_writes_it(api: Api) -> None:
+    """In metrics, in the audit and in its log: no converter of the program's."""
+    assert api.post("/v1/rollouts/7/pause", {}).status_code == 404
+    assert api.get("/v1/inventory/racks/r9").status_code == 404
+    path, headers = "/v1/inventory/racks/r9", api.authorised | {"If-None-Match": "*"}
+    assert api.client.put(path, json={"declared": {"name": "r9"}}, headers=headers).status_code == 409
+    pause, rack = "/v1/rollouts/<number>/pause", "/v1/inventory/<kind>/<name>"
+    assert counted(api) == {("POST", pause, "404"): 1, ("GET", rack, "404"): 1, ("PUT", rack, "409"): 1}
+    assert f'netboot_management_refused_total{{code="404",route="{pause}"}} 1.0' in api.get("/metrics", None).text
+    assert [each["act"] for each in api.get("/v1/audit").json["audit"]] == [f"PUT {rack}", f"POST {pause}"]
+
+
 def test_what_the_page_asks_of_the_api_is_not_counted_again(api: Api) -> None:
     client = api.client.application.test_client()
     assert client.post("/page/login", data={"token": TOKEN}, headers={"Origin": HERE}).status_code == 303

@@ -108,6 +108,8 @@ def test_an_answer_has_a_tag_by_which_it_is_asked_for_again(path: str, operation
     kinds_of = operation["responses"]["200"]["content"]
     raw = STREAM in kinds_of or path in ("/v1/openapi.json", "/v1/images/{digest}/sbom")
     assert ("304" in operation["responses"], "If-None-Match" in headers(operation)) == (not raw, not raw), path
+    said = f"`{path.replace('{', '<').replace('}', '>')}`" in section("What was seen")
+    assert STREAM in kinds_of or said or not raw, f"{path} has no tag, and the page says that it has one"
 
 
 @pytest.mark.parametrize(("method", "path", "operation"), ACTS, ids=[f"{method} {path}" for method, path, _ in ACTS])

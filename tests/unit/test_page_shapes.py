@@ -43,6 +43,10 @@ def test_a_gap_between_units_is_a_line_and_who_is_not_well_is_said_with_its_unit
     same = {**below, "status": "in-service"}
     assert shapes.merged([alike, same]) == [alike, same]
     assert shapes.merged([alike, {**same, "gap": False}]) == [{**alike, "count": 18}]
+    nowhere = {**alike, "first": "gpu-019", "count": 1, "position": None}
+    assert shapes.merged([alike, nowhere, nowhere]) == [alike, {**nowhere, "count": 2}]
+    (drawn,) = shapes.racks([{"rack": "r1", "machines": 19, "runs": [alike, nowhere, nowhere]}])
+    assert drawn.shape.svg.count('<path class="free" d="M12.5 13v10"/>') == 1
 
 
 def test_what_goes_on_is_drawn_until_now_and_its_deadline_where_that_fits() -> None:

@@ -41,6 +41,7 @@ def create_page(api: Api, now_ms: Callable[[], int], logins: Logins | None, coun
     issuer, where there is one; `counted`: counts what an application answers."""
     page = Flask("netboot.web.page", static_url_path="/page/static")
     page.config["MAX_CONTENT_LENGTH"] = LARGEST_BODY
+    page.url_map.merge_slashes = False  # as of the API: it would send a browser to what `Host` says
     page.jinja_env.trim_blocks = page.jinja_env.lstrip_blocks = True
     page.jinja_env.filters.update(words.FILTERS)
     page.jinja_env.globals.update(now_ms=now_ms, **words.GLOBALS)

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
@@ -67,8 +68,14 @@ def _rank(status: str) -> int:
 
 
 def _drawn(rack: Mapping[str, Any], columns: int) -> Shape:
-    runs = tuple((run["status"], run["count"], run["gap"]) for run in rack["runs"])
-    return (_kept if rack["machines"] <= KEPT else _shape)(runs, columns)
+    runs = [{**run, "gap": _apart(before, run)} for before, run in pairwise((None, *rack["runs"]))]
+    drawn = tuple((run["status"], run["count"], run["gap"]) for run in runs)
+    return (_kept if rack["machines"] <= KEPT else _shape)(drawn, columns)
+
+
+def _apart(before: Mapping[str, Any] | None, run: Mapping[str, Any]) -> bool:
+    """Whether a line is before a run: units are free, or machines of which no unit is said begin there."""
+    return bool(run["gap"]) or (before is not None and before["position"] is not None and run["position"] is None)
 
 
 def _shape(runs: tuple[tuple[str, int, bool], ...], columns: int) -> Shape:
@@ -103,7 +110,7 @@ def merged(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Neighbours that are alike as one run, as the API has racks."""
     found: list[dict[str, Any]] = []
     for run in runs:
-        if found and found[-1]["status"] == run["status"] and not run["gap"]:
+        if found and found[-1]["status"] == run["status"] and not _apart(found[-1], run):
             found[-1]["count"] += run["count"]
         else:
             found.append(dict(run))

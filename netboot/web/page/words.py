@@ -13,7 +13,7 @@ from netboot.lifecycle.reasons import ConditionType, Reason
 from netboot.lifecycle.sentences import without
 from netboot.lifecycle.summary import MachineStatus
 from netboot.lifecycle.transitions import STEPS
-from netboot.stores.audit import TOLD, in_words, told
+from netboot.stores.audit import TOLD, concerned, in_words, told
 
 
 class Said(NamedTuple):
@@ -156,6 +156,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "short": short,
     "spaced": spaced,
     "told": told,
+    "concerned": concerned,
     "whole": whole,
     "without_words": without_words,
     "gravest": gravest,
