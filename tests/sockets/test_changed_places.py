@@ -170,6 +170,12 @@ def test_each_row_of_the_page_s_list_is_of_its_machine(tmp_path: Path) -> None:
     }
 
 
+def stands(machine: dict[str, Any]) -> str:
+    """Where, as the list has it."""
+    unit = machine["position"]
+    return f"{machine['rack']} U{unit}" if unit else str(machine["rack"])
+
+
 def _cells(row: str) -> tuple[str, tuple[Any, ...]]:
     texts = [
         unescape(re.sub(r"<[^>]*>", "", cell)).strip() for cell in re.findall(r"<t[hd].*?</t[hd]>", row, re.DOTALL)

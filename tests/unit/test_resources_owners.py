@@ -19,7 +19,7 @@ NEW = "in force and keeps it"
 def holders() -> list[Resource]:
     whole = {"macs": ["52:54:00:00:00:01"], "uuid": "4c4c4544-0000-0000-0000-000000000001", "serial": "S1"}
     node = {"name": "n-1", "addresses": ["192.0.2.1"]}
-    place = {"rack": "r1", "position": 7}
+    place: dict[str, Any] = {"rack": "r1", "position": 7}
     one = machine(1, match={**whole, "ek_sha256": EK}, node=node, former_names=["old-001"], **place)
     return [*replaced(fleet(6), one), resource("rack", "r1")]
 
