@@ -240,7 +240,7 @@ def test_a_list_says_of_a_rollout_what_the_rollout_itself_says(api: Site) -> Non
 def test_a_number_that_no_rollout_can_have(api: Site) -> None:
     for number in (2**63, 10**20):
         answer = api.get(f"/v1/rollouts/{number}")
-        assert (answer.status_code, answer.json["code"]) == (404, "no-such-rollout")
+        assert (answer.status_code, answer.json["code"]) == (404, "not-found")
 
 
 @pytest.mark.parametrize("reason", ["a\nb", "a\x1b[2Jb", "a\u202eb"])
