@@ -31,6 +31,11 @@ def is_refusal(error: BaseException) -> bool:
     return isinstance(error, PermissionError) or (isinstance(error, OSError) and error.errno == errno.EROFS)
 
 
+def is_full(error: OSError) -> bool:
+    """Whether a disk takes no more, or takes no more of this account."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
 def refused(what: str, error: OSError) -> StoreError:
     """A file system's refusal in words, with the remedy where there is one."""
     remedy = _REMEDIES.get(error.errno or 0)

@@ -56,7 +56,7 @@ def cannot(what: str, error: OSError) -> ApiError:
     remedy = "see that it is there, and that this user may read and write it and its folder"
     if error.errno == errno.EROFS:
         remedy = "mount that file system writable, or name another place"
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+    if files.is_full(error):
         remedy = "free some space there, or name another place"
     absent = isinstance(error, FileNotFoundError | NotADirectoryError)
     status = NOT_ALLOWED if is_refused(error) else UNKNOWN if absent else 1

@@ -3,7 +3,6 @@
 While files change places a marker says so: as long as it is there no service starts, and restoring again completes it.
 """
 
-import errno
 import hashlib
 import os
 import re
@@ -28,8 +27,6 @@ from netboot.stores.lock import RESTORING, sole_instance
 LONGEST_MANIFEST = 64 * 1024 * 1024
 _BUNDLE = ("site/bundle.json", "site/bundle.sig")
 _BLOCK = 1024 * 1024
-_OF_WRITING = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
-"""What says nothing of the backup: the folder that it is unpacked into is full."""
 
 
 def read_backup(data: BinaryIO, folder: Path) -> Contents:
@@ -50,7 +47,7 @@ def read_backup(data: BinaryIO, folder: Path) -> Contents:
             if archive.next() is not None:
                 raise BackupError("the backup holds more than its manifest says")
     except (tarfile.TarError, EOFError, OSError, ValueError) as error:
-        if isinstance(error, OSError) and error.errno in _OF_WRITING:
+        if isinstance(error, OSError) and files.is_full(error):
             raise OSError(error.errno, error.strerror, str(folder)) from None
         raise BackupError(f"not a whole backup: {error}") from None
     for number, entry in enumerate(contents.files):
@@ -69,9 +66,8 @@ def _manifest(archive: tarfile.TarFile) -> Contents:
     except ValidationError:
         raise BackupError("not a backup that this netboot understands: its manifest is of another form") from None
     if contents.format != FORMAT:
-        raise BackupError(
-            f"a backup of format {contents.format}, this one knows {FORMAT}: use the netboot that made it"
-        )
+        words = f"a backup of format {contents.format}, this one knows {FORMAT}"
+        raise BackupError(f"{words}: use the netboot that made it")
     names = [entry.name for entry in contents.files]
     if len(set(names)) != len(names) or "config" not in names:
         raise BackupError("the backup is damaged: its manifest contradicts itself")
@@ -185,9 +181,8 @@ def _beside(target: Path, copy: Path, mode: int, tag: str) -> Path:
     private = target.parent.name == "secrets"
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o700 if private else 0o755)
     new = target.with_name(f".{target.name}.restored-{tag}")
-    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as out, files.opened(copy) as source:
-        while block := source.read(_BLOCK):
+    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out, files.opened(copy) as old:
+        while block := old.read(_BLOCK):
             out.write(block)
         out.flush()
         os.fchmod(out.fileno(), mode)
@@ -245,12 +240,11 @@ def _switch(staged: list[tuple[Path, Path]], leaving: list[tuple[Path, Path | No
 def _bundle(config: Config, contents: Contents, folder: Path) -> None:
     """Last, for the store replaces it whole by itself; where it cannot, `config check` says so."""
     at = {entry.name: folder / str(number) for number, entry in enumerate(contents.files)}
-    if not all(name in at for name in _BUNDLE):
+    if any(name not in at for name in _BUNDLE):
         return
     data, signature = (files.bytes_of(at[name], files.LARGE) for name in _BUNDLE)
     try:
         Store(config.store).set_bundle(data, signature)
     except ImageError as error:
-        raise BackupError(
-            f"all is restored but the site bundle: {error}; run `netboot restore` again, or `netboot config bundle`"
-        ) from None
+        again = "run `netboot restore` again, or `netboot config bundle`"
+        raise BackupError(f"all is restored but the site bundle: {error}; {again}") from None
