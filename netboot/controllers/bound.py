@@ -59,7 +59,7 @@ class Bound:
         """Why `judged` has to be accepted before it takes the place of `before`; None: it need not be."""
         self._remember(within_the_hour(with_faults(self._removals, judged), self._now()))
         found, limits = counted(before, judged.inventory, self._removals), self._limits
-        many = too_many_of(found.count, found.of, limits.removals_percent, limits.removals_minimum, left=found.left)
+        many = too_many_of(found.together, found.of, limits.removals_percent, limits.removals_minimum, left=found.left)
         emptied = tuple(sorted(each for each in judged.absent if getattr(before, each)))
         if not emptied and not ((found.removed or found.others) and (many or self.untold)):
             return None

@@ -51,13 +51,13 @@ class Removals(Strict):
 
 
 class Counted(NamedTuple):
-    """What an inventory would do to the one in force. `lately`: of those that `count` together, the ones of within the
-    hour before; `of`: so many machines there were, with those; `left`: whether any is."""
+    """What an inventory would do to the one in force. `together`: how many go or become others, with those of within
+    the hour before, which are `lately`; `of`: so many machines there were, with those; `left`: whether any is."""
 
     removed: Set[str]
     others: Set[str]
     lately: int
-    count: int
+    together: int
     of: int
     left: bool
 
@@ -73,7 +73,7 @@ def counted(before: Inventory, after: Inventory, removals: Removals) -> Counted:
         removed=removed,
         others=others,
         lately=len(gone - in_force) + len(lately),
-        count=len(gone) + len(others) + len(lately),
+        together=len(gone) + len(others) + len(lately),
         of=len(were),
         left=bool(stay),
     )

@@ -47,9 +47,9 @@ def few_enough(then: Inventory) -> None:
     if deps.status.read("publisher", PublisherStatus) is None:
         raise InventoryUnreadError("the publisher has not said yet how many machines went lately")
     percent, minimum = limits.removals_percent, limits.removals_minimum
-    if too_many_of(found.count, found.of, percent, minimum, left=found.left):
+    if too_many_of(found.together, found.of, percent, minimum, left=found.left):
         raise TooManyRemovedError(
-            f"{found.count} of {found.of} machines would be gone{' or be others' if found.others else ''} within an "
+            f"{found.together} of {found.of} machines would be gone{' or be others' if found.others else ''} within an "
             f"hour; {percent} % of them may go, and {minimum} at least, and never all"
         )
 
