@@ -51,8 +51,8 @@ class Removals(Strict):
 
 
 class Counted(NamedTuple):
-    """What an inventory would do to the one in force. `lately`: of those that count `together`, the ones of within the
-    hour before; `of`: so many machines there were, with those; `left`: whether any is."""
+    """What an inventory would do to the one in force. `together`: how many go or become others, with those of within
+    the hour before, which are `lately`; `of`: so many machines there were, with those; `left`: whether any is."""
 
     removed: Set[str]
     others: Set[str]
