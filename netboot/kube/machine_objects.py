@@ -15,7 +15,7 @@ from netboot.kube.connection import Connection
 from netboot.kube.errors import ClusterRefusedError, StatusError
 from netboot.kube.events import KubeMachineEvents
 from netboot.kube.following import watched
-from netboot.kube.resources.definitions import GROUP, KINDS, VERSION
+from netboot.kube.resources.definitions import GROUP, HOLD, KINDS, VERSION, Kind
 from netboot.lifecycle.objects import MachineObject, ObjectSeen, ObjectsListed, Seen, Unchanged
 
 MANAGER = "netboot-shipper"
@@ -44,17 +44,9 @@ class KubeMachineObjects(KubeMachineEvents):
                 yield ObjectSeen(_object(told.thing), told.event != "DELETED") if known else Unchanged()
 
     def write(self, machine: MachineObject, status: Mapping[str, Any]) -> MachineObject | None:
-        body = {
-            "apiVersion": f"{GROUP}/{VERSION}",
-            "kind": KINDS["machine"].kind,
-            "metadata": {"name": machine.name, "namespace": self._namespace, "uid": machine.uid},
-            "status": status,
-        }
-        path = f"{self._path}/{quote(machine.name, safe='')}/status?fieldManager={MANAGER}&force=true"
-        try:
-            return _object(self._connection.patch(path, body, expected=(404, 409), kind="apply-patch"))
-        except StatusError:  # 409: another one has its name now
-            return None
+        about = machine.name, machine.uid
+        written = write_status(self._connection, KINDS["machine"], self._namespace, about, status)
+        return _object(written) if written is not None else None
 
     def _list(self, **how: Any) -> Any:
         try:
@@ -66,6 +58,39 @@ class KubeMachineObjects(KubeMachineEvents):
             raise ClusterRefusedError(
                 f"the apiserver has no {_PLURAL}.{GROUP}: `netboot cluster crds | kubectl apply -f -`"
             ) from None
+
+
+class KubeHoldObjects:
+    """Holds of one namespace, for who writes their status: `netboot.controllers.hold_statuses.Objects`."""
+
+    def __init__(self, connection: Connection, namespace: str) -> None:
+        self._connection, self._namespace = connection, namespace
+
+    def write(self, name: str, uid: str, status: Mapping[str, Any]) -> None:
+        write_status(self._connection, HOLD, self._namespace, (name, uid), status)
+
+
+def write_status(
+    connection: Connection, kind: Kind, namespace: str, about: tuple[str, str], status: Mapping[str, Any]
+) -> Any | None:
+    """Have an object, by name and uid, say this; as it is then, None: it is gone.
+
+    Raises:
+        ClusterUnavailableError.
+    """
+    name, uid = about
+    body = {
+        "apiVersion": f"{GROUP}/{VERSION}",
+        "kind": kind.kind,
+        "metadata": {"name": name, "namespace": namespace, "uid": uid},
+        "status": status,
+    }
+    path = f"/apis/{GROUP}/{VERSION}/namespaces/{namespace}/{kind.plural}/{quote(name, safe='')}/status"
+    try:
+        how = f"?fieldManager={MANAGER}&force=true"
+        return connection.patch(path + how, body, expected=(404, 409), kind="apply-patch")
+    except StatusError:  # 409: another one has its name now
+        return None
 
 
 def _object(thing: Mapping[str, Any]) -> MachineObject:

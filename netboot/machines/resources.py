@@ -5,7 +5,7 @@ where neither had: nobody can tell whose it is.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -25,12 +25,14 @@ _PLACE = re.compile(r"^[a-z]+\[0\](\.name$)?")
 
 
 class Resource(Strict):
-    """One object. `kind`: what an item of a file is called; `shown`: as kubectl takes it, like `machineclass/gpu`."""
+    """One object. `kind`: what an item of a file is called; `shown`: as kubectl takes it, like `machineclass/gpu`;
+    `uid`: of a hold alone, for its coming and going is an act. Items of an inventory are what they say."""
 
     kind: str
     name: str
     shown: str
     spec: Any
+    uid: str = ""
 
 
 class Listed(NamedTuple):
@@ -137,6 +139,6 @@ def _of_object(fault: Fault) -> Fault:
     return replace(fault, key=key)
 
 
-def counts(resources: Sequence[Resource]) -> Mapping[str, int]:
+def counts(resources: Sequence[Resource], kinds: Iterable[str]) -> Mapping[str, int]:
     """How many there are of each kind."""
-    return {kind: sum(resource.kind == kind for resource in resources) for kind in LISTS}
+    return {kind: sum(resource.kind == kind for resource in resources) for kind in kinds}
