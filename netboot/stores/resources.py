@@ -43,13 +43,17 @@ class KeptResources:
 
     def __init__(self, data: Path, namespace: str, file: str = "objects") -> None:
         self._path, self._namespace = data / FOLDER / f"{file}.json", namespace
-        self._most = MOST_BYTES_OF_HOLDS if file == HOLDS else MOST_BYTES
+        self._holds = file == HOLDS
         self._snapshot = data / "snapshot.json"
         self.where = f"namespace {namespace}"
         self._known: Look = None
         """Of the file that was read or written last."""
         self.uid, self.at_ms = "", 0
         """What that said of the namespace, and of when it is."""
+
+    @property
+    def _most(self) -> int:
+        return MOST_BYTES_OF_HOLDS if self._holds else MOST_BYTES
 
     def paths(self) -> Iterable[Path]:
         return [self._path]
@@ -83,7 +87,7 @@ class KeptResources:
         kept = _Kept(namespace=self._namespace, uid=uid, at_ms=at_ms, objects=tuple(objects))
         content = kept.model_dump_json(exclude_defaults=True).encode()
         if len(content) > self._most:
-            what = "an inventory has" if self._most == MOST_BYTES else "holds have"
+            what = "holds have" if self._holds else "an inventory has"
             raise ValueError(f"the objects have {len(content):,} bytes, and {what} at most {self._most:,}")
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)

@@ -12,11 +12,13 @@ from tests.commands import Run
 from tests.sockets.api import NOW, Api
 from tests.sockets.served import runner, served
 
-ALONE = "gpu-001 is held by an object of Kubernetes, for as long as that is there: `kubectl delete -n site hold/dimm`"
+ALONE = (
+    "gpu-001 is held by an object of Kubernetes, for as long as that is there: `kubectl delete -n netboot hold/dimm`"
+)
 
 
 def site_of(root: Path, *, holds: bool = True) -> Api:
-    api = Api(root, kubernetes=InKubernetes(holds=holds, namespace="site"))
+    api = Api(root, kubernetes=InKubernetes(holds=holds))
     order = PutOn(Mark.HELD, "DIMM 4", owner="kubernetes/dimm", exactly=True)
     api.intents.order("gpu-001", order, "alice (hold/dimm)", NOW)
     return api
@@ -54,7 +56,7 @@ def test_who_lets_it_go_is_told_to_delete_the_object(site: Api, run: Run) -> Non
 
 def test_beside_a_person_s_that_one_alone_is_let_go_and_it_is_said(site: Api, run: Run) -> None:
     site.post("/v1/machines/gpu-001/hold", {"reason": "fan"})
-    still = "it is held still, by an object of Kubernetes: `kubectl delete -n site hold/dimm`"
+    still = "it is held still, by an object of Kubernetes: `kubectl delete -n netboot hold/dimm`"
     tried = site.post("/v1/machines/gpu-001/unhold", {"dry_run": True}).json
     assert (tried["did"], tried["consequence"]) == ("taken-off", still)
     said = run("machine", "unhold", "gpu-001").out

@@ -3,13 +3,14 @@
 import logging
 from collections.abc import Mapping, Set
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from images.values import strict
+from netboot.config import load_config
 from netboot.controllers.hold_statuses import ANEW_SECONDS, LOOK_SECONDS, PACE_SECONDS, AndHoldStatuses
 from netboot.controllers.holds import AndHolds
 from netboot.controllers.resources import SETTLE_SECONDS, UNSETTLED_SECONDS, ResourcesController
@@ -30,10 +31,11 @@ from netboot.lifecycle.holds import (
 )
 from netboot.lifecycle.intents import Intent, PutOn, TakeOff
 from netboot.lifecycle.transitions import Mark
-from netboot.machines.inventory import Inventory
 from netboot.machines.resources import Changed, Listed, Resource, Seen
+from netboot.machines.values import Inventory
 from netboot.status.controllers import RolloutsStatus
 from netboot.status.resources import Followed
+from netboot.stores import resources as stores
 from netboot.stores.holds import SaidHolds
 from netboot.stores.inventory import forget_objects, holds_in
 from netboot.stores.resources import HOLDS, KeptResources
@@ -307,7 +309,15 @@ class Follower:
 
     def restart(self, written: tuple[Resource, ...] | None) -> None:
         self.controller = ResourcesController(
-            ("hold",), lambda: self, self.kept, written, None, self.seen.append, self, lambda: self.now, tied=True
+            ("hold",),
+            lambda: self,
+            self.kept,
+            written,
+            self.seen[-1] if self.seen else None,
+            self.seen.append,
+            self,
+            lambda: self.now,
+            tied=True,
         )
         self.controller._reflectors["hold"].problem = None
 
@@ -339,7 +349,7 @@ def follower(tmp_path: Path) -> Follower:
 
 MADE_ANEW = (
     "objects went with their namespace, or with the definition of their kind, and nobody meant them: hold/dimm; who "
-    "does not want one any more applies it again, and deletes it; what counts is what there was at 2027-01-15T08:16:45Z"
+    "does not want one any more applies it again, and deletes it; what counts is what there was at 2027-01-15T08:16:40Z"
 )
 
 
@@ -373,7 +383,7 @@ def test_where_nobody_may_say_which_definition_it_is_nothing_goes(follower: Foll
 
 
 def test_more_than_is_read_is_not_written(follower: Follower, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(follower.kept, "_most", 100)
+    monkeypatch.setattr(stores, "MOST_BYTES_OF_HOLDS", 100)
     with pytest.raises(ValueError, match="and holds have at most 100"):
         follower.kept.write([hold("dimm"), hold("psu")])
 
@@ -400,8 +410,6 @@ def test_holds_are_followed_where_it_is_said_and_forgotten_where_not(tmp_path: P
     config = make_site(tmp_path, inventory=SITE)
     config.data.mkdir()
     file = tmp_path / "netboot.yaml"
-    from netboot.config import load_config
-
     text = file.read_text()
     for more, namespace in (("", None), ("{}", None), ("{holds: true, namespace: site}", "site")):
         file.write_text(f"{text}inventory_kubernetes: {more}\n" if more else text)
@@ -422,7 +430,7 @@ class Told:
     def __init__(self) -> None:
         self.now, self.written, self.away = 0.0, list[tuple[str, str, str]](), False
         self.holds: HoldsSaid | None = None
-        shipper = ShipperController(self, lambda: self, self)  # type: ignore[arg-type]
+        shipper = ShipperController(cast("Any", self), lambda: cast("Any", self), self)
         self.statuses = AndHoldStatuses(shipper, lambda: self.holds, lambda: self, lambda: self.now)
 
     def now_ms(self) -> int:
