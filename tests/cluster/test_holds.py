@@ -18,7 +18,7 @@ from lab.kube.kubectl import Kubectl
 from netboot.config import load_config
 from netboot.kube.resources.definitions import ALL, GROUP, VERSION
 from tests.cluster.conftest import CACHE
-from tests.cluster.test_resources import BINDING, SECONDS, SITE, detail, piped
+from tests.cluster.test_resources import BINDING, SECONDS, SITE, boots, detail, machine, piped
 from tests.processes import wait_for
 from tests.sites import add_image, make_site
 from tests.sockets.service import Service, serving
@@ -154,11 +154,14 @@ def test_an_account_without_rights_lets_nobody_go_and_machines_boot_by_new_inven
     less = [{**rule, "resources": [each for each in rule["resources"] if each != "holds"]} for rule in rights["rules"]]
     assert admin("PUT", role, {**rights, "rules": less}).status_code == 200
     again(service)
-    wait_for(lambda: "holds: " in detail(service, "resources")["message"], SECONDS)
+    wait_for(lambda: detail(service, "resources")["message"].startswith("holds: the account"), SECONDS)
     said = detail(service, "resources")["message"]
-    assert ("what counts is what there was at " in said, "right" in said) == (True, True), said
+    assert ("what counts is what there was at " in said, "lacks a right" in said) == (True, True), said
     kubectl("delete", "-n", "netboot", "hold/dimm")
+    kubectl.apply("one", machine(10))
+    wait_for(lambda: boots(service, 10), SECONDS)
     assert held(service) == [DIMM]
+    kubectl("delete", "-n", "netboot", "machine.netboot.dev/gpu-010")
     rights = admin("GET", role).json()
     assert admin("PUT", role, {**rights, "rules": [*less, rule_of_holds()]}).status_code == 200
     wait_for(lambda: held(service) == [], 3 * SECONDS)
