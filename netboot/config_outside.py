@@ -43,6 +43,8 @@ class InKubernetes(Strict):
     namespace: Namespace = "netboot"
     shipper: Path | None = None
     """Kubeconfig of an account that may write their status; None: nobody does."""
+    holds: bool = False
+    """Whether Holds there hold machines, beside what is held otherwise."""
 
 
 class UpstreamPlace(Strict):

@@ -28,6 +28,8 @@ def _words(answer: "IntentActed") -> str:
         return f"{machine} is {word} already: {standing(concerned[0])}" if concerned else f"{machine} is not {word}"
     if did == "taken-off":
         was = "; and ".join(standing(each) for each in concerned)
+        if any(each["mark"] == concerned[0]["mark"] and each not in concerned for each in answer["intents"]):
+            return f"{machine} is {word} still. {_sentence(answer['consequence'])} It was {word}, too, {was}"
         return f"{machine} {so} {word} no more. {_sentence(answer['consequence'])} It was {word} {was}"
     until = concerned[0]["until"]
     end = f" until {moment(until)}" if until is not None else " until it is taken off"

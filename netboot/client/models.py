@@ -1074,7 +1074,7 @@ Intents = TypedDict("Intents", {"continue": "str | None", "intents": "list[Inten
 
 
 class IntentsEntry(TypedDict):
-    """One line of a machine's history. `act`: put-on, extended, taken-off or ended."""
+    """One line of a machine's history. `act`: put-on, extended, altered, taken-off or ended."""
 
     id: NotRequired[int]
     at: str

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence, Set
 from typing import Protocol
 
+from images.values.faults import first_few
 from netboot.lifecycle.errors import CannotTellError
 from netboot.machines.resources import Resource, Seen
 
@@ -53,6 +54,23 @@ def unbelieved(before: Sequence[Resource], now: Sequence[Resource], connected: C
         f"the API server has removed objects with the definition of their kind, or with their namespace, and nobody "
         f"meant them: {', '.join(sorted(going))}"
     )
+
+
+def unmeant(kept: str, before: Sequence[Resource], now: Sequence[Resource], connected: Callable[[], Follows]) -> str:
+    """As `unbelieved`; and nothing that went is believed of a namespace, or a definition, that was made anew since:
+    then all went with it. `kept`: the uid of before."""
+    there = {resource.shown for resource in now}
+    gone = sorted(resource.shown for resource in before if resource.shown not in there)
+    try:
+        of = connected().uid() if gone else kept
+    except CannotTellError as error:
+        return f"whether objects that went were meant cannot be told: {error}"
+    if elsewhere(kept, of):
+        return (
+            f"objects went with their namespace, or with the definition of their kind, and nobody meant them: "
+            f"{first_few(gone)}; who does not want one any more applies it again, and deletes it"
+        )
+    return unbelieved(before, now, connected)
 
 
 def elsewhere(kept: str, now: str) -> str:

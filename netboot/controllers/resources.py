@@ -12,8 +12,9 @@ from functools import partial
 
 from images.errors import StoreError
 from netboot.clock import rfc3339
-from netboot.controllers.followed import Follows, Keeps, elsewhere, unbelieved
+from netboot.controllers.followed import Follows, Keeps, elsewhere, unbelieved, unmeant
 from netboot.controllers.reflector import Reflector
+from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.ports import Clock
 from netboot.logs import Trouble
 from netboot.machines.resources import Changed, Listed, Resource, Seen, counts
@@ -50,9 +51,13 @@ class ResourcesController:
         keep: Callable[[Followed], object],
         clock: Clock,
         monotonic: Callable[[], float] = time.monotonic,
+        *,
+        tied: bool = False,
     ) -> None:
         """`connect`: to the API server, again until it can be done. `written`, `seen`: what is on the disk, and what
-        was kept of it by an earlier process; None: nothing. `keep`: write down when it was seen last."""
+        was kept of it by an earlier process; None: nothing. `keep`: write down when it was seen last. `tied`: what goes
+        is believed only while all is of the namespace, and the definition, that it was of."""
+        self._tied = tied
         self._connect, self._kept, self._keep = connect, kept, keep
         self._clock, self._monotonic = clock, monotonic
         self._written = written
@@ -165,7 +170,7 @@ class ResourcesController:
             self._trouble.note(None)
             self._going = ""
             return
-        self._going = unbelieved(self._written or (), objects, self._connected)
+        self._going = self._unbelieved(objects)
         if self._going:
             with self._lock:  # the API server is not asked in each round
                 self._since, self._latest = self._monotonic(), self._monotonic() + UNSETTLED_SECONDS
@@ -185,6 +190,19 @@ class ResourcesController:
         self._written = objects
         log.info("custom resources: %d objects are written down", len(objects))
 
+    def _unbelieved(self, objects: tuple[Resource, ...]) -> str:
+        """Why what went is not taken. Which they are of is asked each time where they are tied to that."""
+        before = self._written or ()
+        if not self._tied:
+            return unbelieved(before, objects, self._connected)
+        if why := unmeant(self._kept.uid, before, objects, self._connected):
+            return why
+        try:
+            self._uid = self._connected().uid()
+        except CannotTellError as error:
+            return str(error)
+        return ""
+
     def status(self) -> ResourcesStatus:
         """For `/readyz` and metrics."""
         with self._lock:
@@ -202,7 +220,7 @@ class ResourcesController:
             ok=problem is None,
             message=message or "as the API server has them",
             remedy=REMEDY if followed else "see whether the disk that has `data` is full, or hangs",
-            objects=counts(written or ()),
+            objects=counts(written or (), self._reflectors),
             age_seconds=None if seen_ms is None else max((now_ms - seen_ms) / 1000, self._monotonic() - self._true_at),
             unavailable=sum(each.unavailable for each in self._reflectors.values()),
         )

@@ -9,7 +9,7 @@ from kubernetes import client
 from netboot.kube.connection import Connection
 from netboot.kube.errors import ClusterRefusedError, StatusError
 from netboot.kube.following import watched
-from netboot.kube.resources.definitions import GROUP, KINDS, VERSION
+from netboot.kube.resources.definitions import ALL, GROUP, HOLD, VERSION
 from netboot.machines.resources import MOST_BYTES, Changed, Listed, Resource, Same, Seen, fit
 
 
@@ -49,7 +49,7 @@ class KubeResources:
         listed = found.get("resources") if isinstance(found, dict) else None
         told = [each for each in listed or () if isinstance(each, dict)]
         can = {each.get("name") for each in told if "create" in (each.get("verbs") or ())}
-        return frozenset(kind for kind, each in KINDS.items() if each.plural in can)
+        return frozenset(kind for kind, each in ALL.items() if each.plural in can)
 
     def _read_namespace(self) -> dict[str, Any] | None:
         """None: it is not there; empty: the account may not read it."""
@@ -65,7 +65,7 @@ class KubeResources:
         Raises:
             ClusterUnavailableError: it cannot be told, also where the API server does not have the kind.
         """
-        plural, listed, size = KINDS[kind].plural, list[Resource](), 0
+        plural, listed, size = ALL[kind].plural, list[Resource](), 0
         path = f"/apis/{GROUP}/{VERSION}/namespaces/{self._namespace}/{plural}"
         for told in watched(self._connection, partial(self._list, plural), path, seconds):
             if told.first:
@@ -112,6 +112,31 @@ def _seen(kind: str, event: str, thing: dict[str, Any]) -> Seen:
 def _resource(kind: str, thing: dict[str, Any]) -> Resource:
     name = _metadata(thing).get("name")
     if not isinstance(name, str):
-        raise ClusterRefusedError(f"the apiserver sent a {KINDS[kind].kind} without a name")
-    shown = f"{KINDS[kind].kind.lower()}/{name}"
-    return fit(Resource(kind=kind, name=name, shown=shown, spec=thing.get("spec")))
+        raise ClusterRefusedError(f"the apiserver sent a {ALL[kind].kind} without a name")
+    uid = str(_metadata(thing).get("uid") or "") if ALL[kind] is HOLD else ""
+    shown = f"{ALL[kind].kind.lower()}/{name}"
+    return fit(Resource(kind=kind, name=name, shown=shown, spec=thing.get("spec"), uid=uid))
+
+
+class KubeHolds(KubeResources):
+    """Holds of one namespace. Who held machines is not let go because a definition was removed and made anew: which
+    one it is belongs to what is known of them."""
+
+    def uid(self) -> str:
+        """Of the namespace and of the definition.
+
+        Raises:
+            ClusterUnavailableError: one of them cannot be told.
+        """
+        definition = f"{HOLD.plural}.{GROUP}"
+        path = client.ApiextensionsV1Api(self._connection.api).read_custom_resource_definition
+        try:
+            found = self._connection.call(path, definition, expected=(403, 404))
+        except StatusError as error:
+            why = "may not be read" if error.status == 403 else "is not there"
+            raise ClusterRefusedError(
+                f"the definition {definition} {why}: apply what `netboot cluster crds` and `netboot cluster manifests "
+                "--inventory` print"
+            ) from None
+        namespace, of = super().uid(), str(_metadata(found if isinstance(found, dict) else {}).get("uid") or "")
+        return f"{namespace}/{of}" if namespace and of else ""

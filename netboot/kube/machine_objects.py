@@ -6,6 +6,7 @@ says, as those of Nodes do: https://kubernetes.io/docs/concepts/architecture/lea
 """
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -18,7 +19,7 @@ from netboot.kube.connection import Connection
 from netboot.kube.errors import REFUSALS, ClusterRefusedError, StatusError, refusal
 from netboot.kube.events import KubeMachineEvents
 from netboot.kube.following import watched
-from netboot.kube.resources.definitions import GROUP, KINDS, VERSION
+from netboot.kube.resources.definitions import GROUP, HOLD, KINDS, VERSION, Kind
 from netboot.lifecycle.objects import MachineObject, ObjectSeen, ObjectsListed, Seen, Unchanged
 
 MANAGER = "netboot-shipper"
@@ -50,19 +51,8 @@ class KubeMachineObjects(KubeMachineEvents):
                 yield ObjectSeen(_object(told.thing), told.event != "DELETED") if known else Unchanged()
 
     def write(self, machine: MachineObject, status: Mapping[str, Any]) -> MachineObject:
-        body = {
-            "apiVersion": f"{GROUP}/{VERSION}",
-            "kind": KINDS["machine"].kind,
-            "metadata": {"name": machine.name, "namespace": self._namespace, "uid": machine.uid},
-            "status": status,
-        }
-        path = f"{self._path}/{quote(machine.name, safe='')}/status?fieldManager={MANAGER}&force=true"
-        try:
-            return _object(self._connection.patch(path, body, expected=REFUSALS, kind="apply-patch"))
-        except StatusError as error:
-            if error.status in (404, 409):  # 409: another one has its name now
-                raise ConflictError(f"{error.status} {error.reason}: {error.message}") from None
-            raise refusal(error, self._connection.in_words) from None
+        about = machine.name, machine.uid
+        return _object(_write_status(self._connection, KINDS["machine"], self._namespace, about, status))
 
     def renew(self, holder: str, at_ms: int) -> None:
         moment = datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
@@ -86,6 +76,44 @@ class KubeMachineObjects(KubeMachineEvents):
             raise ClusterRefusedError(
                 f"the apiserver has no {_PLURAL}.{GROUP}: `netboot cluster crds | kubectl apply -f -`"
             ) from None
+
+
+class KubeHoldObjects:
+    """Holds of one namespace, for who writes their status: `netboot.controllers.hold_statuses.Objects`."""
+
+    def __init__(self, connection: Connection, namespace: str) -> None:
+        self._connection, self._namespace = connection, namespace
+
+    def write(self, name: str, uid: str, status: Mapping[str, Any]) -> None:
+        with suppress(ConflictError):
+            _write_status(self._connection, HOLD, self._namespace, (name, uid), status)
+
+
+def _write_status(
+    connection: Connection, kind: Kind, namespace: str, about: tuple[str, str], status: Mapping[str, Any]
+) -> Any:
+    """Have an object, by name and uid, say this; as it is then.
+
+    Raises:
+        ConflictError: it is gone, or another one has its name, or the API server says so.
+        InvalidError: this one is not taken.
+        ClusterUnavailableError.
+    """
+    name, uid = about
+    body = {
+        "apiVersion": f"{GROUP}/{VERSION}",
+        "kind": kind.kind,
+        "metadata": {"name": name, "namespace": namespace, "uid": uid},
+        "status": status,
+    }
+    path = f"/apis/{GROUP}/{VERSION}/namespaces/{namespace}/{kind.plural}/{quote(name, safe='')}/status"
+    try:
+        how = f"?fieldManager={MANAGER}&force=true"
+        return connection.patch(path + how, body, expected=REFUSALS, kind="apply-patch")
+    except StatusError as error:
+        if error.status in (404, 409):  # 409: another one has its name now
+            raise ConflictError(f"{error.status} {error.reason}: {error.message}") from None
+        raise refusal(error, connection.in_words) from None
 
 
 def _object(thing: Mapping[str, Any]) -> MachineObject:

@@ -1,7 +1,7 @@
 """What an order of an operator, or of something that acts by itself, makes of what is wanted of a machine. Pure.
 
 Each owner's want stands by itself: what a person put on, nothing else takes off or cuts short. An order that is given
-again changes nothing; one with a later end moves the end.
+again changes nothing; one with a later end moves the end. What an object declares is altered with the object.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,11 +21,15 @@ def decide(machine: str, before: Sequence[Intent], order: Order, who: str, now_m
     """What `order` does. `before`: all that is on record of the machine, what has ended too."""
     standing = [intent for intent in ordered(before) if intent.stands(now_ms) and intent.mark is order.mark]
     if isinstance(order, TakeOff):
-        leaving = tuple(intent for intent in standing if order.owner in (None, intent.owner))
-        return Change("taken-off" if leaving else "", removed=leaving)
+        staying = tuple(intent for intent in standing if order.but and intent.owner.startswith(order.but))
+        leaving = tuple(one for one in standing if order.owner in (None, one.owner) and one not in staying)
+        return Change("taken-off" if leaving else "", removed=leaving, stands=staying)
     own = next((intent for intent in standing if intent.owner == order.owner), None)
     if own is None:
         return Change("put-on", put=(_new(machine, order, who, now_ms),), stands=tuple(standing))
+    if order.exactly:
+        as_said = own.model_copy(update={"who": who, "reason": order.reason, "until_ms": order.until_ms})
+        return Change("altered", put=(as_said,)) if as_said != own else Change("", stands=(own,))
     if not _later(order.until_ms, own.until_ms):
         return Change("", stands=(own, *(intent for intent in standing if intent is not own)))
     return Change("extended", put=(own.model_copy(update={"until_ms": order.until_ms}),))

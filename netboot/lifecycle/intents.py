@@ -59,20 +59,24 @@ class Intent(Strict):
 
 
 class PutOn(NamedTuple):
-    """Want this of the machine. `until_ms` None: until it is taken off."""
+    """Want this of the machine. `until_ms` None: until it is taken off. `exactly`: what its owner has put on becomes
+    this, with an earlier end and another reason, too."""
 
     mark: Want
     reason: str
     until_ms: int | None = None
     owner: str = OPERATORS
+    exactly: bool = False
 
 
 class TakeOff(NamedTuple):
-    """Want it no more. `owner` None: whoever put it on, which is for people alone."""
+    """Want it no more. `owner` None: whoever put it on, which is for people alone; but what owners have whose name
+    begins with `but` stays, and `Change.stands` has that. "": nobody's."""
 
     mark: Want
     reason: str
     owner: str | None = None
+    but: str = ""
 
 
 Order = PutOn | TakeOff
@@ -94,7 +98,7 @@ class Change(NamedTuple):
 
 
 class Entry(Strict):
-    """One line of a machine's history. `act`: put-on, extended, taken-off or ended."""
+    """One line of a machine's history. `act`: put-on, extended, altered, taken-off or ended."""
 
     id: int = 0
     at_ms: int

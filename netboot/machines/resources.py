@@ -6,12 +6,9 @@ where neither had: nobody can tell whose it is.
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from operator import not_
 from typing import Any, NamedTuple
-
-from pydantic import Field
 
 from images.values import strict
 from images.values.strict import Document, Fault, FaultsError, Strict
@@ -32,14 +29,15 @@ _PLACE = re.compile(r"^[a-z]+\[0\](\.name$)?")
 
 class Resource(Strict):
     """One object. `kind`: what an item of a file is called; `shown`: as kubectl takes it, like `machineclass/gpu`;
-    `refused`: why its spec is not here, in words; empty: it is."""
+    `refused`: why its spec is not here, in words; empty: it is. `uid`: of a hold alone, for its coming and going is an
+    act. Items of an inventory are what they say."""
 
     kind: str
     name: str
     shown: str
     spec: Any
-    refused: str = Field("", exclude_if=not_)
-    """Not written where it is empty: versions before it read that."""
+    refused: str = ""
+    uid: str = ""
 
     @property
     def size(self) -> int:
@@ -180,6 +178,6 @@ def _of_object(fault: Fault) -> Fault:
     return replace(fault, key=key)
 
 
-def counts(resources: Sequence[Resource]) -> Mapping[str, int]:
+def counts(resources: Sequence[Resource], kinds: Iterable[str]) -> Mapping[str, int]:
     """How many there are of each kind."""
-    return {kind: sum(resource.kind == kind for resource in resources) for kind in LISTS}
+    return {kind: sum(resource.kind == kind for resource in resources) for kind in kinds}

@@ -42,6 +42,7 @@ from netboot.lifecycle.snapshot import BootWindow
 from netboot.machines.maintenance import Window
 from netboot.machines.values import Inventory
 from netboot.process import ProcessSpec
+from netboot.processes.holding import holding
 from netboot.status import FRESH_MS, up_ms
 from netboot.status.controllers import LifecycleStatus
 from netboot.status.fetcher import FetcherStatus
@@ -181,12 +182,11 @@ def run(spec: ProcessSpec) -> None:
         lambda: controller.caught_up(),
         clock,
     )
-    settling = AndRemedies(acting, remedies)
+    settling = AndRemedies(holding(config, acting, intents, publisher, clock), remedies)
     beats = Beats(
         spec.heartbeat("publisher"), spec.heartbeat(), spec.heartbeat("lifecycle"), spec.heartbeat("rollouts")
     )
-    names = ("publisher", "projection", "lifecycle", "rollouts")
-    files = {name: StatusFile(config.data / "status", name) for name in names}
+    files = {name: StatusFile(config.data / "status", name) for name in Beats._fields}
     loops = Controllers(publisher, controller, judging, settling, lambda name, status: files[name].write(status), clock)
     loops.run(spec.say_ready, beats)
     projection.close()

@@ -24,7 +24,7 @@ from netboot.stores.history import SqliteHistory
 from netboot.stores.idempotency import SqliteIdempotency
 from netboot.stores.image_repository import open_image_repository
 from netboot.stores.intents import SqliteIntents
-from netboot.stores.inventory import read_inventory
+from netboot.stores.inventory import holds_in, read_inventory
 from netboot.stores.inventory_files import InventoryFiles
 from netboot.stores.live import LiveView
 from netboot.stores.register import open_register
@@ -131,6 +131,7 @@ def compose(
         has_join=config.join is not None,
         boot_key=partial(bootkey.key_of, config),
         up_ms=up_ms,
+        holds_in=holds_in(config),
         logins=Logins(people, config.management.base_url, places) if people is not None else None,
     )
 

@@ -3,11 +3,13 @@
 
 from netboot.clock import SystemClock
 from netboot.controllers import runner
+from netboot.controllers.hold_statuses import AndHoldStatuses
 from netboot.controllers.shipper import ShipperController
 from netboot.kube.connection import connect
-from netboot.kube.machine_objects import KubeMachineObjects
+from netboot.kube.machine_objects import KubeHoldObjects, KubeMachineObjects
 from netboot.process import ProcessSpec
 from netboot.stores.conditions import SqliteConditions
+from netboot.stores.holds import SaidHolds
 from netboot.stores.live import LiveView
 from netboot.stores.object_facts import ObjectFacts
 from netboot.stores.state import SqliteStates
@@ -21,9 +23,15 @@ def run(spec: ProcessSpec) -> None:
     assert place.shipper is not None
     kubeconfig, namespace, data = place.shipper, place.namespace, config.data
     states, conditions = SqliteStates(data / "state.db"), SqliteConditions(data / "conditions.db")
-    said = StatusFolder(data / "status")
-    known = ObjectFacts(LiveView(data / "snapshot.json"), states, conditions, said)
-    controller = ShipperController(
+    statuses = StatusFolder(data / "status")
+    known = ObjectFacts(LiveView(data / "snapshot.json"), states, conditions, statuses)
+    shipper = ShipperController(
         known, lambda: KubeMachineObjects(connect(kubeconfig, inventory=True), namespace), SystemClock()
     )
+    controller: runner.Controller = shipper
+    if place.holds:
+        said = SaidHolds(data).read
+        controller = AndHoldStatuses(
+            shipper, said, lambda: KubeHoldObjects(connect(kubeconfig, inventory=True), namespace)
+        )
     runner.run(controller, StatusFile(data / "status", spec.name).write, spec.say_ready, spec.heartbeat())

@@ -12,7 +12,7 @@ from netboot.machines.declared import NO_EDIT, Edit, Read, documents_of, items_o
 from netboot.machines.inventory import load_inventory
 from netboot.machines.joining import Joining
 from netboot.machines.values import Inventory
-from netboot.stores.resources import KeptResources
+from netboot.stores.resources import HOLDS, KeptResources
 
 
 class Folder:
@@ -44,13 +44,21 @@ def declarations_of(config: Config, read: Read = strict.read) -> Declarations:
 
 def forget_objects(config: Config) -> None:
     """Where files are in force: what was kept of custom resources before must not count when those are the inventory
-    again, before an API server has said it anew.
+    again, before an API server has said it anew. Likewise of holds.
 
     Raises:
         OSError: it cannot be removed.
     """
     if config.inventory_kubernetes is None:
         KeptResources(config.data, "").forget()
+    if holds_in(config) is None:
+        KeptResources(config.data, "", HOLDS).forget()
+
+
+def holds_in(config: Config) -> str | None:
+    """The namespace whose objects hold machines; None: none do."""
+    place = config.inventory_kubernetes
+    return place.namespace if place is not None and place.holds else None
 
 
 def place_of(config: Config, kind: str, name: str) -> str:

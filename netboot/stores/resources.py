@@ -1,5 +1,6 @@
 """`data/resources/objects.json`: custom resources of the inventory as the API server had them last, so that they are
 there while it is not, over restarts, too. The process `resources` writes it; whoever reads the inventory reads it.
+`data/resources/holds.json`: likewise of holds, for the controllers; what is wrong with one keeps none of the other.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,6 +21,9 @@ from netboot.stores.removals import RemovalsFile
 from netboot.stores.snapshot import read_snapshot
 
 FOLDER = "resources"
+HOLDS = "holds"
+"""The file of holds, in the place of that of the inventory."""
+MOST_BYTES_OF_HOLDS = 8 << 20
 _MODE = 0o644
 
 
@@ -38,14 +42,19 @@ class KeptResources:
     by_content = False  # it is only ever replaced whole
     called = "objects"
 
-    def __init__(self, data: Path, namespace: str) -> None:
-        self._path, self._namespace = data / FOLDER / "objects.json", namespace
+    def __init__(self, data: Path, namespace: str, file: str = "objects") -> None:
+        self._path, self._namespace = data / FOLDER / f"{file}.json", namespace
+        self._holds = file == HOLDS
         self._snapshot, self._removals = data / "snapshot.json", RemovalsFile(data)
         self.where = f"namespace {namespace}"
         self._known: Look = None
         """Of the file that was read or written last."""
         self.uid, self.at_ms = "", 0
         """What that said of the namespace, and of when it is."""
+
+    @property
+    def _most(self) -> int:
+        return MOST_BYTES_OF_HOLDS if self._holds else MOST_BYTES
 
     def paths(self) -> Iterable[Path]:
         return [self._path]
@@ -58,7 +67,7 @@ class KeptResources:
         """Raises FaultsError: it cannot be told what they are."""
         known = look(self._path)
         try:
-            kept = _Kept.model_validate_json(files.bytes_of(self._path, MOST_BYTES))
+            kept = _Kept.model_validate_json(files.bytes_of(self._path, self._most))
         except FileNotFoundError:
             raise self._unknown("have not been read yet: see `resources` of `netboot doctor`") from None
         except OSError as error:
@@ -74,12 +83,13 @@ class KeptResources:
         """It is on the disk when this returns. `uid`: of the namespace; "": not known.
 
         Raises:
-            StoreError: it cannot be written. ValueError: it would be longer than MOST_BYTES.
+            StoreError: it cannot be written. ValueError: it would be longer than is read.
         """
         kept = _Kept(namespace=self._namespace, uid=uid, at_ms=at_ms, objects=tuple(objects))
-        content = kept.model_dump_json().encode()
-        if len(content) > MOST_BYTES:
-            raise ValueError(f"the objects have {len(content):,} bytes, and an inventory has at most {MOST_BYTES:,}")
+        content = kept.model_dump_json(exclude_defaults=True).encode()
+        if len(content) > self._most:
+            what = "holds have" if self._holds else "an inventory has"
+            raise ValueError(f"the objects have {len(content):,} bytes, and {what} at most {self._most:,}")
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:

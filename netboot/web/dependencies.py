@@ -91,6 +91,8 @@ class Dependencies:
     """Of the operators' listener, milliseconds since 1970; None: it has none."""
     logins: Logins | None = None
     """At an issuer of OpenID Connect, where one is configured."""
+    holds_in: str | None = None
+    """The namespace whose objects hold machines, too; None: none do."""
 
     def joins(self, machine: Machine) -> bool:
         """Whether its cluster is one that this service knows."""

@@ -24,7 +24,7 @@ from netboot.lifecycle.intents import (
 )
 from netboot.lifecycle.transitions import Mark
 from netboot.lifecycle.views import machine_named
-from netboot.web import inputs
+from netboot.web import hold_objects, inputs
 from netboot.web.binding import Shown, plain
 from netboot.web.dependencies import dependencies
 from netboot.web.moments import Moment
@@ -136,7 +136,7 @@ def quarantine(name: str, body: PuttingOn) -> IntentActed:
 
 def unhold(name: str, body: Unholding) -> IntentActed:
     """Held no more, whoever held it."""
-    return _do(name, "unhold", TakeOff(Mark.HELD, body.reason), dry_run=body.dry_run)
+    return _do(name, "unhold", hold_objects.unholding(body.reason), dry_run=body.dry_run)
 
 
 def readmit(name: str, body: Readmitting) -> IntentActed:
@@ -184,12 +184,11 @@ def _do(name: str, act: str, order: Order, *, dry_run: bool) -> IntentActed:
     deps, who = dependencies(), operator().who
     _known(name)
     now = deps.clock.now_ms()
-    if dry_run:
-        standing = deps.intents.of(name, now)
-        change = decide(name, standing, order, who, now)
-    else:
-        was = marks(deps.intents.of(name, now))
-        change = deps.intents.order(name, order, who, now)
+    standing = deps.intents.of(name, now)
+    was = marks(standing)
+    change = decide(name, standing, order, who, now) if dry_run else deps.intents.order(name, order, who, now)
+    hold_objects.refuse(name, order, change)
+    if not dry_run:
         with written(act, machine=name, reason=order.reason, before=was):
             standing = deps.intents.of(name, now)
         after, did = marks(standing), bool(change.act)
@@ -201,7 +200,7 @@ def _do(name: str, act: str, order: Order, *, dry_run: bool) -> IntentActed:
         did=change.act,
         dry_run=dry_run,
         concerned=tuple(change.concerned),
-        consequence=_consequence(act, standing) if change.act else "",
+        consequence=(hold_objects.still(order, change) or _consequence(act, standing)) if change.act else "",
         intents=tuple(standing),
     )
 

@@ -166,6 +166,8 @@ def test_kinds_are_found_by_their_short_names_and_all_together(as_admin: Admin) 
         "machineclasses": (["nbcl"], ["netboot"]),
         "racks": (["nbr"], ["netboot"]),
         "maintenancewindows": (["nbmw"], ["netboot"]),
+        "holds": (["nbh"], ["netboot"]),
+        "holds/status": (None, None),
     }
 
 

@@ -114,6 +114,33 @@ def test_each_owner_s_stands_by_itself(store: IntentStore) -> None:
     assert store.all(NOW) == []
 
 
+def test_what_an_object_declares_is_altered_with_it_and_stays_where_a_person_lets_go(store: IntentStore) -> None:
+    def declared(reason: str, until: int | None, who: str = "hold/dimm") -> Change:
+        return store.order("gpu-001", PutOn(Mark.HELD, reason, until, "kubernetes/dimm", exactly=True), who, NOW)
+
+    assert declared("DIMM 4", None).act == "put-on"
+    assert declared("DIMM 4", None) == Change("", stands=tuple(store.of("gpu-001", NOW)))
+    assert declared("DIMM 5", NOW + HOUR, "bob (hold/dimm)").act == "altered"
+    [stands] = store.of("gpu-001", NOW)
+    assert (stands.reason, stands.until_ms, stands.who, stands.since_ms) == (
+        "DIMM 5",
+        NOW + HOUR,
+        "bob (hold/dimm)",
+        NOW,
+    )
+    off = TakeOff(Mark.HELD, "", but="kubernetes/")
+    assert store.order("gpu-001", off, "alice", NOW) == Change("", stands=(stands,))
+    hold(store)
+    change = store.order("gpu-001", off, "alice", NOW)
+    assert (change.act, change.stands, [each.owner for each in change.removed]) == (
+        "taken-off",
+        (stands,),
+        ["operator"],
+    )
+    assert store.of("gpu-001", NOW) == [stands]
+    assert store.order("gpu-001", TakeOff(Mark.HELD, ""), "alice", NOW).removed == (stands,)
+
+
 def test_an_acceptance_stands_beside_marks_and_is_none(store: IntentStore) -> None:
     hold(store)
     accepted = PutOn(Exemption.ACCEPTED, "fan 3", NOW + HOUR)

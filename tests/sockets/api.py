@@ -47,7 +47,7 @@ from netboot.stores.history_writer import HistoryFile
 from netboot.stores.idempotency import SqliteIdempotency
 from netboot.stores.image_repository import StoreImageRepository
 from netboot.stores.intents import make as make_intents
-from netboot.stores.inventory import read_inventory
+from netboot.stores.inventory import holds_in, read_inventory
 from netboot.stores.inventory_files import InventoryFiles
 from netboot.stores.live import LiveView
 from netboot.stores.remedies import SqliteRemedies
@@ -264,6 +264,7 @@ class Api:
             boot_key=lambda: bytes(32),
             up_ms=lambda: UP_MS,
             logins=Logins(self.people, self.here) if self.people is not None else None,
+            holds_in=holds_in(self.config),
         )
 
     def get(self, path: str, token: str | None = TOKEN) -> Any:

@@ -25,7 +25,8 @@ from netboot.controllers.resources import (
     ResourcesController,
 )
 from netboot.kube.manifests import inventory_text
-from netboot.kube.resources.definitions import GROUP, KINDS
+from netboot.kube.resources.definitions import ALL as ALL_KINDS
+from netboot.kube.resources.definitions import GROUP, HOLD, KINDS
 from netboot.lifecycle.errors import CannotTellError
 from netboot.machines.declarations import Judged
 from netboot.machines.inventory import load_inventory
@@ -775,12 +776,16 @@ def test_the_accounts_may_read_the_kinds_and_write_the_status_of_machines_and_no
     roles = {each["metadata"]["name"]: each["rules"] for each in documents if each["kind"] == "Role"}
     assert roles == {
         "netboot-inventory": [
-            {"apiGroups": [GROUP], "resources": [kind.plural for kind in KINDS.values()], "verbs": ["list", "watch"]},
+            {
+                "apiGroups": [GROUP],
+                "resources": [kind.plural for kind in ALL_KINDS.values()],
+                "verbs": ["list", "watch"],
+            },
             {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get"]},
         ],
         "netboot-shipper": [
             {"apiGroups": [GROUP], "resources": ["machines"], "verbs": ["list", "watch"]},
-            {"apiGroups": [GROUP], "resources": ["machines/status"], "verbs": ["patch"]},
+            {"apiGroups": [GROUP], "resources": ["machines/status", "holds/status"], "verbs": ["patch"]},
             {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
             {
                 "apiGroups": ["coordination.k8s.io"],
@@ -792,8 +797,13 @@ def test_the_accounts_may_read_the_kinds_and_write_the_status_of_machines_and_no
     }
     account = ["ServiceAccount", "Role", "RoleBinding"]
     policy = ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"]
-    assert [each["kind"] for each in documents] == [*account, *account, "Lease", *policy], "no namespace to delete"
-    within = [each for each in documents if each["kind"] not in policy]
+    of_all = ["ClusterRole", "ClusterRoleBinding"]
+    kinds = [*account, *of_all, *account, "Lease", *policy]
+    assert [each["kind"] for each in documents] == kinds, "no namespace to delete"
+    within = [each for each in documents if each["kind"] not in (*policy, *of_all)]
+    definition = {"apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"], "verbs": ["get"]}
+    assert documents[3]["rules"] == [{**definition, "resourceNames": [f"{HOLD.plural}.{GROUP}"]}]
+    assert documents[4]["subjects"] == documents[2]["subjects"]
     assert {each["metadata"]["namespace"] for each in within} == {"site"}
     conditions = documents[-2]["spec"]["matchConditions"]
     assert "system:serviceaccount:site:netboot-shipper" in conditions[0]["expression"]

@@ -1,6 +1,6 @@
 """The custom resources `netboot.dev/v1alpha1` of what people declare: their definitions, and an inventory as objects.
 
-Kinds that have no model of their own yet (Hold, Enrolment, Rollout, Assignment) are not here: docs/decisions/247.
+Kinds that have no model of their own yet (Enrolment, Rollout, Assignment) are not here: docs/decisions/247.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from images.values.types import NAME
 from netboot.kube.resources.cel import Schema, literal, pattern, rule, with_rules
 from netboot.kube.resources.schema import schema_of
+from netboot.lifecycle import holds
 from netboot.lifecycle.object_status import ObjectStatus
 from netboot.machines.classes import Class
 from netboot.machines.declared import Declared
@@ -22,7 +23,7 @@ GROUP, VERSION = "netboot.dev", "v1alpha1"
 
 class Kind(NamedTuple):
     """A kind of object. `columns`: heading → where it is, and its type, as `kubectl get` shows them; `wide`: those that
-    it shows with `-o wide` alone."""
+    it shows with `-o wide` alone; `status`: the model of what is written of it apart, None: nothing is."""
 
     kind: str
     plural: str
@@ -30,6 +31,7 @@ class Kind(NamedTuple):
     model: type[BaseModel]
     columns: Mapping[str, tuple[str, str]]
     wide: Mapping[str, tuple[str, str]] = {}
+    status: type[BaseModel] | None = None
 
 
 KINDS: Mapping[str, Kind] = {
@@ -53,6 +55,7 @@ KINDS: Mapping[str, Kind] = {
             "Enabled": (".spec.enabled", "boolean"),
             "Last Boot": (".status.boots[0].started", "date"),
         },
+        ObjectStatus,
     ),
     "profile": Kind("Profile", "profiles", "nbp", Profile, {"Channel": (".spec.channel", "string")}),
     "channel": Kind(
@@ -94,6 +97,23 @@ KINDS: Mapping[str, Kind] = {
     ),
 }
 """By what an item of the inventory's files is called (`netboot.machines.declared.KINDS`)."""
+HOLD = Kind(
+    "Hold",
+    "holds",
+    "nbh",
+    holds.Hold,
+    {
+        "Machine": (".spec.machine", "string"),
+        "In Force": ('.status.conditions[?(@.type=="InForce")].status', "string"),
+        "By": (".spec.by", "string"),
+        "Until": (".spec.until", "string"),
+        "Reason": (".spec.reason", "string"),
+    },
+    {"Why": ('.status.conditions[?(@.type=="InForce")].message', "string")},
+    holds.HoldStatus,
+)
+"""Not declared by files: what people want of one machine."""
+ALL: Mapping[str, Kind] = {**KINDS, holds.KIND: HOLD}
 _NAMED = frozenset({"name"})
 """What an object has in its metadata."""
 
@@ -104,7 +124,7 @@ def definitions() -> list[dict[str, Any]]:
     Raises:
         netboot.kube.resources.cel.NotExpressibleError: a model says what no schema can: a defect of ours.
     """
-    return [_definition(kind) for kind in KINDS.values()]
+    return [_definition(kind) for kind in ALL.values()]
 
 
 def _definition(kind: Kind) -> dict[str, Any]:
@@ -120,8 +140,8 @@ def _definition(kind: Kind) -> dict[str, Any]:
         "schema": {"openAPIV3Schema": schema},
         "additionalPrinterColumns": [*columns, age, *wide],
     }
-    if kind.model is Machine:
-        schema["properties"]["status"] = schema_of(ObjectStatus)
+    if kind.status is not None:
+        schema["properties"]["status"] = schema_of(kind.status)
         version["subresources"] = {"status": {}}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",

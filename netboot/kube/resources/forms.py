@@ -131,9 +131,20 @@ def _quarantine_last(schema: Schema, _bounds: Bounds) -> Schema:
     return with_rules(schema, rule(last, "quarantine is the last: a machine in quarantine is left alone"))
 
 
+def _printable(schema: Schema, _bounds: Bounds) -> Schema:
+    return {**schema, "pattern": r"^ *[^\pC\pZ]([^\pC\pZ]| )*$"}
+
+
+def _moment_with_zone(schema: Schema, _bounds: Bounds) -> Schema:
+    form = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})$"
+    return {**schema, "format": "date-time", "pattern": form}
+
+
 FORMS: Mapping[str, Form] = {
     "images.values.kernel_arguments._of_profile": _argument,
     "netboot.addresses.parse_machine_url": _machine_url,
+    "netboot.lifecycle.holds._moment": _moment_with_zone,
+    "netboot.lifecycle.holds._one_line": _printable,
     "netboot.machines.boot_limit._none": _boots,
     "netboot.machines.classes._seconds": _span(_DURATION),
     "netboot.machines.deadlines._seconds": _span(_DURATION_OR_NONE),
@@ -167,6 +178,10 @@ def _names(names: Mapping[str, object]) -> Form:
     return of
 
 
+def _for_ever(schema: Schema, _bounds: Bounds) -> Schema:
+    return with_rules(schema, rule("self == oldSelf", "stays as it is: make another object"))
+
+
 def _labels(schema: Schema, _bounds: Bounds) -> Schema:
     said = f"labels under {OURS} are netboot's own to give"
     return with_rules(schema, rule(f"self.all(key, !key.startsWith({literal(OURS)}))", said))
@@ -182,6 +197,8 @@ def _taints(schema: Schema, _bounds: Bounds) -> Schema:
 FIELDS: Mapping[str, Form] = {
     "Class.deadlines": _names(DEFAULTS),
     "Profile.deadlines": _names(DEFAULTS),
+    "Hold.machine": _for_ever,
+    "HoldStatus.conditions": _by_type,
     "Machine.former_names": _once,
     "Match.macs": _once,
     "Node.addresses": _once,

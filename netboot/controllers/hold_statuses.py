@@ -1,0 +1,118 @@
+"""In the process `shipper`: Holds say what became of them, as the controllers wrote it. Beside who writes of machines,
+for one cannot keep the other back.
+
+What was written is remembered, and written anew now and then: a process that was started again, and a status that
+somebody wiped, are one case.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from images.values.backoff import Backoff
+from images.values.faults import first_few
+from netboot.controllers.shipper import REMEDY, ShipperController
+from netboot.join.errors import InvalidError
+from netboot.lifecycle.errors import CannotTellError
+from netboot.lifecycle.holds import HoldsSaid, shown
+from netboot.logs import Trouble
+from netboot.status import DEFECT
+from netboot.status.resources import ShipperStatus
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 1.0
+ANEW_SECONDS = 600.0
+PACE_SECONDS = 0.2
+"""Between two writes: five a second, beside those of machines."""
+AGAIN = Backoff(first=1.0, longest=30.0)
+
+
+class Objects(Protocol):
+    """Where the objects are: `netboot.kube.machine_objects.KubeHoldObjects`."""
+
+    def write(self, name: str, uid: str, status: Mapping[str, Any]) -> None:
+        """It says this from now on, where it is still there. Raises ClusterUnavailableError; InvalidError: this one is
+        not taken."""
+        ...
+
+
+class AndHoldStatuses:
+    """A shipper, with this. `said()`: what became of Holds, None: nothing is known; raises CannotTellError."""
+
+    def __init__(
+        self,
+        shipper: ShipperController,
+        said: Callable[[], HoldsSaid | None],
+        connect: Callable[[], Objects],
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._shipper, self._said, self._connect, self._monotonic = shipper, said, connect, monotonic
+        self._objects: Objects | None = None
+        self._written = dict[str, tuple[str, Mapping[str, Any]]]()
+        self._refused = dict[str, str]()
+        """Name → the API server's words. It holds up no other, and is tried again with all."""
+        self._since, self._failures, self._problem = monotonic(), 0, ""
+        self._stopping = threading.Event()
+        self._trouble = Trouble(log, "Holds may not say what became of them", "Holds say what became of them")
+        self._thread = threading.Thread(target=self._work, name="holds", daemon=True)
+
+    def start(self) -> None:
+        self._shipper.start()
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._shipper.stop()
+
+    def status(self) -> ShipperStatus:
+        """The shipper's; where that is in order, what is wrong with this."""
+        status, problem = self._shipper.status(), self._problem
+        if not problem or not status.ok:
+            return status
+        return status.model_copy(update={"ok": False, "message": f"holds: {problem}", "remedy": REMEDY})
+
+    def step(self) -> float:
+        """Write one that is due; seconds until there may be more to do."""
+        try:
+            more = self._write()
+        except CannotTellError as error:
+            return self._failed(str(error))
+        except Exception as error:  # noqa: BLE001 - said with its traceback; nobody waits for this
+            return self._failed(DEFECT, error)
+        self._failures, self._problem = 0, self._of_refused()
+        self._trouble.note(self._problem or None)
+        return PACE_SECONDS if more else LOOK_SECONDS
+
+    def _failed(self, problem: str, defect: Exception | None = None) -> float:
+        self._failures, self._problem = self._failures + 1, problem
+        self._trouble.note(problem, defect)
+        return AGAIN.seconds(self._failures)
+
+    def _write(self) -> bool:
+        if self._monotonic() - self._since >= ANEW_SECONDS:
+            self._written, self._since = {}, self._monotonic()
+        said = self._said()
+        due = {name: (each.uid, each.status()) for name, each in (said.holds if said is not None else {}).items()}
+        self._written = {name: each for name, each in self._written.items() if name in due}
+        self._refused = {name: why for name, why in self._refused.items() if name in due}
+        for name, each in due.items():
+            if self._written.get(name) != each:
+                self._objects = self._objects or self._connect()
+                try:
+                    self._objects.write(name, *each)
+                    self._refused.pop(name, None)
+                except InvalidError as error:
+                    self._refused[name] = str(error)
+                self._written[name] = each
+                return True
+        return False
+
+    def _of_refused(self) -> str:
+        return first_few([f"status of {shown(name)} is refused: {why}" for name, why in sorted(self._refused.items())])
+
+    def _work(self) -> None:
+        while not self._stopping.is_set():
+            self._stopping.wait(self.step())

@@ -1,0 +1,139 @@
+"""Holds that objects declare are kept with all other holds, and taken off when their objects were deleted: the process
+`resources` has written what there is to `data/resources/holds.json`.
+
+Where that cannot be read, and where the inventory in force is not known, what is held stays held.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from typing import Protocol
+
+from images.values.strict import FaultsError
+from netboot.controllers.audited import audit
+from netboot.controllers.loop import Rollouts
+from netboot.lifecycle.errors import CannotTellError
+from netboot.lifecycle.holds import (
+    OBJECTS,
+    HoldObject,
+    HoldSaid,
+    HoldsSaid,
+    Machines,
+    Step,
+    object_of,
+    said,
+    shown,
+    steps,
+    who_of,
+)
+from netboot.lifecycle.intents import Change, IntentStore, PutOn
+from netboot.lifecycle.ports import Clock
+from netboot.machines.former import present_names
+from netboot.machines.resources import Resource
+from netboot.machines.values import Inventory
+from netboot.status.controllers import RolloutsStatus
+
+log = logging.getLogger(__name__)
+
+
+class Kept(Protocol):
+    """What there is: `netboot.stores.resources.KeptResources`."""
+
+    def read(self) -> Iterable[Resource]:
+        """Raises FaultsError: it cannot be told."""
+        ...
+
+    def stands(self) -> bool:
+        """Whether it is what was read last."""
+        ...
+
+
+class AndHolds:
+    """A loop, with this. `inventory()`: what is in force, None: nothing yet; `tell`: write down what became of objects,
+    `before`: what an earlier process wrote, None: nothing."""
+
+    def __init__(
+        self,
+        loop: Rollouts,
+        namespace: str,
+        kept: Kept,
+        intents: IntentStore,
+        inventory: Callable[[], Inventory | None],
+        tell: Callable[[HoldsSaid], bool],
+        before: HoldsSaid | None,
+        clock: Clock,
+    ) -> None:
+        self._loop, self._namespace, self._kept, self._intents = loop, namespace, kept, intents
+        self._inventory, self._tell, self._clock = inventory, tell, clock
+        self._said: Mapping[str, HoldSaid] = before.holds if before is not None else {}
+        self._told = before is not None
+        self._objects: list[HoldObject] | None = None
+        self._known: tuple[Inventory, Machines] | None = None
+        self._problem = ""
+
+    def step(self) -> None:
+        """Do what is to be done, then go on."""
+        try:
+            self._settle()
+        except (CannotTellError, FaultsError) as error:
+            self._problem = f"what objects hold cannot be told, and stays as it was: {error}"
+        else:
+            self._problem = ""
+        self._loop.step()
+
+    def status(self) -> RolloutsStatus:
+        """The loop's; where that is in order, what keeps objects from being followed."""
+        status = self._loop.status()
+        return status.model_copy(update={"problem": status.problem or self._problem})
+
+    def _settle(self) -> None:
+        machines = self._machines()
+        if machines is None:
+            return
+        if self._objects is None or not self._kept.stands():
+            self._objects = [object_of(each) for each in self._kept.read()]
+        now_ms = self._clock.now_ms()
+        objects = {each.name: each for each in self._objects}
+        for step in steps(self._objects, self._intents.all(now_ms), machines, now_ms):
+            each = objects.get(step.name)
+            puts = isinstance(step.order, PutOn) and each is not None
+            change = self._intents.order(step.machine, step.order, who_of(each) if puts and each else OBJECTS, now_ms)
+            if change.act:
+                self._audited(step, change, each)
+        self._say(said(self._objects, machines, self._said, now_ms))
+
+    def _machines(self) -> Machines | None:
+        inventory = self._inventory()
+        if inventory is None:
+            return None
+        if self._known is None or self._known[0] is not inventory:
+            names = frozenset(machine.name for machine in inventory.machines)
+            self._known = inventory, Machines(names, present_names(inventory))
+        return self._known[1]
+
+    def _audited(self, step: Step, change: Change, each: HoldObject | None) -> None:
+        """What came or went by an object is an act of Kubernetes'; of one that is gone, by what was known of it."""
+        before = self._said.get(step.name)
+        uid = each.uid if each is not None else before.uid if before is not None else ""
+        by = each.hold.by if each is not None and each.hold is not None else before.by if before is not None else ""
+        until = {"until_ms": step.order.until_ms} if isinstance(step.order, PutOn) else {}
+        audit(
+            "hold" if isinstance(step.order, PutOn) else "unhold",
+            operator=OBJECTS,
+            machine=step.machine,
+            reason=step.order.reason,
+            did=change.act,
+            object=shown(step.name),
+            namespace=self._namespace,
+            uid=uid,
+            by=by or "",
+            **until,
+        )
+
+    def _say(self, now: Mapping[str, HoldSaid]) -> None:
+        for name, each in now.items():
+            was = self._said.get(name)
+            if each.why in ("Malformed", "NoSuchMachine") and (was is None or was.message != each.message):
+                log.warning("%s: %s", shown(name), each.message, extra={"fields": {"namespace": self._namespace}})
+        if now != self._said or not self._told:
+            self._said = now
+            self._told = self._tell(HoldsSaid(holds=now))

@@ -1,0 +1,34 @@
+"""Holds that are objects are let go by deleting those (`kubectl delete hold`), and not here: they would come back."""
+
+from netboot.lifecycle.errors import ActRefusedError
+from netboot.lifecycle.holds import OBJECTS, shown
+from netboot.lifecycle.intents import Change, Order, TakeOff
+from netboot.lifecycle.transitions import Mark
+from netboot.web.dependencies import dependencies
+
+
+def unholding(reason: str) -> TakeOff:
+    """Hold it no more, whoever held it but objects, where these are followed."""
+    return TakeOff(Mark.HELD, reason, but=f"{OBJECTS}/" if dependencies().holds_in else "")
+
+
+def refuse(machine: str, order: Order, change: Change) -> None:
+    """Where objects alone hold it.
+
+    Raises:
+        ActRefusedError: says which, and what to do.
+    """
+    if not change.act and (how := _how(order, change)):
+        raise ActRefusedError(f"{machine} is held by an object of Kubernetes, for as long as that is there: {how}")
+
+
+def still(order: Order, change: Change) -> str:
+    """What follows where other holds were let go, and objects hold it still; "": none does."""
+    return f"it is held still, by an object of Kubernetes: {how}" if (how := _how(order, change)) else ""
+
+
+def _how(order: Order, change: Change) -> str:
+    """How to let go what an order left; "": it left nothing, or is none that leaves anything."""
+    stays = change.stands if isinstance(order, TakeOff) else ()
+    names = [one.owner.partition("/")[2] for one in stays]
+    return f"`kubectl delete -n {dependencies().holds_in} {' '.join(map(shown, names))}`" if names else ""
