@@ -499,7 +499,7 @@ def test_one_that_is_refused_holds_up_no_other_and_is_said() -> None:
 def test_one_that_is_too_large_is_said() -> None:
     spec = {"machine": "gpu-001", "reason": "x" * 70_000}
     large = fit(Resource(kind="hold", name="dimm", shown="hold/dimm", spec=spec, uid="u"))
-    words = "has 70,037 bytes, and one object has at most 65,536: leave out what it need not say"
+    words = "has 70,036 bytes, and one object has at most 65,536: leave out what it need not say"
     assert object_of(large) == HoldObject("dimm", "u", None, words)
 
 
