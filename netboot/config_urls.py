@@ -1,0 +1,59 @@
+"""URLs that machines are given, and that lead them nowhere: refused, or warned of where somebody plays the machine."""
+
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import TYPE_CHECKING, Annotated
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator
+
+from netboot.addresses import MachineUrl, TlsUrl
+
+if TYPE_CHECKING:
+    from netboot.config import Config
+
+
+def somewhere(url: str) -> str:
+    """The URL, whose host is an address or a name that somebody can have.
+
+    Raises:
+        ValueError: it is 0.0.0.0 or ::, which stand for all addresses of a listener.
+    """
+    address = _address(url)
+    if address is not None and address.is_unspecified:
+        raise ValueError("leads nowhere: its host stands for all addresses of a listener; give the one that is reached")
+    return url
+
+
+def own_host(url: str) -> bool:
+    """Whether it leads whoever asks to itself: an address of loopback, or `localhost` (RFC 6761, 6.3)."""
+    address, host = _address(url), (urlsplit(url).hostname or "").rstrip(".")
+    return address.is_loopback if address is not None else host == "localhost" or host.endswith(".localhost")
+
+
+def home(key: str, url: str) -> str:
+    """What is said of a URL for machines that leads each of them to itself; empty: it does not."""
+    words = "leads a machine to itself; where machines are to come, give the address by which they reach this host"
+    return f"{key}: {url} {words}" if own_host(url) else ""
+
+
+def warnings(config: "Config") -> list[str]:
+    """Of all that is given to machines."""
+    given = [("provisioning.url", config.provisioning.url), *(("origins", url) for url in config.origins)]
+    if config.join is not None:
+        given.append(("join.url", config.join.url))
+    given += [(f"clusters.{name}.endpoints", url) for name, one in config.clusters.items() for url in one.endpoints]
+    return [words for key, url in given if (words := home(key, url))]
+
+
+def _address(url: str) -> IPv4Address | IPv6Address | None:
+    try:
+        address = ip_address(urlsplit(url).hostname or "")
+    except ValueError:
+        return None
+    return getattr(address, "ipv4_mapped", None) or address
+
+
+ReachedUrl = Annotated[MachineUrl, AfterValidator(somewhere)]
+"""A URL in plain HTTP that machines are given."""
+ReachedTlsUrl = Annotated[TlsUrl, AfterValidator(somewhere)]
+"""The same, and TLS."""
