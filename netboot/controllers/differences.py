@@ -1,15 +1,20 @@
 """Which objects of machines say another thing than what is known, and which of these is to be written next.
 
-By clocks that are handed in; for one thread at a time.
+By clocks that are handed in; for one thread at a time. Which of two words of an API server is the later one, no number
+in them says (https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-versions): a list is how it is, what
+a watch brings comes in its order, and what it brings of an object before it brings what was written here is older.
 """
 
 from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from netboot.controllers.overwritten import Overwritten
+from netboot.controllers.refusals import Refusals
 from netboot.lifecycle.object_status import Facts, ObjectStatus, Urgency, status_in, status_of, urgency_of
 from netboot.lifecycle.objects import MachineObject, ObjectSeen, ObjectsListed, Seen
 from netboot.lifecycle.pacing import Apart
+from netboot.machines.inventory import completed
 from netboot.machines.resources import declared_as
 
 LEFT_OUT_SECONDS = 30.0
@@ -27,6 +32,22 @@ class Due(NamedTuple):
     after: float = _LONG_AGO
 
 
+class _InForce(NamedTuple):
+    """An object whose spec is in force, or was the last that was."""
+
+    uid: str
+    generation: int
+    spec: Any
+
+
+class _Writing(NamedTuple):
+    """What is being written. `seen`: versions of that object, and `listed`: a list, that came meanwhile."""
+
+    name: str
+    seen: set[str]
+    listed: bool = False
+
+
 class Differences:
     """Objects as they were seen, and what they are to say."""
 
@@ -37,12 +58,16 @@ class Differences:
         self._looked_for = dict[str, float]()
         """Name of one that is to be looked at → since when."""
         self._due, self._order = dict[str, Due](), deque[str]()
-        self._in_force = dict[str, tuple[str, int]]()
-        """Name → the uid of its object, and the generation of which the spec is in force."""
+        self._in_force = dict[str, _InForce]()
+        self._writing = _Writing("", set())
+        self._awaited = dict[str, str]()
+        """Name → the version that its object got here: what a watch brings before is older."""
+        self._ours = dict[str, tuple[str, Mapping[str, Any]]]()
+        """Name → the version that its object got here, and what was written then; nothing: it is gone."""
         self._pruned = dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]]()
         """Name → what was written, and what its object said then, where that is another thing: an API server drops
         what its definitions do not have, and others may have written there."""
-        self._apart = Apart()
+        self._apart, self.refusals, self.overwritten = Apart(), Refusals(), Overwritten()
 
     def __len__(self) -> int:
         return len(self._objects)
@@ -52,28 +77,52 @@ class Differences:
         if isinstance(seen, ObjectsListed):
             for name in self._objects.keys() - {each.name for each in seen.objects}:
                 self._forget(name)
+            self._awaited.clear()
+            self._writing = self._writing._replace(listed=True)
             for each in seen.objects:
                 self._take(each)
                 self._looked_for.setdefault(each.name, now)
             self.listed = True
         elif isinstance(seen, ObjectSeen) and seen.there:
-            before = self._objects.get(seen.machine.name)
-            self._take(seen.machine)
-            if before is None or before._replace(version=0) != self._objects[before.name]._replace(version=0):
-                self._looked_for.setdefault(seen.machine.name, now)
+            self._see(seen.machine, now)
         elif isinstance(seen, ObjectSeen):
             self._forget(seen.machine.name)
 
+    def _see(self, machine: MachineObject, now: float) -> None:
+        name, before = machine.name, self._objects.get(machine.name)
+        awaited = self._awaited.get(name, machine.version)
+        if before is not None and before.uid == machine.uid and awaited != machine.version:
+            return
+        self._awaited.pop(name, None)
+        self._take(machine)
+        if name == self._writing.name:
+            self._writing.seen.add(machine.version)
+        else:
+            self._compare(machine, now)
+        if before is None or before._replace(version="", writer="") != machine._replace(version="", writer=""):
+            self._looked_for.setdefault(name, now)
+
     def _take(self, machine: MachineObject) -> None:
-        """Unless what was written here since says more."""
         before = self._objects.get(machine.name)
-        if before is None or before.uid != machine.uid or not 0 < machine.version < before.version:
-            self._objects[machine.name] = machine
+        if before is not None and before.uid != machine.uid:
+            self._forget(machine.name)
+        self._objects[machine.name] = machine
+
+    def _compare(self, machine: MachineObject, now: float) -> None:
+        """Whether somebody else changed what was written here."""
+        version, ours = self._ours.get(machine.name, ("", {}))
+        if any(machine.status.get(key) != value for key, value in ours.items()):
+            self._ours[machine.name] = version, {}
+            self.overwritten.found(machine.name, machine.writer, now)
 
     def _forget(self, name: str) -> None:
         for table in (self._objects, self._looked_for, self._due, self._in_force, self._pruned):
             table.pop(name, None)
+        self._awaited.pop(name, None)
+        self._ours.pop(name, None)
         self._apart.forget(name)
+        self.refusals.forget(name)
+        self.overwritten.forget(name)
 
     def look_for(self, names: Iterable[str] | None, now: float) -> None:
         """These are to be looked at, or all; and what is due is put in order."""
@@ -105,6 +154,7 @@ class Differences:
         document, said = status.document(), machine.status
         if document == said or self._pruned.get(name) == (document, said):
             self._due.pop(name, None)
+            self.refusals.taken(name)
             return
         urgency, since = urgency_of(status_in(said), status), before.since if before is not None else since
         after = since + LEFT_OUT_SECONDS if facts is None else _LONG_AGO
@@ -113,41 +163,73 @@ class Differences:
             (self._order.appendleft if urgency is Urgency.NOW else self._order.append)(name)
 
     def _generation(self, machine: MachineObject, facts: Facts | None) -> int:
-        """Of which the spec is in force: the last that was seen to declare the machine that there is."""
-        uid, generation = self._in_force.get(machine.name, ("", 0))
-        if facts is None or (uid, generation) == (machine.uid, machine.generation):
-            return generation
-        if declared_as(machine.name, machine.spec) == facts.machine:
-            uid, generation = self._in_force[machine.name] = machine.uid, machine.generation
-        return generation if uid == machine.uid else 0
+        """Of which the spec is in force: the last that was seen to declare the machine that there is. Where none was
+        since the start it is what the object itself says, if that is one of before; never the one that it has."""
+        known, now = self._in_force.get(machine.name), _InForce(machine.uid, machine.generation, machine.spec)
+        if known != now and facts is not None and _declares(machine, facts):
+            known = self._in_force[machine.name] = now
+        if known == now:
+            return machine.generation
+        said = [each.observedGeneration for each in status_in(machine.status).conditions]
+        before = known.generation if known is not None and known.uid == machine.uid else max(said, default=0)
+        return before if before < machine.generation else 0
 
     def next(self, now: float) -> tuple[MachineObject, Due] | None:
         """The first that may be written now; None: none may."""
         while self._order:
             name = self._order[0]
             due = self._due.get(name)
-            if due is not None and now >= max(due.after, self._apart.due(name, due.urgency)):
+            if due is not None and now >= max(due.after, self._from(name, due.urgency)):
                 return self._objects[name], due
             self._order.popleft()
         return None
 
-    def wrote(self, machine: MachineObject, due: Due, after: MachineObject | None, now: float) -> None:
-        """Its object says that since `now`, and is `after` now; None: it is gone."""
-        self._due.pop(machine.name, None)
-        if after is None or machine.name not in self._objects:
-            return
-        self._apart.note(machine.name, due.urgency, now)
-        self._pruned.pop(machine.name, None)
-        if after.status != due.document:
-            self._pruned[machine.name] = due.document, after.status
-        self._take(after)
+    def _from(self, name: str, urgency: Urgency) -> float:
+        written = self._apart.written.get(name, _LONG_AGO)
+        overwritten = self.overwritten.after(name, written)
+        return max(self._apart.due(name, urgency), self.refusals.due(name), overwritten)
 
-    def refused(self, machine: MachineObject, due: Due, again: float) -> None:
-        """The API server did not take it; `again`: when to try anew."""
-        if self._due.get(machine.name) is due:
-            self._due[machine.name] = due._replace(after=again)
+    def writes(self, machine: MachineObject) -> None:
+        """It is sent now."""
+        self._writing = _Writing(machine.name, set())
+
+    def wrote(self, machine: MachineObject, due: Due, after: MachineObject, now: float) -> bool:
+        """Its object says that since `now`, and was `after` then; whether it said another thing before."""
+        name, (_, seen, listed), self._writing = machine.name, self._writing, _Writing("", set())
+        known = self._objects.get(name)
+        if known is None or known.uid != after.uid:
+            return False
+        self._due.pop(name, None)
+        self.refusals.taken(name)
+        self._apart.note(name, due.urgency, now)
+        self._pruned.pop(name, None)
+        if after.status != due.document:
+            self._pruned[name] = due.document, after.status
+        version, _ = self._ours.get(name, ("", {}))
+        self._ours[name] = after.version, {key: after.status.get(key) for key in due.document}
+        if after.version in seen:  # what is known is of then, or later
+            self._compare(known, now)
+        elif not listed:
+            self._objects[name] = after
+            if after.version != known.version:
+                self._awaited[name] = after.version
+        return not after.version or after.version != version
+
+    def failed(self, machine: MachineObject) -> bool:
+        """What was sent was not taken; whether there is such an object still."""
+        self._writing = _Writing("", set())
+        return machine.name in self._objects
 
     def behind(self, now: float) -> tuple[int, float]:
-        """How many are to be written or looked at, and for how long the one has been that has been so for longest."""
-        waits = [*(due.since for due in self._due.values()), *self._looked_for.values()]
-        return len(self._due.keys() | self._looked_for.keys()), max((now - since for since in waits), default=0.0)
+        """How many are to be written or looked at, and for how long the one has been that has been so for longest, but
+        for those that are refused."""
+        refused = self.refusals.told()
+        due = {name: each.since for name, each in self._due.items() if name not in refused}
+        waits = [*due.values(), *self._looked_for.values()]
+        return len(due.keys() | self._looked_for.keys()), max((now - since for since in waits), default=0.0)
+
+
+def _declares(machine: MachineObject, facts: Facts) -> bool:
+    """Whether the machine is what the object declares, with what it leaves to its profile and its class."""
+    declared = declared_as(machine.name, machine.spec)
+    return declared is not None and completed(declared, facts.profile, facts.of_class) == facts.machine

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from images.values.backoff import Backoff
-from netboot.join.errors import ConflictError
+from netboot.join.errors import ConflictError, InvalidError
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.object_events import ObjectEvent
 
@@ -27,7 +27,7 @@ class Events(Protocol):
     """Where they go: `netboot.kube.machine_objects`. Both raise ClusterUnavailableError."""
 
     def tell(self, event: ObjectEvent) -> str:
-        """A new one; its name."""
+        """A new one; its name. Raises InvalidError: this one is not taken."""
         ...
 
     def tell_again(self, name: str, times: int, at_ms: int) -> None:
@@ -70,10 +70,16 @@ class EventQueue:
         return bool(self._waiting) and now >= self._again_at
 
     def write(self, events: Events, now: float) -> bool:
-        """The first of them, or try; whether it is written."""
+        """The first of them, or try; whether there is an answer to it."""
+        answered = True
         try:
             self._write(events, self._waiting[0], now)
+        except InvalidError as error:
+            self.problem = f"Events: {error}"
+            log.warning("not taken as an Event: %s: %s", self._waiting[0].note, error)
+            self.dropped += 1
         except CannotTellError as error:
+            answered = False
             self._tries += 1
             self.problem, self._again_at = f"Events: {error}", now + AGAIN.seconds(self._tries)
             if self._tries < MOST_TRIES:
@@ -84,7 +90,7 @@ class EventQueue:
             self.problem = ""
         self._waiting.popleft()
         self._tries = 0
-        return not self.problem
+        return answered
 
     def _write(self, events: Events, event: ObjectEvent, now: float) -> None:
         series = self._series.get(event.same)

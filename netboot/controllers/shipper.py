@@ -9,16 +9,19 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator
 
 from images.values.backoff import Backoff
 from netboot.controllers.differences import Differences, Due
-from netboot.controllers.object_events import EventQueue, Events
+from netboot.controllers.known_until import KnownUntil
+from netboot.controllers.object_events import EventQueue
 from netboot.controllers.reflector import Reflector
+from netboot.controllers.refusals import said
+from netboot.controllers.shipped import Known, Objects
+from netboot.join.errors import ConflictError, InvalidError
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.object_events import ObjectEvent, news
-from netboot.lifecycle.object_status import Facts, status_in
+from netboot.lifecycle.object_status import status_in
 from netboot.lifecycle.objects import MachineObject, Seen
 from netboot.lifecycle.pacing import Rate
 from netboot.lifecycle.ports import Clock
@@ -44,30 +47,6 @@ REMEDY = (
 )
 
 
-class Objects(Events, Protocol):
-    """Where the objects are: `netboot.kube.machine_objects`. All raise ClusterUnavailableError."""
-
-    def watch(self, seconds: float) -> Iterator[Seen]:
-        """All, then what becomes of each."""
-        ...
-
-    def write(self, machine: MachineObject, status: Mapping[str, Any]) -> MachineObject | None:
-        """It says this from now on; the object as it is then, None: it is gone."""
-        ...
-
-
-class Known(Protocol):
-    """What is known: `netboot.stores.object_facts`. Both raise CannotTellError."""
-
-    def changed(self) -> set[str] | None:
-        """Machines of which something else may be known than when this was asked last; None: anything, of any."""
-        ...
-
-    def facts(self, names: Sequence[str]) -> Mapping[str, Facts | None]:
-        """Of these; None: the inventory in force has no such machine."""
-        ...
-
-
 class ShipperController:
     """A thread that watches, and one that writes."""
 
@@ -82,6 +61,7 @@ class ShipperController:
         self._known, self._connect = known, connect
         self._clock, self._monotonic = clock, monotonic
         self._differences, self._rate, self._events = Differences(), Rate(monotonic()), EventQueue()
+        self._until = KnownUntil(known, clock)
         self._failures, self._again_at, self._why = 0, float("-inf"), ""
         self._looked_at = float("-inf")
         self._written = self._failed = 0
@@ -116,7 +96,7 @@ class ShipperController:
     def step(self) -> float:
         """See what is another, and write what may be written now; seconds until there may be more to do."""
         problem, defect = "", None
-        for part in (self._look, self._weigh, self._write):
+        for part in (self._look, self._weigh, self._write, self._renew):
             try:
                 part()
             except CannotTellError as error:
@@ -171,6 +151,8 @@ class ShipperController:
 
     def _write_to(self, machine: MachineObject, due: Due, now: float) -> None:
         assert self._api is not None
+        with self._lock:
+            self._differences.writes(machine)
         try:
             after = self._api.write(machine, due.document)
         except CannotTellError as error:
@@ -179,16 +161,29 @@ class ShipperController:
             self._rate.failed()
             self._again_at = self._monotonic() + AGAIN.seconds(self._failures)
             with self._lock:
-                self._differences.refused(machine, due, self._again_at + AGAIN.bound(self._failures))
+                if self._differences.failed(machine):
+                    self._differences.refusals.unanswered(machine.name, self._again_at, AGAIN)
             raise
-        self._rate.answered(self._monotonic() - now)
-        self._failures, self._written = 0, self._written + 1
+        except (ConflictError, InvalidError) as error:
+            self._answered(now)
+            self._failed += 1
+            from_ = 2 if isinstance(error, ConflictError) else 1  # the watch says in a moment that it is gone
+            with self._lock:
+                if self._differences.failed(machine):
+                    self._differences.refusals.refused(machine.name, str(error), now, from_)
+            return
+        self._answered(now)
+        self._written += 1
         with self._lock:
-            self._differences.wrote(machine, due, after, now)
-        if after is not None:
+            another = self._differences.wrote(machine, due, after, now)
+        if another:
             told, at_ms = news(status_in(machine.status), due.status), self._clock.now_ms()
             about = machine.name, machine.uid
             self._events.add(ObjectEvent(*about, each.reason, each.note, each.good, at_ms) for each in told)
+
+    def _answered(self, now: float) -> None:
+        self._rate.answered(self._monotonic() - now)
+        self._failures = 0
 
     def _tell(self, now: float) -> None:
         """An Event, where no status may be written now."""
@@ -197,6 +192,15 @@ class ShipperController:
             self._rate.answered(self._monotonic() - now)
         else:
             self._rate.failed()
+
+    def _renew(self) -> None:
+        now = self._monotonic()
+        if self._api is None or now < self._again_at or not self._until.may(now):
+            return
+        with self._lock:
+            lag = self._differences.behind(now)[1] if self._differences.listed else float("inf")
+        if not self._reflector.problem and lag <= LATE_SECONDS and self._rate.take(now):
+            self._until.renew(self._api, now)
 
     def status(self) -> ShipperStatus:
         """For `/readyz` and metrics."""
@@ -217,6 +221,8 @@ class ShipperController:
                 events_waiting=len(self._events),
                 events_dropped=self._events.dropped,
                 failed=self._failed,
+                refused=len(self._differences.refusals.told()),
+                overwritten=len(self._differences.overwritten.told(now)),
             )
 
     def _said(self, now: float, lag: float) -> str:
@@ -224,7 +230,10 @@ class ShipperController:
         still = now - self._moved_at
         if still > STUCK_SECONDS:
             return f"nothing has moved for {int(still)} s"
-        why = self._reflector.problem or self._problem or self._events.problem
+        why = self._reflector.problem or self._problem or self._events.problem or self._until.problem
+        refused = said(self._differences.refusals.told(), "is refused")
+        overwritten = said(self._differences.overwritten.told(now), "is overwritten")
+        why = "; ".join(filter(None, (why, refused, overwritten)))
         if lag <= LATE_SECONDS:
             return why
         behind = f"objects of machines are behind for {lag:.0f} s"

@@ -7,8 +7,10 @@ ClusterUnavailableError
 """
 
 import json
+import re
+from collections.abc import Callable
 
-from netboot.join.errors import ClusterUnavailableError
+from netboot.join.errors import ClusterUnavailableError, InvalidError
 
 
 class ClusterRefusedError(ClusterUnavailableError):
@@ -53,6 +55,29 @@ def in_words(error: StatusError, kubeconfig: str, *, inventory: bool = False) ->
     if error.status == 429 or error.status >= 500:
         return ClusterUnavailableError(f"the apiserver is overloaded or failing ({error.status}): {message}")
     return ClusterRefusedError(f"the apiserver refused a request of ours ({error.status} {error.reason}): {message}")
+
+
+_NO_RIGHT = re.compile(r'[^"]*("[^"]*" )?is forbidden: User "')
+"""`forbiddenMessage` of k8s.io/apiserver/pkg/endpoints/handlers/responsewriters: what no admission says."""
+
+
+REFUSALS = range(400, 500)
+"""Statuses of which some are about one object alone."""
+
+
+def refusal(error: StatusError, in_words: Callable[[StatusError], ClusterUnavailableError]) -> Exception:
+    """What a refused write becomes: InvalidError where others may be taken, with the apiserver's own words."""
+    return InvalidError(f"{error.status} {error.reason}: {error.message}") if _of_object(error) else in_words(error)
+
+
+def _of_object(error: StatusError) -> bool:
+    """Whether it is this object, or this content, that is not taken, by its form or by a policy, and others may be:
+    neither our account, nor a right that it lacks, nor a server that is slow, away, or none of Kubernetes'."""
+    if not error.reason or not 400 <= error.status < 500 or error.status in (408, 429):
+        return False
+    if error.status == 401:  # a policy may deny by it, with words of its own
+        return error.message not in ("", "Unauthorized")
+    return error.status != 403 or _NO_RIGHT.match(error.message) is None
 
 
 def _status(body: bytes) -> tuple[str, str]:

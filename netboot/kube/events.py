@@ -13,7 +13,7 @@ from kubernetes import client
 from netboot.join.errors import ConflictError
 from netboot.join.node_events import NodeEvent
 from netboot.kube.connection import Connection
-from netboot.kube.errors import StatusError
+from netboot.kube.errors import REFUSALS, StatusError, refusal
 from netboot.kube.resources.definitions import GROUP, KINDS, VERSION
 from netboot.lifecycle.object_events import ObjectEvent
 
@@ -66,7 +66,10 @@ class KubeMachineEvents:
                 "uid": event.uid,
             },
         }
-        self._connection.call(self._api.create_namespaced_event, self._namespace, body)
+        try:
+            self._connection.call(self._api.create_namespaced_event, self._namespace, body, expected=REFUSALS)
+        except StatusError as error:
+            raise refusal(error, self._connection.in_words) from None
         return str(body["metadata"]["name"])
 
     def tell_again(self, name: str, times: int, at_ms: int) -> None:

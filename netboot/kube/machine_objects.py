@@ -1,18 +1,21 @@
 """Machines of the inventory as objects, for who writes their status: `netboot.controllers.shipper.Objects`.
 
 Their status is written by server-side apply, of which each field has its owner:
-https://kubernetes.io/docs/reference/using-api/server-side-apply/.
+https://kubernetes.io/docs/reference/using-api/server-side-apply/. Until when what they say is known to be so, a Lease
+says, as those of Nodes do: https://kubernetes.io/docs/concepts/architecture/leases/.
 """
 
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 from urllib.parse import quote
 
 from kubernetes import client
 
+from netboot.join.errors import ConflictError
 from netboot.kube.connection import Connection
-from netboot.kube.errors import ClusterRefusedError, StatusError
+from netboot.kube.errors import REFUSALS, ClusterRefusedError, StatusError, refusal
 from netboot.kube.events import KubeMachineEvents
 from netboot.kube.following import watched
 from netboot.kube.resources.definitions import GROUP, KINDS, VERSION
@@ -20,6 +23,9 @@ from netboot.lifecycle.objects import MachineObject, ObjectSeen, ObjectsListed, 
 
 MANAGER = "netboot-shipper"
 """Who owns the fields of a status."""
+LEASE = "netboot-shipper"
+LEASE_SECONDS = 60
+"""What is older is not known to be so any more."""
 _PLURAL = KINDS["machine"].plural
 
 
@@ -43,7 +49,7 @@ class KubeMachineObjects(KubeMachineEvents):
                 known = told.event in ("ADDED", "MODIFIED", "DELETED")
                 yield ObjectSeen(_object(told.thing), told.event != "DELETED") if known else Unchanged()
 
-    def write(self, machine: MachineObject, status: Mapping[str, Any]) -> MachineObject | None:
+    def write(self, machine: MachineObject, status: Mapping[str, Any]) -> MachineObject:
         body = {
             "apiVersion": f"{GROUP}/{VERSION}",
             "kind": KINDS["machine"].kind,
@@ -52,9 +58,23 @@ class KubeMachineObjects(KubeMachineEvents):
         }
         path = f"{self._path}/{quote(machine.name, safe='')}/status?fieldManager={MANAGER}&force=true"
         try:
-            return _object(self._connection.patch(path, body, expected=(404, 409), kind="apply-patch"))
-        except StatusError:  # 409: another one has its name now
-            return None
+            return _object(self._connection.patch(path, body, expected=REFUSALS, kind="apply-patch"))
+        except StatusError as error:
+            if error.status in (404, 409):  # 409: another one has its name now
+                raise ConflictError(f"{error.status} {error.reason}: {error.message}") from None
+            raise refusal(error, self._connection.in_words) from None
+
+    def renew(self, holder: str, at_ms: int) -> None:
+        moment = datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        body = {"spec": {"holderIdentity": holder, "leaseDurationSeconds": LEASE_SECONDS, "renewTime": moment}}
+        path = f"/apis/coordination.k8s.io/v1/namespaces/{self._namespace}/leases/{LEASE}"
+        try:
+            self._connection.patch(path, body, expected=(404,))
+        except StatusError:
+            raise ClusterRefusedError(
+                f"the namespace {self._namespace} has no Lease {LEASE}: "
+                "`netboot cluster manifests --inventory | kubectl apply -f -`"
+            ) from None
 
     def _list(self, **how: Any) -> Any:
         try:
@@ -69,12 +89,20 @@ class KubeMachineObjects(KubeMachineEvents):
 
 
 def _object(thing: Mapping[str, Any]) -> MachineObject:
-    metadata, version = thing["metadata"], str(thing["metadata"].get("resourceVersion", ""))
+    metadata = thing["metadata"]
     return MachineObject(
         name=str(metadata["name"]),
         uid=str(metadata["uid"]),
         generation=int(metadata.get("generation", 0)),
-        version=int(version) if version.isdecimal() else 0,
+        version=str(metadata.get("resourceVersion", "")),
         spec=thing.get("spec"),
         status=thing.get("status") or {},
+        writer=_writer(metadata),
     )
+
+
+def _writer(metadata: Mapping[str, Any]) -> str:
+    """The manager that changed the status last."""
+    entries = [each for each in metadata.get("managedFields") or () if each.get("subresource") == "status"]
+    last: Mapping[str, Any] = max(entries, key=lambda each: str(each.get("time", "")), default={})
+    return str(last.get("manager", ""))

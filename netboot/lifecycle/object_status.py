@@ -19,7 +19,8 @@ from netboot.lifecycle.state import Standing, standing
 from netboot.lifecycle.summary import summary_of
 from netboot.lifecycle.trace import Trace
 from netboot.lifecycle.transitions import PLACE
-from netboot.machines.values import Machine
+from netboot.machines.classes import Class
+from netboot.machines.values import Machine, Profile
 
 MOST_BYTES = 10_000
 """Of a status as JSON."""
@@ -32,7 +33,6 @@ LEFT_OUT = "LeftOut"
 
 _Word = Annotated[str, StringConstraints(max_length=64)]
 _Moment = Annotated[str, StringConstraints(max_length=40)]
-_Digest = Annotated[str, StringConstraints(max_length=64)]
 
 
 class ConditionTold(Strict):
@@ -49,7 +49,7 @@ class ConditionTold(Strict):
     lastTransitionTime: _Moment  # noqa: N815 - Kubernetes' name
     """Since when its status is this."""
     observedGeneration: Annotated[int, Field(ge=0)] = 0  # noqa: N815 - Kubernetes' name
-    """Of which generation of the object's spec; left out where none was in force yet."""
+    """Of which generation of the object's spec; 0: of none, or nobody can tell. What is left out is believed."""
 
 
 class BootTold(Strict):
@@ -65,7 +65,7 @@ class BootTold(Strict):
     """When it was first heard of."""
     reached: _Moment
     """When it came as far as it did."""
-    image: _Digest = ""
+    image: _Word = ""
     """Digest of the image that its script named."""
     message: Annotated[str, StringConstraints(max_length=MOST_DETAIL)] = ""
     """What it said that failed."""
@@ -74,9 +74,9 @@ class BootTold(Strict):
 class ImagesTold(Strict):
     """Images of a machine, by their digests."""
 
-    in_force: _Digest = ""
+    in_force: _Word = ""
     """What it would be served now."""
-    booted: _Digest = ""
+    booted: _Word = ""
     """What the boot that counts was served."""
     short: _Word = ""
     """The first twelve digits of that, for tables."""
@@ -102,17 +102,22 @@ class ObjectStatus(Strict):
 
     def document(self) -> dict[str, Any]:
         """As it is written; what says nothing is left out."""
-        return self.model_dump(mode="json", exclude_defaults=True)
+        document = self.model_dump(mode="json", exclude_defaults=True)
+        for said, each in zip(document.get("conditions", ()), self.conditions, strict=True):
+            said["observedGeneration"] = each.observedGeneration
+        return document
 
 
 class Facts(NamedTuple):
     """What is known of a machine that the inventory in force has. `boots`: the newest first; `in_force`: the digest of
-    what it would be served; empty: nothing."""
+    what it would be served; empty: nothing; `profile`, `of_class`: its own, to which it leaves what it does not say."""
 
     machine: Machine
     judged: Judged | None
     boots: tuple[Trace, ...]
     in_force: str
+    profile: Profile | None = None
+    of_class: Class | None = None
 
 
 def status_of(facts: Facts | None, generation: int) -> ObjectStatus:
@@ -202,8 +207,6 @@ class Urgency(IntEnum):
 
 def urgency_of(before: ObjectStatus, after: ObjectStatus) -> Urgency:
     """How soon to write what differs."""
-    if after.phase == LEFT_OUT:
-        return Urgency.LATER
     milestone = milestone_of(after)
     if milestone is not None and milestone != milestone_of(before):
         return Urgency.NOW

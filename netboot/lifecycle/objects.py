@@ -5,15 +5,16 @@ from typing import Any, NamedTuple
 
 
 class MachineObject(NamedTuple):
-    """`generation`: of its spec; `version`: rises with each change of it, 0: that cannot be told; `status`: as it was
-    read, whoever wrote it."""
+    """`generation`: of its spec; `version`: another one with each change of it, by which nothing is earlier or later;
+    `status`: as it was read; `writer`: what whoever changed that last calls itself, empty: that cannot be told."""
 
     name: str
     uid: str
     generation: int
-    version: int
+    version: str
     spec: Any
     status: Mapping[str, Any]
+    writer: str = ""
 
 
 class ObjectsListed(NamedTuple):

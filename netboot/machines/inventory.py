@@ -1,7 +1,7 @@
 """The inventory folder: all its `*.yaml` together are what the operator declares; all faults of all files at once."""
 
 import difflib
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from netboot.machines.joining import (
 from netboot.machines.judged import unknown_names
 from netboot.machines.maintenance import unknown_zones
 from netboot.machines.positions import units_of_two_machines
-from netboot.machines.values import Inventory, Machine, PcrPolicy
+from netboot.machines.values import Inventory, Machine, Profile
 
 MOST_NEAREST = 20
 """Of so many names it is looked for what was meant: of 1,500 racks it takes minutes, and nobody reads it."""
@@ -63,7 +63,7 @@ def merged(inventories: Sequence[Inventory]) -> Inventory:
     classes = {declared.name: declared for inventory in inventories for declared in inventory.classes}
     return Inventory(
         machines=tuple(
-            _completed(machine, profiles[machine.profile].pcrs, classes)
+            completed(machine, profiles[machine.profile], classes.get(machine.class_name or ""))
             for inventory in inventories
             for machine in inventory.machines
         ),
@@ -109,13 +109,13 @@ def faults_of_items(items: list[Declared]) -> list[Fault]:
     return faults
 
 
-def _completed(machine: Machine, of_profile: PcrPolicy | None, classes: Mapping[str, Class]) -> Machine:
+def completed(machine: Machine, profile: Profile | None, of_class: Class | None) -> Machine:
     """The machine with what it leaves to its profile and its class."""
     left: dict[str, Any] = {}
-    if of_profile is not None and "pcrs" not in machine.model_fields_set:
-        left["pcrs"] = of_profile
-    if machine.class_name is not None and "architecture" not in machine.model_fields_set:
-        left["architecture"] = classes[machine.class_name].architecture
+    if profile is not None and profile.pcrs is not None and "pcrs" not in machine.model_fields_set:
+        left["pcrs"] = profile.pcrs
+    if of_class is not None and "architecture" not in machine.model_fields_set:
+        left["architecture"] = of_class.architecture
     return machine.model_copy(update=left) if left else machine
 
 

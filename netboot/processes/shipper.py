@@ -11,7 +11,7 @@ from netboot.stores.conditions import SqliteConditions
 from netboot.stores.live import LiveView
 from netboot.stores.object_facts import ObjectFacts
 from netboot.stores.state import SqliteStates
-from netboot.stores.status import StatusFile
+from netboot.stores.status import StatusFile, StatusFolder
 
 
 def run(spec: ProcessSpec) -> None:
@@ -21,7 +21,8 @@ def run(spec: ProcessSpec) -> None:
     assert place.shipper is not None
     kubeconfig, namespace, data = place.shipper, place.namespace, config.data
     states, conditions = SqliteStates(data / "state.db"), SqliteConditions(data / "conditions.db")
-    known = ObjectFacts(LiveView(data / "snapshot.json"), states, conditions)
+    said = StatusFolder(data / "status")
+    known = ObjectFacts(LiveView(data / "snapshot.json"), states, conditions, said)
     controller = ShipperController(
         known, lambda: KubeMachineObjects(connect(kubeconfig, inventory=True), namespace), SystemClock()
     )

@@ -1,7 +1,11 @@
 """What the loops of the process `controllers` say: publisher, projection, lifecycle and rollouts, a file each."""
 
+from images.values.faults import first_few
 from images.values.strict import Strict
-from netboot.status import Condition, Timed
+from netboot.status import FRESH_MS, Condition, Timed
+
+BEHIND_SECONDS = 300
+"""For so long a machine may wait to be judged; as in the alert NetbootConditionsBehind."""
 
 
 class LoopStatus(Timed):
@@ -100,3 +104,29 @@ class RolloutsStatus(LoopStatus):
 
     rollouts: tuple[RolloutStatus, ...]
     undone: int = 0
+
+
+def idle(name: str, said: Timed | None, now: int) -> str:
+    """Why it does not go on, by what it said last; empty: it does. `now`: by `up_ms()`."""
+    if said is None:
+        return f"the {name} has not said anything yet"
+    quiet = now - said.up_ms
+    if quiet < 0:
+        return "has said nothing since the machine was started"
+    if quiet > FRESH_MS:
+        return f"has said nothing for {quiet // 1000} s"
+    return said.problem if isinstance(said, LoopStatus) else ""
+
+
+def not_of_now(projection: ProjectionStatus | None, lifecycle: LifecycleStatus | None, now: int) -> str:
+    """Why what was found of machines last may not be so any more, in words; empty: it is looked at all the time."""
+    for name, said in (("projection", projection), ("lifecycle", lifecycle)):
+        if why := idle(name, said, now):
+            return f"nobody looks at machines now: {name}: {why}"
+    assert lifecycle is not None
+    if lifecycle.unseen:
+        places = first_few([place.rstrip("/") for place in lifecycle.unseen])
+        return f"{places} cannot be looked at: nobody there is found late or lost meanwhile"
+    if lifecycle.behind_seconds > BEHIND_SECONDS:
+        return f"machines were looked at {lifecycle.behind_seconds:.0f} s ago: {lifecycle.waiting} wait for it"
+    return ""

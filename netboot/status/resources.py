@@ -26,8 +26,9 @@ class ResourcesStatus(Condition, Timed):
 class ShipperStatus(Condition, Timed):
     """`ok`: objects say what is known, or will within a minute. `lag_seconds`: for how long the one has been behind
     that has been so for longest, None: that cannot be told; `behind`: objects that are to be written; `a_second`: how
-    many are written in a second at most, as the API server takes them; `events_waiting`: Events that are to be written.
-    The others: since the process started."""
+    many are written in a second at most, as the API server takes them; `events_waiting`: Events that are to be written;
+    `refused`: objects whose status the API server does not take, which do not count as behind; `overwritten`: those
+    whose status somebody else writes, too. The others: since the process started."""
 
     objects: int
     behind: int
@@ -37,3 +38,5 @@ class ShipperStatus(Condition, Timed):
     events_waiting: int
     events_dropped: int
     failed: int
+    refused: int
+    overwritten: int

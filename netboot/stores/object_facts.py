@@ -12,7 +12,10 @@ from netboot.lifecycle.published import View
 from netboot.lifecycle.summary import MachineSummary, Summaries
 from netboot.lifecycle.trace import Trace
 from netboot.machines.values import Machine
+from netboot.status import up_ms
+from netboot.status.controllers import LifecycleStatus, ProjectionStatus, not_of_now
 from netboot.stores.live import LiveView
+from netboot.stores.status import StatusFolder
 
 PAGE, MOST_PAGES = 500, 20
 """Entries of the feed in one look."""
@@ -29,8 +32,9 @@ class Found(Conditions, Summaries, Protocol):
 class ObjectFacts:
     """For one thread."""
 
-    def __init__(self, live: LiveView, states: Seen, conditions: Found) -> None:
-        self._live, self._states, self._conditions = live, states, conditions
+    def __init__(self, live: LiveView, states: Seen, conditions: Found, said: StatusFolder) -> None:
+        """`said`: what the controllers say of themselves."""
+        self._live, self._states, self._conditions, self._said = live, states, conditions, said
         self._view: View | None = None
         self._in_force: Mapping[str, tuple[Machine, str]] = {}
         self._summaries: Mapping[str, MachineSummary] = {}
@@ -75,6 +79,8 @@ class ObjectFacts:
         view = self._live.view()
         judged, states = self._conditions.judged(names), self._states.machines(names)
         proven, found = self._states.proven(names), dict[str, Facts | None]()
+        profiles = {each.name: each for each in view.snapshot.inventory.profiles}
+        classes = {each.name: each for each in view.snapshot.inventory.classes}
         for name in names:
             machine = view.index.named(name)
             if machine is None:
@@ -83,8 +89,13 @@ class ObjectFacts:
             state = states.get(name)
             under_way = state.pending or state.current if state is not None else None
             _, image = _in_force(view, machine)
-            found[name] = Facts(machine, judged.get(name), self._boots(proven.get(name, ()), under_way), image)
+            boots, of_class = self._boots(proven.get(name, ()), under_way), classes.get(machine.class_name or "")
+            found[name] = Facts(machine, judged.get(name), boots, image, profiles.get(machine.profile), of_class)
         return found
+
+    def of_now(self) -> bool:
+        projection = self._said.read("projection", ProjectionStatus)
+        return not not_of_now(projection, self._said.read("lifecycle", LifecycleStatus), up_ms())
 
     def _boots(self, proven: Sequence[str], under_way: Trace | None) -> tuple[Trace, ...]:
         """The last that proved themselves, the newest first; before them one that is under way."""

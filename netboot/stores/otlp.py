@@ -20,6 +20,7 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import Link, SpanContext, Status, StatusCode, TraceFlags
 
 from images.values.faults import root_cause, unverified
+from images.values.sessions import session
 from netboot import credentials
 from netboot.config_outside import Traces
 from netboot.lifecycle.boot_spans import ROOT, BootSpan, BootTrace, RejectedError, span_id, trace_id
@@ -58,22 +59,21 @@ class OtlpCollector:
         body = encode_spans(self.spans(boots)).SerializeToString()
         headers = read_headers(self._place.headers_file) if self._place.headers_file is not None else {}
         with ExitStack() as held:
-            session = held.enter_context(requests.Session())
-            session.trust_env = False
-            session.verify = self._authority(held)
-            answered = self._answered(session, body, headers)
+            asking = held.enter_context(session())
+            asking.verify = self._authority(held)
+            answered = self._answered(asking, body, headers)
         _heed(*answered)
 
     def spans(self, boots: Sequence[BootTrace]) -> list[ReadableSpan]:
         """What is sent, as OpenTelemetry's SDK has spans that have ended."""
         return [span for boot in boots for span in _spans(boot, self._resource)]
 
-    def _answered(self, session: requests.Session, body: bytes, headers: dict[str, str]) -> tuple[int, bytes]:
+    def _answered(self, asking: requests.Session, body: bytes, headers: dict[str, str]) -> tuple[int, bytes]:
         seconds, begun = self._place.deadline_seconds, time.monotonic()
         sent = {**headers, "Content-Type": "application/x-protobuf", "Accept-Encoding": "identity"}
         try:
             url = f"{self._place.endpoint}/v1/traces"
-            answer = session.post(url, body, headers=sent, timeout=seconds, allow_redirects=False, stream=True)
+            answer = asking.post(url, body, headers=sent, timeout=seconds, allow_redirects=False, stream=True)
             with closing(answer):
                 data = bytearray()
                 while len(data) < _LARGEST_ANSWER and (block := answer.raw.read1(_BLOCK)):

@@ -10,6 +10,7 @@ import requests
 import urllib3
 
 from images.values.faults import root_cause, unverified
+from images.values.sessions import session
 from netboot import credentials
 from netboot.config_outside import PauseSignal
 from netboot.lifecycle.errors import CannotTellError
@@ -59,11 +60,10 @@ class Asker:
     def _body(self, begun: float) -> bytes:
         headers = {**_HEADERS, **self._token()}
         with ExitStack() as held:
-            session = held.enter_context(requests.Session())
-            session.trust_env = False
-            session.verify = self._authority(held)
+            asking = held.enter_context(session())
+            asking.verify = self._authority(held)
             try:
-                answer = held.enter_context(closing(session.get(headers=headers, **self._question())))
+                answer = held.enter_context(closing(asking.get(headers=headers, **self._question())))
                 return self._bounded(answer, begun)
             except requests.exceptions.SSLError as error:
                 raise CannotTellError(_of_tls(error)) from None

@@ -3,7 +3,7 @@
 from netboot.lifecycle.errors import CannotTellError
 from netboot.readiness import Detail
 from netboot.status import FRESH_MS
-from netboot.status.controllers import LoopStatus
+from netboot.status.controllers import LoopStatus, idle
 from netboot.status.reporting import Reporting
 
 LOG = "see the log of the controllers"
@@ -32,16 +32,12 @@ def at_work(
     if status is None and cause is not None:
         return unsaid(cause)
     if status is None:
-        return Detail(ok=False, message=f"the {name} has not said anything yet", remedy=LOG)
+        return Detail(ok=False, message=idle(name, None, now), remedy=LOG)
     if isinstance(status, CannotTellError):
         remedy = "restart the service, so that all of its processes are of one version"
         return Detail(ok=False, message=str(status), remedy=remedy)
-    quiet = now - status.up_ms
-    ok = 0 <= quiet <= FRESH_MS
+    quiet, why = now - status.up_ms, idle(name, status, now)
     if quiet > FRESH_MS and cause is not None:
         return old(quiet, cause)
-    if ok and isinstance(status, LoopStatus) and status.problem:
-        return Detail(ok=False, message=status.problem, remedy=LOG)
-    message = "at work" if ok else f"has said nothing for {quiet // 1000} s"
-    message = "has said nothing since the machine was started" if quiet < 0 else message
-    return Detail(ok=ok, message=message, remedy=f"{first}{LOG}; `kill` that process to start it again")
+    remedy = LOG if 0 <= quiet <= FRESH_MS and why else f"{first}{LOG}; `kill` that process to start it again"
+    return Detail(ok=not why, message=why or "at work", remedy=remedy)

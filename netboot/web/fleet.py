@@ -8,23 +8,19 @@ from typing import NamedTuple
 
 from flask import current_app
 
-from images.values.faults import first_few
 from netboot.lifecycle.channels import users_of
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.published import View
 from netboot.lifecycle.summary import RANK, UNJUDGED, MachineStatus, MachineSummary, as_of, is_retired
 from netboot.machines.values import Machine
-from netboot.status.controllers import LifecycleStatus, ProjectionStatus, RolloutsStatus, RolloutStatus
+from netboot.status.controllers import LifecycleStatus, ProjectionStatus, RolloutsStatus, RolloutStatus, not_of_now
 from netboot.web.causes import cases, cause_of
 from netboot.web.dependencies import Dependencies, dependencies
-from netboot.web.details import at_work
 from netboot.web.fleet_shapes import CaseShown, Fleet, FleetMachines, ImageRun, MachineEntry, MachinesAsked
 from netboot.web.pages import by_number, written
 from netboot.web.racks import as_they_stand, racks
 from netboot.web.readiness import said_by
 
-BEHIND_SECONDS = 300
-"""For so long a machine may wait to be judged; as in the alert NetbootConditionsBehind."""
 FIRST = 20
 """Machines that are late or ill, and causes of that, that the summary names."""
 AILING = frozenset({MachineStatus.LATE, MachineStatus.ILL})
@@ -156,19 +152,12 @@ def _summary(view: View, at_ms: int, seen: Sequence[Seen], first: Sequence[Seen]
 
 def _not_of_now(deps: Dependencies) -> str:
     """Why what was found of machines last may not be so any more, in words; empty: it is looked at all the time."""
-    now = deps.up_ms()
     projection, lifecycle = said_by(deps, "projection", ProjectionStatus), said_by(deps, "lifecycle", LifecycleStatus)
-    for name, said in (("projection", projection), ("lifecycle", lifecycle)):
-        detail = at_work(name, said, now, None)
-        if not detail.ok:
-            return f"nobody looks at machines now: {name}: {detail.message}"
-    assert isinstance(lifecycle, LifecycleStatus)
-    if lifecycle.unseen:
-        places = first_few([place.rstrip("/") for place in lifecycle.unseen])
-        return f"{places} cannot be looked at: nobody there is found late or lost meanwhile"
-    if lifecycle.behind_seconds > BEHIND_SECONDS:
-        return f"machines were looked at {lifecycle.behind_seconds:.0f} s ago: {lifecycle.waiting} wait for it"
-    return ""
+    if isinstance(projection, CannotTellError):
+        return f"nobody looks at machines now: projection: {projection}"
+    if isinstance(lifecycle, CannotTellError):
+        return f"nobody looks at machines now: lifecycle: {lifecycle}"
+    return not_of_now(projection, lifecycle, deps.up_ms())
 
 
 def _rollouts(deps: Dependencies) -> tuple[RolloutStatus, ...] | None:

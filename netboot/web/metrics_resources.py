@@ -40,5 +40,9 @@ def shipper(status: ShipperStatus) -> Iterator[Metric]:
     yield GaugeMetricFamily("netboot_shipper_waiting_events", text, value=status.events_waiting)
     text = "Events that were not written, for too many waited or the API server took them not, since the start."
     yield CounterMetricFamily("netboot_shipper_dropped_events", text, value=status.events_dropped)
+    text = "Objects of machines whose status the API server refuses."
+    yield GaugeMetricFamily("netboot_shipper_refused_objects", text, value=status.refused)
+    text = "Objects of machines whose status somebody else writes, too."
+    yield GaugeMetricFamily("netboot_shipper_overwritten_objects", text, value=status.overwritten)
     text = "Writes that failed, since the process was started."
     yield CounterMetricFamily("netboot_shipper_failures", text, value=status.failed)

@@ -5,10 +5,13 @@ A control plane of its own: definitions, rights and the API server itself go her
 
 import json
 import os
+import platform
 import signal
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +27,7 @@ from lab.kube.cluster import Cluster, cluster
 from lab.kube.kubectl import Kubectl
 from netboot.clock import SystemClock
 from netboot.config import Config, load_config
+from netboot.controllers.overwritten import MANY
 from netboot.controllers.resources import ResourcesController
 from netboot.controllers.shipper import ShipperController
 from netboot.kube.connection import connect
@@ -228,6 +232,9 @@ def test_objects_say_how_machines_are(service: Service, kubectl: Kubectl) -> Non
     wait_for(lambda: (kubectl.get(*named).get("status") or {}).get("phase") == "Booted", SECONDS)
     wait_for(lambda: "Booting" in kubectl("describe", *named).partition("Events:")[2], SECONDS)
     assert f"boot {boot} has begun, with image {image[:12]}" in kubectl("describe", *named)
+    lease = kubectl.get("-n", "netboot", "lease", "netboot-shipper")["spec"]
+    assert (lease["holderIdentity"], lease["leaseDurationSeconds"]) == (platform.node(), 60)
+    assert time.time() - datetime.fromisoformat(lease["renewTime"]).timestamp() < 60
     kubectl("delete", *named)
     wait_for(lambda: service.outcome(mac(3)) == "unknown", SECONDS)
 
@@ -250,6 +257,9 @@ def test_the_account_that_writes_statuses_writes_nothing_else(own: Cluster, serv
     assert account("PATCH", f"{path}/gpu-none/status?fieldManager=x&force=true", missing).status_code == 404
     asked = [("GET", f"{path}/gpu-001"), ("POST", path), ("DELETE", f"{path}/gpu-001"), ("GET", "/api/v1/nodes")]
     asked += [("GET", "/api/v1/namespaces/netboot/secrets"), ("GET", f"{path.replace('machines', 'profiles')}")]
+    lease = "/apis/coordination.k8s.io/v1/namespaces/netboot/leases"
+    asked += [("GET", f"{lease}/netboot-shipper"), ("DELETE", f"{lease}/netboot-shipper"), ("POST", lease)]
+    asked += [("PATCH", f"{lease}/another?fieldManager=x&force=true")]
     asked += [("GET", f"/apis/{GROUP}/{VERSION}/machines"), ("GET", f"{path.replace('/netboot/', '/default/')}")]
     found = {each: account(*each, machine(50) if each[0] == "POST" else None).status_code for each in asked}
     assert found == dict.fromkeys(asked, 403)
@@ -296,19 +306,22 @@ class Storm:
     PHASES = tuple(each for each in Phase if each not in (Phase.SCRIPT_SERVED, Phase.FAILED))
 
     def __init__(self) -> None:
-        self.count = 0
+        self.count, self.boot = 0, 1
 
     def changed(self) -> set[str]:
         self.count = min(self.count + 1, len(self.PHASES))
         return set(self.NAMES)
 
+    def of_now(self) -> bool:
+        return False
+
     def facts(self, names: Sequence[str]) -> Mapping[str, Facts | None]:
         return {name: self._facts(name) for name in names if name in self.NAMES}
 
     def _facts(self, name: str) -> Facts:
-        trace = apply(None, script(name, 1))
+        trace = apply(None, script(name, self.boot))
         for place, phase in enumerate(self.PHASES[: self.count]):
-            trace = apply(trace, event(name, 1, phase, 500 * place))
+            trace = apply(trace, event(name, self.boot, phase, 500 * place))
         declared = declared_as(name, machine(1)["spec"])
         assert declared is not None
         joined = Reason.JOINED if trace.phase(Phase.READY) else Reason.JOINING
@@ -344,6 +357,122 @@ def test_a_storm_of_forty_machines_is_written_within_its_pace_by_the_api_server_
     admin.close()
 
 
+class Calm(Storm):
+    """A few that have gone through all phases, by boots of that number."""
+
+    NAMES = tuple(f"calm-{number:02}" for number in range(6))
+
+    def __init__(self, boot: int = 1) -> None:
+        super().__init__()
+        self.count, self.boot = len(self.PHASES), boot
+
+    def changed(self) -> set[str]:
+        return set()
+
+
+@contextmanager
+def calm(own: Cluster, kubectl: Kubectl, *known: Calm) -> Iterator[list[ShipperController]]:
+    """Machines of which each of these is written by a process of its own, in a namespace where nobody else writes."""
+    items = [machine(1) | {"metadata": {"name": name, "namespace": "default"}} for name in Calm.NAMES]
+    kubectl.apply("calm", {"apiVersion": "v1", "kind": "List", "items": items})
+    with closing(connect(own.admin)) as connection:
+        found = [
+            ShipperController(each, lambda: KubeMachineObjects(connection, "default"), SystemClock()) for each in known
+        ]
+        for each in found:
+            each.start()
+        try:
+            yield found
+        finally:
+            for each in found:
+                each.stop()
+            kubectl("delete", "-n", "default", "machines.netboot.dev", "--all")
+
+
+def serving_all(kubectl: Kubectl, names: Sequence[str]) -> None:
+    named = [f"machine.netboot.dev/{name}" for name in names]
+    kubectl("wait", "-n", "default", "--for=condition=InService", *named, "--timeout=60s", seconds=70)
+
+
+@pytest.mark.usefixtures("service")
+def test_what_a_policy_refuses_of_some_holds_up_no_other(own: Cluster, kubectl: Kubectl) -> None:
+    rule = {"apiGroups": [GROUP], "apiVersions": ["*"], "resources": ["machines/status"], "operations": ["UPDATE"]}
+    policy = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": "not-these"},
+        "spec": {
+            "matchConstraints": {"resourceRules": [rule]},
+            "validations": [
+                {"expression": "object.metadata.name != 'calm-00'", "message": "not this one"},
+                {"expression": "object.metadata.name != 'calm-01'", "message": "nor this", "reason": "Forbidden"},
+            ],
+        },
+    }
+    binding = policy | {
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "spec": {"policyName": "not-these", "validationActions": ["Deny"]},
+    }
+    kubectl.apply("not-these", {"apiVersion": "v1", "kind": "List", "items": [policy, binding]})
+    try:
+        kubectl.apply("first", machine(1) | {"metadata": {"name": Calm.NAMES[0], "namespace": "default"}})
+        with closing(Admin(own)) as admin:
+            path = f"/apis/{GROUP}/{VERSION}/namespaces/default/machines/{Calm.NAMES[0]}/status"
+            body = machine(1) | {"metadata": {"name": Calm.NAMES[0]}, "status": {"phase": "x"}}
+            asked = f"{path}?fieldManager=x&force=true"
+            wait_for(lambda: admin("PATCH", asked, body).status_code == 422, SECONDS)
+        with calm(own, kubectl, Calm()) as [controller]:
+            serving_all(kubectl, Calm.NAMES[2:])
+            wait_for(lambda: controller.status().refused == 2, SECONDS)
+            said = controller.status()
+            by = f"is forbidden: {policy['kind']} 'not-these' with binding 'not-these' denied request"
+            assert said.message == (
+                f'status of machine/calm-00 is refused: 422 Invalid: machines.netboot.dev "calm-00" {by}: not this one'
+                f'; status of machine/calm-01 is refused: 403 Forbidden: machines.netboot.dev "calm-01" {by}: nor this'
+            )
+            assert (said.ok, said.behind) == (False, 0)
+            kubectl("delete", "validatingadmissionpolicybinding", "not-these")
+            serving_all(kubectl, Calm.NAMES)
+            wait_for(lambda: controller.status().ok, SECONDS)
+    finally:
+        kubectl(
+            "delete", "validatingadmissionpolicy,validatingadmissionpolicybinding", "not-these", "--ignore-not-found"
+        )
+
+
+@pytest.mark.usefixtures("service")
+def test_a_definition_without_a_status_has_taken_nothing(own: Cluster, kubectl: Kubectl) -> None:
+    name, place = f"machines.{GROUP}", "/spec/versions/0/subresources"
+    kubectl("patch", "crd", name, "--type=json", "-p", json.dumps([{"op": "remove", "path": place}]))
+    try:
+        with calm(own, kubectl, Calm()) as [controller]:
+            wait_for(lambda: controller.status().refused == len(Calm.NAMES), 60.0)
+            said = controller.status()
+            assert (said.ok, said.written) == (False, 0)
+            assert said.message.startswith(
+                'status of machine/calm-00 is refused: 404 NotFound: machines.netboot.dev "calm-00" not found; '
+            )
+            back = [{"op": "add", "path": place, "value": {"status": {}}}]
+            kubectl("patch", "crd", name, "--type=json", "-p", json.dumps(back))
+            serving_all(kubectl, Calm.NAMES)
+    finally:
+        kubectl("patch", "crd", name, "--type=merge", "-p", json.dumps({"spec": {"versions": versions(kubectl, name)}}))
+
+
+def versions(kubectl: Kubectl, name: str) -> Any:
+    return [each | {"subresources": {"status": {}}} for each in kubectl.get("crd", name)["spec"]["versions"]]
+
+
+@pytest.mark.usefixtures("service")
+def test_two_that_write_one_status_do_not_write_as_fast_as_they_can(own: Cluster, kubectl: Kubectl) -> None:
+    admin = Admin(own)
+    before = counted(admin) - said_of_events(admin, "calm-")
+    with calm(own, kubectl, Calm(), Calm(boot=2)) as found, closing(admin):
+        wait_for(lambda: sum(each.status().overwritten for each in found) >= len(Calm.NAMES), 60.0)
+        assert counted(admin) - before - said_of_events(admin, "calm-") <= 2 * len(Calm.NAMES) * (MANY + 2)
+        assert any("is overwritten: by netboot-shipper" in each.status().message for each in found)
+
+
 def counted(admin: Admin) -> int:
     """Writes of statuses of Machines, and of Events, as the API server counts its requests."""
     metrics = text_string_to_metric_families(admin("GET", "/metrics").text)
@@ -358,10 +487,10 @@ def counted(admin: Admin) -> int:
     return round(sum(ours))
 
 
-def said_of_events(admin: Admin) -> int:
-    """Writes of Events about machines in the storm."""
+def said_of_events(admin: Admin, of: str = "storm-") -> int:
+    """Writes of Events about machines whose names begin so."""
     events = admin("GET", "/apis/events.k8s.io/v1/namespaces/default/events").json()["items"]
-    of_storm = [each for each in events if each["regarding"]["name"].startswith("storm-")]
+    of_storm = [each for each in events if each["regarding"]["name"].startswith(of)]
     return sum((each.get("series") or {}).get("count", 1) for each in of_storm)
 
 

@@ -55,6 +55,8 @@ def exposed(tmp_path_factory: pytest.TempPathFactory) -> list[Metric]:
             events_waiting=1,
             events_dropped=1,
             failed=1,
+            refused=1,
+            overwritten=1,
         ),
         traces=TracesStatus(**common, waiting=1, open=1, exported=1, dropped=1, failed=1),
         approver_default=ApproverStatus(

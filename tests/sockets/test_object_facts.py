@@ -6,8 +6,11 @@ from netboot.lifecycle.errors import StateUnavailableError
 from netboot.lifecycle.events import AnyRecord
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.state import Batch
+from netboot.status import FRESH_MS
+from netboot.status.controllers import LifecycleStatus, ProjectionStatus
 from netboot.stores.conditions import SqliteConditions
 from netboot.stores.object_facts import ObjectFacts
+from netboot.stores.status import StatusFolder
 from tests.records import boot_id, event, script
 from tests.sites import add_image
 from tests.sockets.api import Api
@@ -24,7 +27,12 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Api:
 
 @pytest.fixture
 def known(api: Api) -> ObjectFacts:
-    return ObjectFacts(api.live, api.states, SqliteConditions(api.config.data / "conditions.db"))
+    return facts_of(api, api.states)
+
+
+def facts_of(api: Api, states: MemoryStates) -> ObjectFacts:
+    data = api.config.data
+    return ObjectFacts(api.live, states, SqliteConditions(data / "conditions.db"), StatusFolder(data / "status"))
 
 
 def took(api: Api, number: int, *phases: Phase) -> None:
@@ -53,7 +61,7 @@ def test_what_became_another_is_said_once(api: Api, known: ObjectFacts) -> None:
 def test_of_a_state_that_was_lost_anything_may_be_another(api: Api, known: ObjectFacts) -> None:
     took(api, 1, Phase.INITRD_STARTED)
     known.changed()
-    lost = ObjectFacts(api.live, MemoryStates(), SqliteConditions(api.config.data / "conditions.db"))
+    lost = facts_of(api, MemoryStates())
     lost.changed()
     lost._place = 1_000
     assert lost.changed() is None
@@ -92,3 +100,21 @@ def test_what_is_known_of_a_machine(api: Api, known: ObjectFacts) -> None:
     assert off is not None
     assert [each.boot for each in here.boots] == [boot_id(NAME, number) for number in (9, 8, 7, 6, 5, 4)]
     assert (here.in_force, here.judged, off.in_force, off.boots, off.judged) == (image, judged(), "", (), None)
+    profile = here.profile
+    assert profile is not None
+    assert (profile.name, here.of_class) == (here.machine.profile, None)
+
+
+def test_who_looks_at_machines_all_the_time_says_so(api: Api, known: ObjectFacts) -> None:
+    projection = ProjectionStatus(at_ms=0, taken=0, set_aside={}, replaced={}, lag_records={}, problems={})
+    lifecycle = LifecycleStatus(at_ms=0, conditions=(), overdue={}, waiting=0, unseen=())
+    api.say(projection=projection, lifecycle=lifecycle)
+    assert known.of_now()
+    for other in (
+        lifecycle.model_copy(update={"up_ms": lifecycle.up_ms - FRESH_MS - 1}),
+        lifecycle.model_copy(update={"unseen": ("cluster/gpu",)}),
+        lifecycle.model_copy(update={"behind_seconds": 301.0}),
+        lifecycle.model_copy(update={"problem": "state.db cannot be read"}),
+    ):
+        api.say(lifecycle=other)
+        assert not known.of_now()

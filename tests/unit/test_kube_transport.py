@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from lab.kube.authority import Authority, kubeconfig
-from netboot.join.errors import ClusterUnavailableError, ConflictError
+from netboot.join.errors import ClusterUnavailableError, ConflictError, InvalidError
 from netboot.join.node_drains import DO_NOT_DISRUPT
 from netboot.join.node_said import KURED, NVSENTINEL
 from netboot.join.ports import NodeView
@@ -26,8 +26,11 @@ from netboot.kube.custom_resources import KubeResources
 from netboot.kube.drains import KubeDrains
 from netboot.kube.errors import ClusterRefusedError
 from netboot.kube.leases import KubeLeases
+from netboot.kube.machine_objects import KubeMachineObjects
 from netboot.kube.nodes import KubeNodes
 from netboot.kube.secrets import KubeTokens
+from netboot.lifecycle.object_events import ObjectEvent
+from netboot.lifecycle.objects import MachineObject
 from netboot.machines.resources import Changed, Listed, Resource, Same
 from tests.handshakes import failing
 
@@ -79,7 +82,7 @@ class Server:
                 self.end_headers()
                 self.wfile.write(lines)
 
-            do_GET = do_POST = do_PUT = do_DELETE = _any  # noqa: N815
+            do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _any  # noqa: N815
 
             def log_message(self, *_: object) -> None:
                 pass
@@ -162,6 +165,53 @@ def test_who_reads_the_inventory_is_told_of_its_own_rights(server: Server, code:
     with pytest.raises(ClusterRefusedError) as caught:
         next(reads)
     assert str(caught.value).endswith(words)
+
+
+FORBIDDEN = 'machines.netboot.dev "gpu-001" is forbidden: '
+NO_RIGHT = FORBIDDEN + 'User "x" cannot patch resource "machines/status" in API group "netboot.dev"'
+DENIED = FORBIDDEN + "ValidatingAdmissionPolicy 'x' with binding 'x' denied request: User \"x\" cannot"
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "words"),
+    [
+        (status(422, "Invalid", "no"), InvalidError, "422 Invalid: no"),
+        (status(400, "BadRequest", "no"), InvalidError, "400 BadRequest: no"),
+        (status(403, "Forbidden", DENIED), InvalidError, f"403 Forbidden: {DENIED}"),
+        (status(401, "Unauthorized", DENIED), InvalidError, f"401 Unauthorized: {DENIED}"),
+        (status(404, "NotFound", "not found"), ConflictError, "404 NotFound: not found"),
+        (status(409, "Conflict", "another uid"), ConflictError, "409 Conflict: another uid"),
+        (status(403, "Forbidden", NO_RIGHT), ClusterRefusedError, "lacks a right: machines.netboot.dev"),
+        (status(401, "Unauthorized", "Unauthorized"), ClusterRefusedError, "make a new one with"),
+        (status(429, "TooManyRequests", "later"), ClusterUnavailableError, "overloaded or failing (429): later"),
+        (status(500, "InternalError", "a webhook"), ClusterUnavailableError, "overloaded or failing (500): a webhook"),
+        ((403, b"<html>a proxy"), ClusterRefusedError, "lacks a right: status 403"),
+        ((422, b"<html>a proxy"), ClusterRefusedError, "refused a request of ours (422 ): status 422"),
+    ],
+)
+def test_what_is_refused_of_one_object_is_told_from_what_is_of_all(
+    server: Server, answer: Answer, kind: type[Exception], words: str
+) -> None:
+    server.answer = lambda _method, _path: answer
+    with closing(connect(server.path, inventory=True)) as connection:
+        objects = KubeMachineObjects(connection, "netboot")
+        with pytest.raises(kind) as caught:
+            objects.write(MachineObject("gpu-001", "a-uid", 1, "7", {}, {}), {"phase": "Ready"})
+        assert type(caught.value) is kind
+        assert words in str(caught.value)
+        if kind is not ConflictError:
+            with pytest.raises(kind):
+                objects.tell(ObjectEvent("gpu-001", "a-uid", "Ready", "a note", good=True, at_ms=0))
+
+
+def test_a_lease_that_is_not_there_is_in_the_manifests(server: Server, connection: Connection) -> None:
+    server.answer = lambda _method, _path: status(404, "NotFound", "not found")
+    with pytest.raises(ClusterRefusedError) as caught:
+        KubeMachineObjects(connection, "netboot").renew("host", 0)
+    assert str(caught.value) == (
+        "the namespace netboot has no Lease netboot-shipper: "
+        "`netboot cluster manifests --inventory | kubectl apply -f -`"
+    )
 
 
 @pytest.mark.parametrize(

@@ -111,6 +111,12 @@ def test_a_machine_that_was_not_judged_and_an_object_that_is_not_in_force() -> N
     assert status_of(Facts(machine(), judged(), (), ""), 1).phase == "NeverBooted"
 
 
+def test_a_generation_that_nobody_can_tell_is_said_to_be_none() -> None:
+    """`kubectl wait` believes a condition that says none at all."""
+    told = status_of(Facts(machine(), judged(), (), ""), 0).document()
+    assert [each["observedGeneration"] for each in told["conditions"]] == [0, 0]
+
+
 def test_what_others_wrote_there_is_none_of_ours() -> None:
     written = status(boot(1, *READY))
     assert status_in(written.document()) == written
@@ -165,7 +171,7 @@ CLAIMED = boot(2, Phase.INITRD_STARTED)
         (status(boot(1, Phase.BOOTED)), status(boot(1, Phase.BOOTED), reason=Reason.STUCK), Urgency.LATER),
         (status(boot(1, *READY)), status(boot(1, *READY), message="another"), Urgency.LATER),
         (status(boot(1, *READY)), status(CLAIMED, boot(1, *READY), of=boot(1, *READY)), Urgency.LATER),
-        (status(boot(1, *READY)), status_of(None, 1), Urgency.LATER),
+        (status(boot(1, *READY)), status_of(None, 1), Urgency.SOON),
         (status_of(None, 1), status(), Urgency.SOON),
     ],
 )

@@ -764,11 +764,17 @@ def test_the_accounts_may_read_the_kinds_and_write_the_status_of_machines_and_no
             {"apiGroups": [GROUP], "resources": ["machines"], "verbs": ["list", "watch"]},
             {"apiGroups": [GROUP], "resources": ["machines/status"], "verbs": ["patch"]},
             {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
+            {
+                "apiGroups": ["coordination.k8s.io"],
+                "resources": ["leases"],
+                "resourceNames": ["netboot-shipper"],
+                "verbs": ["patch"],
+            },
         ],
     }
     account = ["ServiceAccount", "Role", "RoleBinding"]
     policy = ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"]
-    assert [each["kind"] for each in documents] == [*account, *account, *policy], "no namespace to delete"
+    assert [each["kind"] for each in documents] == [*account, *account, "Lease", *policy], "no namespace to delete"
     within = [each for each in documents if each["kind"] not in policy]
     assert {each["metadata"]["namespace"] for each in within} == {"site"}
     conditions = documents[-2]["spec"]["matchConditions"]

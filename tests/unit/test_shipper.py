@@ -33,6 +33,11 @@ class World:
         self.there = dict[str, MachineObject]()
         self.writes: list[tuple[float, str]] = []
         self.version = 1
+        self.looked_at = True
+        self.echoes = True
+        """The watch brings what is written before the answer comes; else it brings nothing by itself."""
+        self.renewed: list[float] = []
+        self.refuses = dict[str, Exception]()
         self.problem: Exception | None = None
         self.drops: set[str] = set()
         self.told: list[str] = []
@@ -57,14 +62,25 @@ class World:
     def watch(self, seconds: float) -> Iterator[Seen]:
         yield ObjectsListed(tuple(self.there.values()))
 
-    def write(self, machine: MachineObject, status: Mapping[str, Any]) -> MachineObject | None:
+    def of_now(self) -> bool:
+        return self.looked_at
+
+    def write(self, machine: MachineObject, status: Mapping[str, Any]) -> MachineObject:
         self.writes.append((self.now, machine.name))
+        if (refusal := self.refuses.get(machine.name, self.problem)) is not None:
+            raise refusal
+        if machine.name not in self.there:
+            raise ConflictError("404 NotFound: it is gone")
+        kept = {key: value for key, value in status.items() if key not in self.drops}
+        after = self.changes(machine.name, status=kept, writer="netboot-shipper")
+        if self.echoes:
+            self.controller.take(ObjectSeen(after, there=True))
+        return after
+
+    def renew(self, holder: str, at_ms: int) -> None:
         if self.problem is not None:
             raise self.problem
-        if machine.name not in self.there:
-            return None
-        kept = {key: value for key, value in status.items() if key not in self.drops}
-        return self.changes(machine.name, status=kept)
+        self.renewed.append(self.now)
 
     def tell(self, event: ObjectEvent) -> str:
         if self.deaf is not None:
@@ -79,12 +95,12 @@ class World:
 
     def changes(self, name: str, **what: Any) -> MachineObject:
         self.version += 1
-        self.there[name] = self.there[name]._replace(version=self.version, **what)
+        self.there[name] = self.there[name]._replace(version=str(self.version), **what)
         return self.there[name]
 
     def object_of(self, name: str) -> None:
         self.version += 1
-        self.there[name] = MachineObject(name, f"uid-of-{name}", 1, self.version, SPEC, {})
+        self.there[name] = MachineObject(name, f"uid-of-{name}", 1, str(self.version), SPEC, {})
 
     def says(self, name: str, *phases: Phase, reason: Reason = Reason.JOINING, number: int = 1) -> None:
         machine = declared_as(name, SPEC)
@@ -178,7 +194,7 @@ def test_what_an_api_server_of_older_definitions_drops_is_not_written_for_ever(w
 
 
 def test_a_word_of_before_is_not_taken_for_a_new_one(world: World) -> None:
-    before = world.there["gpu-001"]
+    before, world.echoes = world.there["gpu-001"], False
     world.says("gpu-001", *READY)
     world.passes(10)
     world.controller.take(ObjectSeen(before, there=True))
@@ -188,7 +204,8 @@ def test_a_word_of_before_is_not_taken_for_a_new_one(world: World) -> None:
 def test_one_that_is_gone_is_written_no_more(world: World) -> None:
     gone = world.there.pop("gpu-001")
     world.says("gpu-001", *READY)
-    assert world.passes(20) == ["gpu-001"]
+    assert world.passes(2) == ["gpu-001"]
+    assert world.controller.status().ok, "the watch says in a moment that it is gone"
     world.controller.take(ObjectSeen(gone, there=False))
     world.says("gpu-001", *READY, number=2)
     assert world.passes(20) == []
@@ -246,7 +263,7 @@ def test_one_that_the_api_server_does_not_take_keeps_no_other_back(world: World)
     world.lists()
     write = world.write
 
-    def refuses(machine: MachineObject, status: Mapping[str, Any]) -> MachineObject | None:
+    def refuses(machine: MachineObject, status: Mapping[str, Any]) -> MachineObject:
         if machine.name == "gpu-001":
             world.writes.append((world.now, "refused"))
             raise ClusterUnavailableError("422")

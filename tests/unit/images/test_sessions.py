@@ -8,7 +8,8 @@ import pytest
 
 from images.values.sessions import session
 
-ANSWER = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
+EMPTY = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
+LONGER = b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 7\r\n\r\nrefused"
 
 
 @pytest.fixture
@@ -18,7 +19,8 @@ def listener() -> Iterator[socket.socket]:
         yield listening
 
 
-def test_what_is_closed_has_no_connection_though_an_answer_is_kept(listener: socket.socket) -> None:
+@pytest.mark.parametrize("said", [EMPTY, LONGER], ids=["read", "unread"])
+def test_what_is_closed_has_no_connection_though_an_answer_is_kept(listener: socket.socket, said: bytes) -> None:
     over = threading.Event()
 
     def answers() -> None:
@@ -26,15 +28,15 @@ def test_what_is_closed_has_no_connection_though_an_answer_is_kept(listener: soc
         with connection:
             connection.settimeout(60)
             connection.recv(65536)
-            connection.sendall(ANSWER)
+            connection.sendall(said)
             if connection.recv(1) == b"":
                 over.set()
 
     server = threading.Thread(target=answers)
     server.start()
     with session() as asking:
-        kept = asking.get(f"http://127.0.0.1:{listener.getsockname()[1]}/", timeout=60)
-        assert kept.status_code == 404
+        kept = asking.get(f"http://127.0.0.1:{listener.getsockname()[1]}/", timeout=60, stream=said == LONGER)
+        assert kept.status_code in {404, 401}
         assert not over.is_set()
     server.join(60)
     assert over.is_set()

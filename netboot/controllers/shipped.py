@@ -1,0 +1,41 @@
+"""What the process `shipper` goes by: what is known of machines, and where their objects are."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+from netboot.controllers.object_events import Events
+from netboot.lifecycle.object_status import Facts
+from netboot.lifecycle.objects import MachineObject, Seen
+
+
+class Objects(Events, Protocol):
+    """Where the objects are: `netboot.kube.machine_objects`. All raise ClusterUnavailableError."""
+
+    def watch(self, seconds: float) -> Iterator[Seen]:
+        """All, then what becomes of each."""
+        ...
+
+    def write(self, machine: MachineObject, status: Mapping[str, Any]) -> MachineObject:
+        """It says this from now on; the object as it is then. Raises ConflictError: it is gone, or another one has its
+        name, or the API server says so. InvalidError: this one is not taken."""
+        ...
+
+    def renew(self, holder: str, at_ms: int) -> None:
+        """What objects say is known to be so at that moment."""
+        ...
+
+
+class Known(Protocol):
+    """What is known: `netboot.stores.object_facts`. All raise CannotTellError."""
+
+    def changed(self) -> set[str] | None:
+        """Machines of which something else may be known than when this was asked last; None: anything, of any."""
+        ...
+
+    def facts(self, names: Sequence[str]) -> Mapping[str, Facts | None]:
+        """Of these; None: the inventory in force has no such machine."""
+        ...
+
+    def of_now(self) -> bool:
+        """Whether machines are looked at all the time, so that what was found last is so now."""
+        ...
