@@ -2,6 +2,7 @@
 writes it. Asks the running service."""
 
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, cast
 
 import click
@@ -14,13 +15,11 @@ from netboot.cli.moves import not_meanwhile
 from netboot.cli.ordering import may_say_why_option
 from netboot.cli.output import printable, program, show
 from netboot.client.errors import UnknownError
-from netboot.machines.declared import KINDS, LISTS
+from netboot.machines.declared import KINDS, LARGEST_ITEM, LISTS
 
 if TYPE_CHECKING:
     from netboot.client.models import DeclaredActed, DeclaredShown
 
-LARGEST = 64 * 1024
-"""Bytes of one item; the API takes no more of it."""
 _KIND = click.Choice(tuple(KINDS))
 _Kind = Literal["profiles", "channels", "classes", "racks", "maintenance"]
 _DID = {"created": "declared", "replaced": "declared", "": "declared, as it was,"}
@@ -94,7 +93,7 @@ def show_(kind: str, name: str, connection: Connection, output: str) -> None:
 
 
 @group.command("set")
-@click.argument("file", type=GivenFile(LARGEST))
+@click.argument("file", type=GivenFile(LARGEST_ITEM))
 @may_say_why_option
 @dry_run_option
 @api_command
@@ -117,9 +116,7 @@ def set_(file: BinaryIO, reason: str, dry_run: bool, connection: Connection, out
     except UnknownError:
         tags = {"if_none_match": "*"}
     body: Any = {"declared": declared, "reason": reason, "dry_run": dry_run}
-    said = f"{KINDS[kind]} {name} was changed by somebody else just now"
-    look = f"look at it again, `netboot inventory show {kind} {name}`: nothing was changed"
-    with not_meanwhile(ApiError(said, look, NOT_ALLOWED)):
+    with _not_meanwhile(kind, name):
         if kind == "machines":
             answer = client.declared.put(name, body, **tags)
         else:
@@ -137,18 +134,28 @@ def remove(kind: str, name: str, reason: str, dry_run: bool, connection: Connect
     """Take NAME of KIND out of the inventory, where it was declared by the API and nothing names it.
 
     What names it is said, each with its file and line. One that is in a file which somebody wrote is taken out there.
+    One that somebody else changes at that very moment stays.
 
     \b
       netboot inventory remove profiles old --dry-run
       netboot inventory remove profiles old --reason "nobody boots it"
     """
-    said: Literal["true", "false"] = "true" if dry_run else "false"
-    client, more = connection.open(), {"reason": reason or None}
-    if kind == "machines":
-        answer = client.declared.delete(name, dry_run=said, if_match="*", **more)
-    else:
-        answer = client.inventory.delete(cast("_Kind", kind), name, dry_run=said, if_match="*", **more)
+    dry: Literal["true", "false"] = "true" if dry_run else "false"
+    client = connection.open()
+    more: Any = {"reason": reason or None, "dry_run": dry, "if_match": client.tagged(_get, client, kind, name)[1]}
+    with _not_meanwhile(kind, name):
+        if kind == "machines":
+            answer = client.declared.delete(name, **more)
+        else:
+            answer = client.inventory.delete(cast("_Kind", kind), name, **more)
     _told(output, kind, answer, "declared no more")
+
+
+def _not_meanwhile(kind: str, name: str) -> AbstractContextManager[None]:
+    """Around an act on it with the tag of what was found."""
+    said = f"{KINDS[kind]} {name} was changed by somebody else just now"
+    look = f"look at it again, `netboot inventory show {kind} {name}`: nothing was changed"
+    return not_meanwhile(ApiError(said, look, NOT_ALLOWED))
 
 
 def _told(output: str, kind: str, answer: "DeclaredActed", what: str) -> None:

@@ -86,9 +86,10 @@ def _waiting(difference: Any) -> Iterator[str]:
     """What goes, and who becomes another."""
     machines = difference["machines"]
     yield from (f"- {name}" for name in machines["removed"])
+    added = {name: what for kind, name, what in _added(difference) if kind == "machine"}
     for name in difference["others"]:
         keys = ", ".join(key for key in machines["changed"].get(name, ()) if key in _WHO)
-        yield f"~ {name}: {keys or 'another name, too'}"
+        yield f"~ {name}: {keys or added.get(name) or 'another name, too'}"
     if not (machines["removed"] or difference["others"]):
         yield from (f"- {kind} {name}" for key, kind in KINDS.items() for name in difference[key]["removed"])
 
@@ -114,13 +115,27 @@ def _judged(client: Client) -> Any:
 
 
 def _rows(difference: Any) -> Iterator[tuple[str, str, str, str]]:
+    added = list(_added(difference))
     for key, kind in KINDS.items():
         of_kind = difference[key]
-        yield from (("+", kind, name, "") for name in of_kind["added"])
+        yield from (("+", *each) for each in added if each[0] == kind)
         for name, keys in of_kind["changed"].items():
             what = "; ".join(f"{field}: {json.dumps(was)} → {json.dumps(now)}" for field, (was, now) in keys.items())
             yield "~", kind, name, what
         yield from (("-", kind, name, "") for name in of_kind["removed"])
+
+
+def _added(difference: Any) -> Iterator[tuple[str, str, str]]:
+    """Kind and name of what is new, and of machines that may have been there before what is to be known of that."""
+    others, again = set(difference["others"]), set(difference["again"])
+    for key, kind in KINDS.items():
+        for name in difference[key]["added"]:
+            what = ""
+            if kind == "machine" and name in again:
+                what = "went within the last hour, and is recognised or let in by something else now"
+            elif kind == "machine" and name in others and difference["untold"]:
+                what = "new, or one that went within the last hour: that cannot be told"
+            yield kind, name, what
 
 
 def _summary(difference: Any) -> str:

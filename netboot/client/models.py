@@ -363,13 +363,16 @@ class Class(TypedDict):
 class Compared(TypedDict):
     """What is declared against what is in force. `state`: `in-force`, `waits` (to be accepted), or `new`: the
     publisher has yet to read it. `others`: machines that would be recognised by something else, or let in
-    by another proof."""
+    by another proof; `again`: those of them that went within the last hour; `untold`: which did cannot be
+    told, and who is new may be one of them, so is among `others`."""
 
     digest: str
     state: Literal["in-force", "waits", "new"]
     machines_in_force: int
     machines_then: int
     others: list[str]
+    again: list[str]
+    untold: bool
     machines: DifferenceDifference
     profiles: DifferenceDifference
     channels: DifferenceDifference

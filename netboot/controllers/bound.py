@@ -2,77 +2,121 @@
 `inventory_limits` lets go unasked waits for an operator. What comes step by step within an hour counts together.
 """
 
-import time
+import logging
 from collections.abc import Callable, Set
 
+from images.errors import StoreError
 from netboot.config import InventoryLimits
-from netboot.machines.another import became_others
+from netboot.lifecycle.errors import StateUnavailableError
+from netboot.logs import Trouble
 from netboot.machines.declarations import Judged
-from netboot.machines.difference import digest_of, names, too_many_of
-from netboot.machines.former import staying
+from netboot.machines.difference import digest_of, too_many_of
+from netboot.machines.removals import Removals, counted, moved, taken, with_faults, within_the_hour, without_the_oldest
 from netboot.machines.values import Inventory
 from netboot.status.controllers import PendingInventory
+from netboot.stores.removals import RemovalsFile
+
+log = logging.getLogger(__name__)
 
 NAMES_SHOWN = 20
-REMEMBERED_SECONDS = 3600.0
-"""A folder that is emptied file by file is no smaller accident than one that is emptied at once."""
+UNTOLD = "which machines went within the last hour cannot be told"
+WAITS = "for an hour what removes machines, adds some, or changes by what they are known, waits for an operator"
 
 
 class Bound:
-    """Of one place where an inventory is declared. Forgets with the process."""
+    """Of one place where an inventory is declared. What it remembers is kept on the disk."""
 
-    def __init__(self, limits: InventoryLimits, monotonic: Callable[[], float] = time.monotonic) -> None:
-        self._limits, self._monotonic = limits, monotonic
-        self._gone: dict[str, float] = {}
-        self._others: dict[str, float] = {}
-        """Machines that went, and that became others: by what name, and when."""
+    def __init__(
+        self,
+        limits: InventoryLimits,
+        file: RemovalsFile,
+        monotonic: Callable[[], float],
+        now_ms: Callable[[], int],
+    ) -> None:
+        """`now_ms`: by which what is kept says when it was; it may be set, which makes nothing older while this
+        lives."""
+        self._limits, self._file, self._monotonic, self._now_ms = limits, file, monotonic, now_ms
+        self._trouble = Trouble(log, "removals are not kept", "removals are kept again", logging.ERROR)
+        self._unkept = False
+        """Whether something of it is not on the disk."""
+        self._removals = self._read()
+
+    def _read(self) -> Removals:
+        try:
+            kept = self._file.read()
+        except StateUnavailableError as error:
+            why = str(error)
+        else:
+            return moved(kept, self._now() - self._now_ms(), self._now())
+        log.error("inventory: %s: %s; %s", UNTOLD, why, WAITS)
+        self._unkept = True
+        return Removals(untold_ms=self._now())
+
+    def _now(self) -> int:
+        return round(self._monotonic() * 1000)
 
     def held(self, before: Inventory, judged: Judged) -> PendingInventory | None:
         """Why `judged` has to be accepted before it takes the place of `before`; None: it need not be."""
-        self._forget_the_old()
-        inventory, in_force, limits = judged.inventory, names(before), self._limits
-        were, after = in_force | self._gone.keys(), staying(inventory, in_force, self._gone.keys())
-        removed, others = in_force - after, set(became_others(before, inventory))
-        gone, lately = were - after, self._others.keys() - others
-        count = len(gone) + len(others) + len(lately - gone)
-        many = too_many_of(count, len(were), limits.removals_percent, limits.removals_minimum, left=bool(after))
+        self._remember(within_the_hour(with_faults(self._removals, judged), self._now()))
+        found, limits = counted(before, judged.inventory, self._removals), self._limits
+        many = too_many_of(found.count, found.of, limits.removals_percent, limits.removals_minimum, left=found.left)
         emptied = tuple(sorted(each for each in judged.absent if getattr(before, each)))
-        if not emptied and not ((removed or others) and many):
+        if not emptied and not ((found.removed or found.others) and (many or self.untold)):
             return None
         return PendingInventory(
-            digest=digest_of(inventory),
-            removed=len(removed),
-            of=len(in_force),
-            lately=len(gone - in_force) + len(lately - gone),
-            names=_first(removed),
+            digest=digest_of(judged.inventory),
+            removed=len(found.removed),
+            of=len(before.machines),
+            lately=found.lately,
+            names=_first(found.removed),
             lists=emptied,
-            others=len(others),
-            other_names=_first(others),
+            others=len(found.others),
+            other_names=_first(found.others),
+            untold=self.untold,
         )
 
-    def took(self, before: Inventory | None, inventory: Inventory) -> None:
-        """It is in force, and nobody had to be asked."""
-        now, in_force = self._monotonic(), names(before) if before is not None else frozenset()
-        after = staying(inventory, in_force, self._gone.keys())
-        kept = {name: at for name, at in self._gone.items() if name not in after}
-        self._gone = kept | dict.fromkeys(in_force - after, now)
-        self._others |= dict.fromkeys(became_others(before, inventory) if before is not None else (), now)
+    def took(self, before: Inventory | None, judged: Judged, *, accepted: bool = False) -> None:
+        """It is in force. `accepted`: somebody said yes, and what went counts no more."""
+        before = before if before is not None else judged.inventory
+        self._remember(taken(before, judged, self._removals, self._now(), accepted=accepted))
 
-    def accepted(self) -> None:
-        """Somebody said yes: what went counts no more."""
-        self._gone.clear()
-        self._others.clear()
+    def _remember(self, removals: Removals) -> None:
+        self._unkept = self._unkept or removals != self._removals
+        self._removals = removals
+
+    def keep(self) -> None:
+        """Write down what is not on the disk. What is wrong with it is said, and it is tried again: until then a
+        restart would forget."""
+        self._remember(within_the_hour(self._removals, self._now()))
+        if not self._unkept:
+            return
+        try:
+            self._file.write(moved(self._removals, self._now_ms() - self._now(), self._now_ms()))
+        except ValueError as error:
+            log.warning("inventory: %s: the earlier half is forgotten; %s", error, WAITS)
+            self._removals = without_the_oldest(self._removals, self._now())
+            self.keep()
+        except StoreError as error:
+            self._trouble.note(str(error))
+        else:
+            self._unkept = False
+            self._trouble.note(None)
 
     @property
     def lately(self) -> int:
         """How many machines went or became others within the last hour."""
-        self._forget_the_old()
-        return len(self._gone.keys() | self._others.keys())
+        removals = within_the_hour(self._removals, self._now())
+        return len(removals.counting | removals.others.keys())
 
-    def _forget_the_old(self) -> None:
-        since = self._monotonic() - REMEMBERED_SECONDS
-        self._gone = {name: at for name, at in self._gone.items() if at > since}
-        self._others = {name: at for name, at in self._others.items() if at > since}
+    @property
+    def untold(self) -> bool:
+        """Whether nobody can tell which machines went within the last hour."""
+        return within_the_hour(self._removals, self._now()).untold_ms is not None
+
+    @property
+    def problem(self) -> str | None:
+        """Why it is not kept on the disk; None: it is."""
+        return self._trouble.problem
 
 
 def _first(found: Set[str]) -> tuple[str, ...]:
@@ -94,6 +138,9 @@ def goes(pending: PendingInventory) -> str:
     if pending.lists:
         lists = f"all that was declared of {', '.join(pending.lists)}"
         said.append(lists if pending.removed and not pending.others else f"removes {lists}")
+    if pending.untold:
+        said += [] if said else ["changes"]
+        said[-1] += f", and {UNTOLD}"
     return " and ".join(said)
 
 

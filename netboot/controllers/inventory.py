@@ -10,8 +10,9 @@ import time
 from collections.abc import Callable
 
 from images.values.strict import Fault, FaultsError
+from netboot.clock import SystemClock
 from netboot.config import Config
-from netboot.controllers.bound import Bound, goes
+from netboot.controllers.bound import UNTOLD, WAITS, Bound, goes
 from netboot.controllers.changes import Changes
 from netboot.controllers.reading import Reading
 from netboot.machines.declarations import Judged
@@ -19,10 +20,12 @@ from netboot.machines.values import Inventory
 from netboot.status.controllers import InventoryStatus, PendingInventory
 from netboot.stores.acceptance import Acceptance
 from netboot.stores.inventory import declarations_of, forget_objects
+from netboot.stores.removals import RemovalsFile
 
 log = logging.getLogger(__name__)
 
 _LEFT_OUT = "objects that are named are left out, all others are in force"
+_NOW_MS = SystemClock().now_ms
 FAULTS_SHOWN = 20
 QUICK_SECONDS = 0.1
 """Waited for a thread that reads: most reading is over by then, and what it found is in force with the same step."""
@@ -38,12 +41,13 @@ class InventoryInForce:
         config: Config,
         value: Inventory | None,
         monotonic: Callable[[], float] = time.monotonic,
+        now_ms: Callable[[], int] = _NOW_MS,
         *,
         in_background: bool = False,
     ) -> None:
-        """`value`: of the snapshot that was published last, so that a restart forgets nothing. `in_background`: look
-        and read in a thread, for the files of 50,000 machines take many seconds, and those of a file server that does
-        not answer for ever; not while nothing is in force."""
+        """`value`: of the snapshot that was published last, so that a restart forgets nothing; `now_ms`: by which it is
+        kept who went when. `in_background`: look and read in a thread, for the files of 50,000 machines take many
+        seconds, and those of a file server that does not answer for ever; not while nothing is in force."""
         self.value, self._config = value, config
         self._declared, self._monotonic = declarations_of(config), monotonic
         self._changes = Changes(self._declared.paths, by_content=self._declared.by_content, monotonic=monotonic)
@@ -51,7 +55,7 @@ class InventoryInForce:
         self._faults: tuple[str, ...] = ()
         self._left_out: tuple[str, ...] = ()
         self._pending: PendingInventory | None = None
-        self._bound = Bound(config.inventory_limits, monotonic)
+        self._bound = Bound(config.inventory_limits, RemovalsFile(config.data), monotonic, now_ms)
         self._in_background = in_background
         self._reading: Reading | None = None
         self._hurry = self._late = False
@@ -70,6 +74,7 @@ class InventoryInForce:
         if self._reading is None:
             self._begin()
         read = self._reading is not None and self._end(self._reading)
+        self._bound.keep()  # before what went is published, so that no crash forgets it
         self._tell_late()
         return read
 
@@ -144,19 +149,17 @@ class InventoryInForce:
                 log.error("inventory: a fault", extra={"fields": {**of, "fault": str(fault)}})
 
     def _take(self, judged: Judged) -> None:
-        inventory = judged.inventory
         pending = self._bound.held(self.value, judged) if self.value is not None else None  # a first one, of any size
-        if pending is None:
-            self._bound.took(self.value, inventory)
-            self.value, self._pending = inventory, None
-        elif pending.digest == self._accepted():
-            log.warning("inventory: an operator accepted that it %s", goes(pending))
-            self._bound.accepted()
-            self.value, self._pending = inventory, None
-        else:
+        accepted = pending is not None and pending.digest == self._accepted()
+        if pending is not None and not accepted:
             if pending != self._pending:
                 log.error("inventory: it %s; %s until an operator accepts it", goes(pending), self._kept())
             self._pending = pending
+            return
+        if pending is not None:
+            log.warning("inventory: an operator accepted that it %s", goes(pending))
+        self._bound.took(self.value, judged, accepted=accepted)
+        self.value, self._pending = judged.inventory, None
 
     def _kept(self) -> str:
         return "the one before stays in force" if self.value is not None else "nothing is in force"
@@ -194,6 +197,8 @@ class InventoryInForce:
                 faults=self._left_out[:FAULTS_SHOWN],
                 left_out=len(self._left_out),
             )
+        if problem is None and self._bound.problem is not None:
+            problem = f"{self._bound.problem}; a restart would forget which machines went within the last hour"
         if problem is not None:
             remedy = "free space, and let the service write there"
             return InventoryStatus(ok=False, valid=True, message=problem, remedy=remedy)
@@ -206,4 +211,7 @@ class InventoryInForce:
                 faults=self._left_out[:FAULTS_SHOWN],
                 left_out=len(self._left_out),
             )
+        if self._bound.untold:
+            message, remedy = f"in force; {UNTOLD}: {WAITS}", "see the log for why; `netboot config accept` what waits"
+            return InventoryStatus(ok=False, valid=True, message=message, remedy=remedy)
         return InventoryStatus(ok=True, valid=True, message="in force")

@@ -74,7 +74,7 @@ class SnapshotPublisher:
         """What was published last, and before it: boots under way had their scripts by that one, and it is freed here
         (`netboot.controllers.decisions`)."""
         before = self.published.inventory if self.published else None
-        self._inventory = InventoryInForce(config, before, monotonic, in_background=in_background)
+        self._inventory = InventoryInForce(config, before, monotonic, clock.now_ms, in_background=in_background)
         self._renamed = Renamed(config.data, monotonic, present_names(before) if before else {})
         self._composed = float("-inf")
         self._due: bool = True

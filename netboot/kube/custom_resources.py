@@ -1,6 +1,5 @@
 """Custom resources of the inventory, as the account `inventory` reads them (`netboot.machines.resources`)."""
 
-import json
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -11,10 +10,7 @@ from netboot.kube.connection import Connection
 from netboot.kube.errors import ClusterRefusedError, StatusError
 from netboot.kube.following import watched
 from netboot.kube.resources.definitions import GROUP, KINDS, VERSION
-from netboot.machines.resources import MOST_BYTES, Changed, Listed, Resource, Same, Seen
-
-MOST_DEPTH = 32
-"""Of mappings and lists in a spec; any that counts has five."""
+from netboot.machines.resources import MOST_BYTES, Changed, Listed, Resource, Same, Seen, fit
 
 
 class KubeResources:
@@ -76,14 +72,14 @@ class KubeResources:
                 listed, size = [], 0
             page = [_resource(kind, thing) for thing in told.page]
             listed += page
-            size += sum(map(_size, page))
+            size += sum(each.size for each in page)
             if size > MOST_BYTES:
                 raise ClusterRefusedError(f"{plural}.{GROUP} have more than {MOST_BYTES >> 20} MiB: no inventory has")
             if told.listed:
                 yield Listed(tuple(listed))
             elif told.thing is not None:
                 seen = _seen(kind, told.event, told.thing)
-                size += _size(seen.resource) if isinstance(seen, Changed) else 0
+                size += seen.resource.size if isinstance(seen, Changed) else 0
                 yield seen
                 if size > MOST_BYTES:
                     return  # all that came, were it all still there: whoever lists anew knows
@@ -113,26 +109,9 @@ def _seen(kind: str, event: str, thing: dict[str, Any]) -> Seen:
     return Same()
 
 
-def _size(resource: Resource) -> int:
-    """Of what is kept of it, in bytes or nearly so."""
-    return len(json.dumps(resource.spec))
-
-
-def _deep(value: object) -> bool:
-    """Whether it is nested deeper than anything that there is a definition of, and than it could be kept."""
-    level, depth = [value], 0
-    while level and depth <= MOST_DEPTH:
-        inner = (each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list))
-        level, depth = [value for values in inner for value in values], depth + 1
-    return bool(level)
-
-
 def _resource(kind: str, thing: dict[str, Any]) -> Resource:
     name = _metadata(thing).get("name")
     if not isinstance(name, str):
         raise ClusterRefusedError(f"the apiserver sent a {KINDS[kind].kind} without a name")
-    spec = thing.get(
-        "spec"
-    )  # an API server that prunes has no deep ones: where it does not, one of them is a bad object
-    spec = "nested too deep" if _deep(spec) else spec
-    return Resource(kind=kind, name=name, shown=f"{KINDS[kind].kind.lower()}/{name}", spec=spec)
+    shown = f"{KINDS[kind].kind.lower()}/{name}"
+    return fit(Resource(kind=kind, name=name, shown=shown, spec=thing.get("spec")))

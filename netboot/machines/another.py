@@ -4,29 +4,51 @@ An inventory in which many are is no smaller accident, or attack, than one in wh
 """
 
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
-from netboot.machines.values import Inventory, Machine, PcrPolicy
-
-_Policies = Mapping[str, PcrPolicy]
+from netboot.machines.values import Inventory, Machine
 
 
-def became_others(before: Inventory, after: Inventory) -> Iterator[str]:
+class Known(NamedTuple):
+    """A machine as it is known. `by_profile`: what it is asked of PCRs is what its profile asks."""
+
+    machine: Machine
+    by_profile: bool
+
+
+NONE: Mapping[str, Known] = {}
+
+
+def known(inventory: Inventory) -> dict[str, Known]:
+    """Its machines by their names."""
+    policies = {profile.name: profile.pcrs or {} for profile in inventory.profiles}
+    return {
+        machine.name: Known(machine, machine.pcrs == policies.get(machine.profile)) for machine in inventory.machines
+    }
+
+
+def became_others(before: Inventory, after: Inventory, removed: Mapping[str, Known] | None = NONE) -> Iterator[str]:
     """Names of machines of `after` that were there before, by whatever name, and are recognised otherwise (`match`),
     join at another level (`identity`, PCRs; below a TPM by other addresses), or as another Node.
 
-    PCRs of a profile count where some are not asked any more: values are added there for each new image.
+    PCRs of a profile count where some are not asked any more: values are added there for each new image. `removed`:
+    machines that went from `before` lately, and may be back; None: nobody can tell, and who is new may be one of them.
     """
-    were = {machine.name: machine for machine in before.machines}
-    policies = _policies(before), _policies(after)
-    for machine in after.machines:
-        names = machine.name, *machine.former_names
+    were = known(before)
+    for machine in known(after).values():
+        names = machine.machine.name, *machine.machine.former_names
         was = next((were[name] for name in names if name in were), None)
-        if was is not None and (_who(was) != _who(machine) or _other_pcrs(was, machine, *policies)):
-            yield machine.name
+        if removed is None:
+            again, untold = None, was is None
+        else:
+            may_be = [name for name in (names if was is None else names[:1]) if name not in were]
+            again, untold = next((removed[name] for name in may_be if name in removed), None), False
+        if untold or any(each is not None and _others(each, machine) for each in (was, again)):
+            yield machine.machine.name
 
 
-def _policies(inventory: Inventory) -> _Policies:
-    return {profile.name: profile.pcrs or {} for profile in inventory.profiles}
+def _others(was: Known, now: Known) -> bool:
+    return _who(was.machine) != _who(now.machine) or _other_pcrs(was, now)
 
 
 def _who(machine: Machine) -> tuple[object, ...]:
@@ -37,7 +59,7 @@ def _who(machine: Machine) -> tuple[object, ...]:
     return (*known_by, machine.identity, addresses, machine.cluster, named)
 
 
-def _other_pcrs(was: Machine, machine: Machine, before: _Policies, after: _Policies) -> bool:
-    if was.pcrs == before.get(was.profile) and machine.pcrs == after.get(machine.profile):
-        return not was.pcrs.keys() <= machine.pcrs.keys()
-    return was.pcrs != machine.pcrs
+def _other_pcrs(was: Known, now: Known) -> bool:
+    if was.by_profile and now.by_profile:
+        return not was.machine.pcrs.keys() <= now.machine.pcrs.keys()
+    return was.machine.pcrs != now.machine.pcrs

@@ -19,6 +19,8 @@ KINDS = {
 """A file's key → what one of its items is called."""
 LISTS = {kind: listed for listed, kind in KINDS.items()}
 """The other way round."""
+LARGEST_ITEM = 64 * 1024
+"""Bytes of one item, as JSON, that comes by the API or as an object. A file has as many as its reader takes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 the machine's that had it before, so that nobody takes it from a machine by an object of their own."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 
 from images.values.strict import Document, Fault
 from netboot.machines.declared import Declared
@@ -12,27 +12,44 @@ from netboot.machines.positions import unit_of
 from netboot.machines.values import Inventory, Machine
 
 _Place = tuple[int | str, ...]
+_Thing = tuple[str, str]
+"""Of which kind, and which one."""
 
 
-def newcomers(items: Sequence[Declared], in_force: Callable[[], Inventory | None]) -> list[Fault]:
-    """Faults of machines that say something is theirs which another one that is declared has in force, and says so
-    still. `in_force`: asked only where two say the same; None: nothing is."""
-    said = defaultdict[tuple[str, str], list[tuple[Declared, _Place]]](list)
+def newcomers(
+    items: Sequence[Declared],
+    in_force: Callable[[], Inventory | None],
+    removed: Callable[[], Mapping[str, Machine]] = dict,
+    unread: Set[str] = frozenset(),
+) -> list[Fault]:
+    """Faults of machines that say something is theirs which another one that is declared has, and says so still.
+
+    `in_force`, `removed`: what is, None: nothing is; and machines that were and are out of it lately, or for their
+    faults: of these what was theirs stays so. Both are asked only where two say the same. `unread`: documents whose
+    faults keep from telling what they say: their machines keep all that they had.
+    """
+    said = defaultdict[_Thing, list[tuple[Declared, _Place]]](list)
     for item in items:
         for kind, value, below in _owned(item):
             said[kind, value].append((item, below))
-    disputed = {key: by for key, by in said.items() if len({item.name for item, _ in by}) > 1}
-    inventory = in_force() if disputed else None
-    if inventory is None:
+    disputed = {thing: by for thing, by in said.items() if len({item.name for item, _ in by}) > 1}
+    keep = {item.name for item in items if item.kind == "machine" and item.document.file in unread}
+    if not disputed and not keep:
         return []
-    names = {item.name for by in disputed.values() for item, _ in by}
-    had = {machine.name: _had(machine) for machine in inventory.machines if machine.name in names}
+    names = keep | {item.name for by in disputed.values() for item, _ in by}
+    now, before = in_force(), removed()
+    had = {each.name: _had(each) for each in (now.machines if now is not None else ()) if each.name in names}
+    lately = {name: _had(before[name]) for name in names & before.keys()}
+    kept = {thing: name for of in (lately, had) for name in keep & of.keys() for thing in of[name]}
     faults = list[Fault]()
-    for (kind, value), by in disputed.items():
-        owner = next((item.name for item, _ in by if (kind, value) in had.get(item.name, ())), None)
-        if owner is not None:
-            words = f"{kind} {value} is the machine's {owner!r}, which has it in force and keeps it"
-            faults += [item.fault(words, *below) for item, below in by if item.name != owner]
+    for thing in dict.fromkeys((*disputed, *(thing for thing in kept if thing in said))):
+        by = said[thing]
+        claim = [item.name for item, _ in by] + ([kept[thing]] if thing in kept else [])
+        owners = [(name, "has it in force") for name in claim if thing in had.get(name, ())]
+        owners += [(name, "had it in force last") for name in claim if thing in lately.get(name, ())]
+        for name, has in owners[:1]:
+            words = f"{' '.join(thing)} is the machine's {name!r}, which {has} and keeps it"
+            faults += [item.fault(words, *below) for item, below in by if item.name != name]
     return faults
 
 
@@ -52,7 +69,7 @@ def _owned(item: Declared) -> Iterator[tuple[str, str, _Place]]:
             yield "name", name, ("former_names", number)
 
 
-def _had(machine: Machine) -> set[tuple[str, str]]:
+def _had(machine: Machine) -> set[_Thing]:
     value = machine.model_dump(mode="json")
     item = Declared("machine", machine.name, Document("", value, {(): 0}), ("machines", 0), value)
     return {(kind, owned) for kind, owned, _ in _owned(item)}

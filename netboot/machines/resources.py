@@ -4,15 +4,19 @@ Of two that share what only one may have (a MAC, a node's name) the one is out t
 where neither had: nobody can tell whose it is.
 """
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from operator import not_
 from typing import Any, NamedTuple
+
+from pydantic import Field
 
 from images.values import strict
 from images.values.strict import Document, Fault, FaultsError, Strict
 from netboot.machines.declarations import Judged
-from netboot.machines.declared import KINDS, LISTS, Declared, items_of
+from netboot.machines.declared import KINDS, LARGEST_ITEM, LISTS, Declared, items_of
 from netboot.machines.inventory import faults_of_items, merged, other_architectures, unknown_references
 from netboot.machines.joining import Joining, addresses_of_others, unsaid_policies_apart
 from netboot.machines.maintenance import SHUT
@@ -20,17 +24,47 @@ from netboot.machines.owners import newcomers
 from netboot.machines.values import Inventory, Machine
 
 MOST_BYTES = 64 << 20
-"""Of all objects together, as JSON: 50,000 machines have a quarter of it."""
+"""Of all objects together, as JSON: 50,000 machines have a quarter of it. Of one: LARGEST_ITEM."""
+MOST_DEPTH = 32
+"""Of mappings and lists in a spec; any that counts has five."""
 _PLACE = re.compile(r"^[a-z]+\[0\](\.name$)?")
 
 
 class Resource(Strict):
-    """One object. `kind`: what an item of a file is called; `shown`: as kubectl takes it, like `machineclass/gpu`."""
+    """One object. `kind`: what an item of a file is called; `shown`: as kubectl takes it, like `machineclass/gpu`;
+    `refused`: why its spec is not here, in words; empty: it is."""
 
     kind: str
     name: str
     shown: str
     spec: Any
+    refused: str = Field("", exclude_if=not_)
+    """Not written where it is empty: versions before it read that."""
+
+    @property
+    def size(self) -> int:
+        """Of what is kept of it, in bytes or nearly so."""
+        return len(json.dumps(self.spec))
+
+
+def fit(resource: Resource) -> Resource:
+    """The same, without its spec where that is deeper or larger than one may be: many that are could keep all others
+    out, which together have at most MOST_BYTES."""
+    if _deep(resource.spec):
+        return resource.model_copy(update={"spec": None, "refused": "is nested deeper than anything that is declared"})
+    if (size := resource.size) > LARGEST_ITEM:
+        words = f"has {size:,} bytes, and one object has at most {LARGEST_ITEM:,}: leave out what it need not say"
+        return resource.model_copy(update={"spec": None, "refused": words})
+    return resource
+
+
+def _deep(value: object) -> bool:
+    """Whether it is nested deeper than anything that there is a definition of, and than it could be kept."""
+    level, depth = [value], 0
+    while level and depth <= MOST_DEPTH:
+        inner = (each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list))
+        level, depth = [value for values in inner for value in values], depth + 1
+    return bool(level)
 
 
 class Listed(NamedTuple):
@@ -75,8 +109,10 @@ def judged(
     where: str,
     joining: Joining | None,
     in_force: Callable[[], Inventory | None] = lambda: None,
+    removed: Callable[[], Mapping[str, Machine]] = dict,
 ) -> Judged:
-    """What they declare. `where`: what messages call the place; `in_force`: by what the service goes until then.
+    """What they declare. `where`: what messages call the place; `in_force`: by what the service goes until then;
+    `removed`: machines that went from it lately, or for the faults of their objects.
 
     Raises:
         FaultsError: there are none: more likely an accident than an inventory.
@@ -86,13 +122,13 @@ def judged(
         raise FaultsError([Fault(where, 0, "", message)])
     inventories, faults = dict[str, Inventory](), list[Fault]()
     documents = {resource.shown: document_of(resource) for resource in resources}
-    for shown, document in documents.items():
+    for resource in resources:
         try:
-            inventories[shown] = strict.check(document, Inventory)
+            inventories[resource.shown] = _alone(resource, documents[resource.shown])
         except FaultsError as error:
             faults += error.faults
     items = [item for document in documents.values() for item in items_of(document)]
-    faults += _beside_each_other(items, in_force)
+    faults += _beside_each_other(items, newcomers(items, in_force, removed, {fault.file for fault in faults}))
     faults += addresses_of_others(items, joining)
     faults += _without_each_other(items, faults, joining)
     out = {fault.file for fault in faults}
@@ -103,10 +139,17 @@ def judged(
     return Judged(inventory, FaultsError(set(map(_of_object, faults))).faults, absent)
 
 
-def _beside_each_other(items: list[Declared], in_force: Callable[[], Inventory | None]) -> list[Fault]:
-    """What is wrong with items by themselves, and with which of those that have one thing together."""
-    faults = newcomers(items, in_force)
-    new = {fault.file for fault in faults}
+def _alone(resource: Resource, document: Document) -> Inventory:
+    """What an object alone declares. Raises FaultsError."""
+    if resource.refused:
+        raise FaultsError(item.fault(resource.refused) for item in items_of(document))
+    return strict.check(document, Inventory)
+
+
+def _beside_each_other(items: list[Declared], newcomers: list[Fault]) -> list[Fault]:
+    """What is wrong with items by themselves, and with which of those that have one thing together. `newcomers`: what
+    is wrong with those that say what another one has."""
+    faults, new = newcomers, {fault.file for fault in newcomers}
     for item in items:
         if item.document.file in new:
             faults += faults_of_items([item])

@@ -29,6 +29,7 @@ from netboot.stores.inventory_files import InventoryFiles
 from netboot.stores.live import LiveView
 from netboot.stores.register import open_register
 from netboot.stores.remedies import SqliteRemedies
+from netboot.stores.removals import RemovalsFile
 from netboot.stores.rollouts import SqliteRollouts
 from netboot.stores.signal import SaidSignal
 from netboot.stores.state import SqliteStates
@@ -111,6 +112,7 @@ def compose(
         inventory_files=InventoryFiles(config),
         inventory_limits=config.inventory_limits,
         acceptance=Acceptance(config.data),
+        removals=RemovalsFile(config.data),
         status=status,
         room=partial(room, config.data),
         probe=Probe(config.provisioning.listen),

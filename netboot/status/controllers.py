@@ -19,7 +19,8 @@ class PendingInventory(Strict):
     `others` of them others: recognised by something else, or let in by another proof.
 
     `digest`: its own; `lately`: machines that went or became others within the last hour before; `names`,
-    `other_names`: the first of them; `lists`: lists of the inventory of which all that there was is gone.
+    `other_names`: the first of them; `lists`: lists of the inventory of which all that there was is gone; `untold`:
+    which machines went within that hour cannot be told, and who is new may be one of them, so is among `others`.
     """
 
     digest: str
@@ -30,6 +31,7 @@ class PendingInventory(Strict):
     lists: tuple[str, ...] = ()
     others: int = 0
     other_names: tuple[str, ...] = ()
+    untold: bool = False
 
 
 class InventoryStatus(Condition):

@@ -2,7 +2,7 @@
 there while it is not, over restarts, too. The process `resources` writes it; whoever reads the inventory reads it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -10,12 +10,13 @@ from pydantic import ValidationError
 
 from images.values import files
 from images.values.strict import Document, Fault, FaultsError, Strict
-from netboot.lifecycle.errors import NotReadyError
+from netboot.lifecycle.errors import NotReadyError, StateUnavailableError
 from netboot.machines.declarations import Judged
 from netboot.machines.joining import Joining
 from netboot.machines.resources import MOST_BYTES, Resource, document_of, judged
-from netboot.machines.values import Inventory
+from netboot.machines.values import Inventory, Machine
 from netboot.reread import Look, look
+from netboot.stores.removals import RemovalsFile
 from netboot.stores.snapshot import read_snapshot
 
 FOLDER = "resources"
@@ -39,7 +40,7 @@ class KeptResources:
 
     def __init__(self, data: Path, namespace: str) -> None:
         self._path, self._namespace = data / FOLDER / "objects.json", namespace
-        self._snapshot = data / "snapshot.json"
+        self._snapshot, self._removals = data / "snapshot.json", RemovalsFile(data)
         self.where = f"namespace {namespace}"
         self._known: Look = None
         """Of the file that was read or written last."""
@@ -105,7 +106,14 @@ class KeptResources:
             return [], list(error.faults)
 
     def judged(self, joining: Joining | None) -> Judged:
-        return judged(self.read(), self.where, joining, partial(_in_force, self._snapshot))
+        return judged(self.read(), self.where, joining, partial(_in_force, self._snapshot), self._removed)
+
+    def _removed(self) -> Mapping[str, Machine]:
+        """Machines that went lately; none where nobody can tell, which the publisher says."""
+        try:
+            return {name: each.machine for name, each in self._removals.read().went.items()}
+        except StateUnavailableError:
+            return {}
 
     def _unknown(self, message: str) -> FaultsError:
         return FaultsError([Fault(f"objects of {self.where}", 0, "", message)])

@@ -4,6 +4,7 @@ from functools import cache
 
 from flask import Flask, Response, jsonify, request
 
+from netboot.machines.declared import LARGEST_ITEM
 from netboot.readiness import Readiness
 from netboot.web import (
     audits,
@@ -47,8 +48,8 @@ from netboot.web.binding import View, bound
 from netboot.web.dependencies import EXTENSION, Dependencies
 from netboot.web.openapi import Raw, Route, Schema, document
 
-LARGEST_BODY = 64 * 1024
-"""Bytes; the largest honest body is a channel and a digest."""
+LARGEST_BODY = LARGEST_ITEM
+"""Bytes: an item of the inventory is the largest that most take."""
 
 EITHER = ("If-Match", "If-None-Match")
 LINES = Raw(watch.LINES, other=(watch.EVENTS,), headers=(watch.LAST_ID,))

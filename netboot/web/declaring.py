@@ -5,12 +5,12 @@ from netboot.lifecycle.errors import (
     InventoryUnreadError,
     NoSuchMachineError,
     PreconditionFailedError,
+    StateUnavailableError,
     TooManyRemovedError,
 )
-from netboot.machines.another import became_others
-from netboot.machines.difference import names, too_many_of
-from netboot.machines.former import staying
+from netboot.machines.difference import too_many_of
 from netboot.machines.identity import parse_mac
+from netboot.machines.removals import Removals, counted
 from netboot.machines.values import Inventory
 from netboot.status.controllers import PublisherStatus
 from netboot.web.dependencies import dependencies
@@ -20,6 +20,14 @@ LOOKED_AT = 10_000
 """Discovered machines, of which the latest with that MAC counts."""
 
 
+def removals_lately() -> Removals:
+    """Raises InventoryUnreadError."""
+    try:
+        return dependencies().removals.read()
+    except StateUnavailableError as error:
+        raise InventoryUnreadError(f"which machines went within the last hour cannot be told: {error}") from None
+
+
 def few_enough(then: Inventory) -> None:
     """Of what would be declared, refuse what the publisher would let nobody boot by before an operator accepts it.
 
@@ -27,21 +35,22 @@ def few_enough(then: Inventory) -> None:
         TooManyRemovedError: more would go than may at once, within an hour. InventoryUnreadError: nobody can tell.
     """
     deps = dependencies()
-    in_force = deps.live.view().snapshot.inventory
-    of, others = names(in_force), len(set(became_others(in_force, then)))
-    after = staying(then, of)
-    if not of - after and not others:
+    removals, limits = removals_lately(), deps.inventory_limits
+    found = counted(deps.live.view().snapshot.inventory, then, removals)
+    if not found.removed and not found.others:
         return
-    publisher = deps.status.read("publisher", PublisherStatus)
-    if publisher is None:
+    if removals.known is None:
+        raise InventoryUnreadError(
+            "which machines went within the last hour cannot be told: for an hour nothing that removes machines, adds "
+            "some or changes by what they are known is taken"
+        )
+    if deps.status.read("publisher", PublisherStatus) is None:
         raise InventoryUnreadError("the publisher has not said yet how many machines went lately")
-    lately, limits = publisher.inventory.lately, deps.inventory_limits
-    gone = lately + len(of - after) + others
     percent, minimum = limits.removals_percent, limits.removals_minimum
-    if too_many_of(gone, lately + len(of), percent, minimum, left=bool(after)):
+    if too_many_of(found.count, found.of, percent, minimum, left=found.left):
         raise TooManyRemovedError(
-            f"{gone} of {lately + len(of)} machines would be gone{' or be others' if others else ''} within an hour; "
-            f"{percent} % of them may go, and {minimum} at least, and never all"
+            f"{found.count} of {found.of} machines would be gone{' or be others' if found.others else ''} within an "
+            f"hour; {percent} % of them may go, and {minimum} at least, and never all"
         )
 
 

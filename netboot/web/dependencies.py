@@ -26,6 +26,7 @@ from netboot.stores.audit import SqliteAudit
 from netboot.stores.idempotency import SqliteIdempotency
 from netboot.stores.inventory_files import InventoryFiles
 from netboot.stores.live import LiveView
+from netboot.stores.removals import RemovalsFile
 from netboot.stores.signal import SaidSignal
 from netboot.stores.status import StatusFolder
 from netboot.web.kept import Kept
@@ -66,6 +67,7 @@ class Dependencies:
     inventory_files: InventoryFiles
     inventory_limits: InventoryLimits
     acceptance: Acceptance
+    removals: RemovalsFile
     status: StatusFolder
     room: Callable[[], int | None]
     probe: Callable[[], Condition]

@@ -27,6 +27,7 @@ from netboot.web.declared_items import (
     named,
     shown_item,
 )
+from netboot.web.declaring import removals_lately
 from netboot.web.dependencies import dependencies
 from netboot.web.enrolments import Reason
 from netboot.web.errors import FaultyError
@@ -56,13 +57,17 @@ class Accept(Strict):
 
 class Compared(Shown):
     """What is declared against what is in force. `state`: `in-force`, `waits` (to be accepted), or `new`: the publisher
-    has yet to read it. `others`: machines that would be recognised by something else, or let in by another proof."""
+    has yet to read it. `others`: machines that would be recognised by something else, or let in by another proof;
+    `again`: those of them that went within the last hour; `untold`: which did cannot be told, and who is new may be one
+    of them, so is among `others`."""
 
     digest: Sha256
     state: Literal["in-force", "waits", "new"]
     machines_in_force: int
     machines_then: int
     others: tuple[str, ...]
+    again: tuple[str, ...]
+    untold: bool
     machines: Difference
     profiles: Difference
     channels: Difference
@@ -135,13 +140,16 @@ def compared() -> Compared:
     state: Literal["in-force", "waits", "new"] = "in-force" if digest == digest_of(in_force) else "new"
     if pending is not None and pending.digest == digest:
         state = "waits"
-    compared = differences(in_force, now)
+    compared, removals = differences(in_force, now), removals_lately()
+    others = sorted(became_others(in_force, now, removals.known))
     return Compared(
         digest=digest,
         state=state,
         machines_in_force=len(in_force.machines),
         machines_then=len(now.machines),
-        others=tuple(sorted(became_others(in_force, now))),
+        others=tuple(others),
+        again=tuple(name for name in others if name in removals.went),
+        untold=removals.known is None,
         **compared,
     )
 

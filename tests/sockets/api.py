@@ -51,6 +51,7 @@ from netboot.stores.inventory import read_inventory
 from netboot.stores.inventory_files import InventoryFiles
 from netboot.stores.live import LiveView
 from netboot.stores.remedies import SqliteRemedies
+from netboot.stores.removals import RemovalsFile
 from netboot.stores.rollouts import SqliteRollouts, make
 from netboot.stores.signal import SaidSignal
 from netboot.stores.status import StatusFolder, write_status
@@ -243,6 +244,7 @@ class Api:
             inventory_files=InventoryFiles(self.config),
             inventory_limits=self.config.inventory_limits,
             acceptance=Acceptance(self.config.data),
+            removals=RemovalsFile(self.config.data),
             status=status,
             room=lambda: self.room,
             probe=lambda: self.probe,

@@ -14,9 +14,11 @@ from netboot.lifecycle.hardware import KEPT_MS
 from netboot.lifecycle.roles import Role
 from netboot.lifecycle.state import Batch
 from netboot.machines.difference import digest_of
+from netboot.machines.removals import Removals
 from netboot.machines.written import text_of
 from netboot.stores import inventory_files
 from netboot.stores.inventory import read_inventory
+from netboot.stores.removals import RemovalsFile
 from netboot.web.roles import needed
 from tests.records import made_of, sighted
 from tests.sockets.api import PUBLISHER, Api, given, of_alice
@@ -276,6 +278,39 @@ def test_machines_that_would_be_others_count_with_them(api: Api) -> None:
     assert [other(number).status_code for number in range(5)] == [200] * 5
     words = "6 of 22 machines would be gone or be others within an hour; 10 % of them may go, and 5 at least, and never"
     assert refused(other(5)) == (409, "too-many-removed", f"{words} all")
+
+
+def test_machines_that_went_and_come_back_as_others_count_with_them(api: Api) -> None:
+    values = [{"name": f"m-{number}", "match": {"serial": f"S{number}"}, "profile": "compute"} for number in range(20)]
+    assert {create(api, value).status_code for value in values} == {200}
+    api.publisher.step(now=True)
+
+    def remove(number: int) -> Any:
+        return ask(api, "DELETE", f"/v1/inventory/machines/m-{number}", If_Match="*")
+
+    assert [remove(number).status_code for number in range(3)] == [200] * 3
+    api.publisher.step(now=True)
+    for number in range(3):
+        assert create(api, {**values[number], "match": {"serial": f"T{number}"}}).status_code == 200
+    assert [remove(number).status_code for number in (3, 4)] == [200] * 2
+    words = "6 of 22 machines would be gone or be others within an hour; 10 % of them may go, and 5 at least, and never"
+    assert refused(remove(5)) == (409, "too-many-removed", f"{words} all")
+    api.publisher.step(now=True)
+    words = "6 of 22 machines would be gone within an hour; 10 % of them may go, and 5 at least, and never all"
+    assert refused(remove(5)) == (409, "too-many-removed", words)
+
+
+def test_where_nobody_can_tell_who_went_nothing_that_may_be_another_is_declared(api: Api) -> None:
+    api.publisher.step(now=True)
+    file = RemovalsFile(api.config.data)
+    file.write(Removals(untold_ms=1))
+    words = (
+        "which machines went within the last hour cannot be told: for an hour nothing that removes machines, adds some "
+        "or changes by what they are known is taken"
+    )
+    assert refused(create(api)) == (503, "inventory-unread", words)
+    file.write(Removals())
+    assert create(api).status_code == 200
 
 
 def test_the_last_machine_stays(tmp_path: Path) -> None:

@@ -109,6 +109,34 @@ def test_what_somebody_else_declares_at_that_moment_stays(
     assert api.get(path).json["declared"] == ours
 
 
+@pytest.mark.parametrize("kind", ["racks", "machines"])
+def test_what_somebody_else_changes_at_that_moment_is_not_removed(
+    api: Api, run: Run, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    more: dict[str, object] = {"match": {"serial": "CZ9"}, "profile": "compute"} if kind == "machines" else {}
+    new, path = {"name": "r7", **more}, f"/v1/inventory/{kind}/r7"
+    first = api.client.put(path, json={"declared": new}, headers=api.authorised | {"If-None-Match": "*"})
+    assert first.status_code == 200
+    theirs, real = new | THEIRS[kind], inventory._get
+
+    def between(client: Client, of: str, name: str) -> object:
+        """After the command looked, and before it removes."""
+        found = real(client, of, name)
+        headers = api.authorised | {"If-Match": "*"}
+        assert api.client.put(path, json={"declared": theirs}, headers=headers).status_code == 200
+        return found
+
+    with monkeypatch.context() as patched:
+        patched.setattr(inventory, "_get", between)
+        refused = run("inventory", "remove", kind, "r7")
+    said = f"Error: {kind.removesuffix('s')} r7 was changed by somebody else just now\n"
+    remedy = f"Remedy: look at it again, `netboot inventory show {kind} r7`: nothing was changed\n"
+    assert (refused.status, refused.err) == (4, said + remedy)
+    assert api.get(path).json["declared"] == theirs
+    assert run("inventory", "remove", kind, "r7").status == 0
+    assert api.get(path).status_code == 404
+
+
 def test_what_is_refused_says_where_and_why(api: Api, run: Run, tmp_path: Path) -> None:
     site, given = api.config.inventory / "site.yaml", tmp_path / "given.yaml"
     named = run("inventory", "remove", "racks", "r1")

@@ -11,11 +11,11 @@ import pytest
 
 from netboot.cli.diagnosis import Diagnosis
 from netboot.cli.doctor import diagnose
-from netboot.controllers.bound import REMEMBERED_SECONDS
 from netboot.controllers.inventory import InventoryInForce
 from netboot.controllers.snapshot_publisher import SnapshotPublisher
 from netboot.machines.difference import digest_of
 from netboot.machines.inventory import load_inventory
+from netboot.machines.removals import REMEMBERED_MS
 from netboot.status.controllers import InventoryStatus, PendingInventory
 from netboot.stores.acceptance import Acceptance
 from netboot.stores.snapshot import read_snapshot
@@ -200,7 +200,7 @@ def test_a_fleet_that_goes_in_small_steps_goes_no_further_than_at_once(tmp_path:
     assert held[:2] == [None, None]
     assert held[2] is not None
     assert (held[2].removed, held[2].of, held[2].lately) == (4, 92, 8)
-    now += REMEMBERED_SECONDS
+    now += REMEMBERED_MS / 1000
     (config.inventory / "site.yaml").write_text(HEAD + machines(1, 87))
     inventory.step(now=True)
     assert inventory.valid
@@ -364,6 +364,37 @@ def test_a_fleet_of_others_by_the_same_names_waits_too(site: Site, run: Run, mon
     )
     assert site.look().valid
     assert site.boots == 999
+
+
+def test_who_left_and_came_back_as_another_is_told(site: Site, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files that leave a machine out and bring it back."""
+    assert site.writes(HEAD + machines(61, FLEET)).valid
+    others = machines(1, 101).replace("serial: CZ", "serial: XZ")
+    site.file.write_text(HEAD + others + machines(102, FLEET))
+    told = "went within the last hour, and is recognised or let in by something else now"
+    lines = [" ".join(line.split()) for line in run("config", "diff").out.splitlines()]
+    assert lines[1] == f"+ machine gpu-0001 {told}"
+    found = json.loads(run("config", "diff", "-o", "json").out)
+    assert (len(found["others"]), len(found["again"]), found["untold"]) == (101, 60, False)
+    assert "it changes by what 101 of 940 machines are recognised or prove themselves" in site.look().message
+    assert not site.restarts().valid
+    says(monkeypatch, "y\n")
+    lines = run("config", "accept").out.splitlines()
+    assert lines[0] == f"~ gpu-0001: {told}"
+    assert site.look().valid
+    assert site.boots == 1000
+
+
+def test_where_it_cannot_be_told_who_went_that_is_told(site: Site, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    (site.config.data / "removals.json").write_bytes(b"{")
+    refused = run("config", "diff")
+    assert (refused.status, "removals.json is not what this version writes" in refused.err) == (5, True)
+    site.restarts()
+    assert not site.writes(HEAD + machines(1, FLEET + 1)).valid
+    says(monkeypatch, "y\n")
+    lines = run("config", "accept").out.splitlines()
+    assert lines[0] == "~ gpu-1001: new, or one that went within the last hour: that cannot be told"
+    assert site.look().valid
 
 
 def test_interrupted_at_the_question_nothing_is_accepted(site: Site, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,12 +11,15 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from netboot.controllers.bound import Bound
 from netboot.join.enrolment import Act, OpenWindow
 from netboot.lifecycle.intents import PutOn
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.state import Batch
 from netboot.lifecycle.transitions import Mark
+from netboot.machines.declarations import Judged
 from netboot.machines.maintenance import Freeze
+from netboot.machines.values import Inventory
 from netboot.stores.acceptance import Acceptance
 from netboot.stores.backup import write_backup
 from netboot.stores.bootkey import load_or_create
@@ -26,6 +29,7 @@ from netboot.stores.intents import SqliteIntents
 from netboot.stores.intents import make as make_intents
 from netboot.stores.journal import SqliteJournal
 from netboot.stores.journal_reader import cursor_path, write_cursor
+from netboot.stores.removals import RemovalsFile
 from netboot.stores.restore import read_backup, restore
 from netboot.stores.snapshot import write_snapshot
 from netboot.stores.state_writer import SqliteProjection
@@ -163,6 +167,21 @@ def test_what_an_operator_accepted_is_durable_before_the_answer(tmp_path: Path) 
         Acceptance(tmp_path).write("a1" * 32)
     staged, path = str(folder / "inventory.json-new"), str(folder / "inventory.json")
     assert events == [("fsync", staged), ("rename", path), ("fsync", str(folder))]
+
+
+def test_who_went_is_durable_before_it_is_published_who_is_left(tmp_path: Path) -> None:
+    config = make_site(tmp_path / "site")
+    config.data.mkdir()
+    bound = Bound(config.inventory_limits, RemovalsFile(config.data), lambda: 0.0, lambda: 0)
+    bound.took(Inventory(machines=(declared(),)), Judged(Inventory()))
+    with recorded() as events:
+        bound.keep()
+        bound.keep()
+    assert [(what, Path(path).name) for what, path in events[1:]] == [
+        ("rename", "removals.json"),
+        ("fsync", config.data.name),
+    ]
+    assert (events[0][0], len(events)) == ("fsync", 3)
 
 
 def test_a_restore_is_durable_before_its_marker_goes_and_the_marker_before_anything_changes(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ from netboot.kube.nodes import KubeNodes
 from netboot.kube.secrets import KubeTokens
 from netboot.lifecycle.object_events import ObjectEvent
 from netboot.lifecycle.objects import MachineObject
+from netboot.machines.declared import LARGEST_ITEM
 from netboot.machines.resources import Changed, Listed, Resource, Same
 from tests.handshakes import failing
 
@@ -522,6 +523,19 @@ def test_more_than_any_inventory_has_is_not_kept(
         list(KubeResources(connection, "site").watch("machine", 60))
 
 
+def test_objects_that_are_too_large_are_out_alone_however_many_there_are(
+    server: Server, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(custom_resources, "MOST_BYTES", 2 * LARGEST_ITEM)
+    spec = {"serial": "X" * LARGEST_ITEM}
+    large, fits = node("b", "8") | {"spec": spec}, node("c", "9") | {"spec": {"serial": "X" * (LARGEST_ITEM - 14)}}
+    server.answer = lambda _method, _path: (200, {"items": [large] * 9 + [fits], "metadata": {"resourceVersion": "9"}})
+    listed = next(KubeResources(connection, "site").watch("machine", 60))
+    why = "has 65,550 bytes, and one object has at most 65,536: leave out what it need not say"
+    out = Resource(kind="machine", name="b", shown="machine/b", spec=None, refused=why)
+    assert listed == Listed((out,) * 9 + (Resource(kind="machine", name="c", shown="machine/c", spec=fits["spec"]),))
+
+
 def test_what_no_api_server_that_prunes_sends_is_one_bad_object_or_said(server: Server, connection: Connection) -> None:
     deep: Any = "x"
     for _ in range(300):
@@ -530,7 +544,8 @@ def test_what_no_api_server_that_prunes_sends_is_one_bad_object_or_said(server: 
     server.answer = Script(("list", (["a"], "7")), ("watch", events))
     resources = KubeResources(connection, "site")
     watch = resources.watch("machine", 60)
-    bad = Resource(kind="machine", name="b", shown="machine/b", spec="nested too deep")
+    why = "is nested deeper than anything that is declared"
+    bad = Resource(kind="machine", name="b", shown="machine/b", spec=None, refused=why)
     assert [next(watch) for _ in range(3)][1:] == [Same(), Changed(bad, there=True)]
     with pytest.raises(ClusterUnavailableError, match="sent an event that is none"):
         next(watch)

@@ -16,7 +16,6 @@ from images.values.strict import FaultsError
 from netboot.cli.check import check_site
 from netboot.config import Config, load_config
 from netboot.controllers import resources as controllers
-from netboot.controllers.bound import REMEMBERED_SECONDS
 from netboot.controllers.inventory import InventoryInForce
 from netboot.controllers.resources import (
     KEPT_SECONDS,
@@ -32,7 +31,8 @@ from netboot.machines.declarations import Judged
 from netboot.machines.inventory import load_inventory
 from netboot.machines.joining import Joining
 from netboot.machines.maintenance import SHUT, may_act
-from netboot.machines.resources import Changed, Listed, Resource, Same, Seen, judged
+from netboot.machines.removals import REMEMBERED_MS
+from netboot.machines.resources import Changed, Listed, Resource, Same, Seen, fit, judged
 from netboot.reread import AGAIN_SECONDS
 from netboot.status.controllers import InventoryStatus, PendingInventory
 from netboot.status.resources import Followed, ResourcesStatus
@@ -51,6 +51,7 @@ REMOVED = (
     "them"
 )
 NO_MAC = "not a MAC address (twelve hexadecimal digits, with ':', '-' or nothing between)"
+ALL = [f"gpu-{number:03}" for number in range(1, 7)]
 SHARED = "spec.match.macs[0]: MAC 52:54:00:00:00:01 is of two machines"
 
 
@@ -110,6 +111,20 @@ def test_a_bad_object_takes_out_itself_and_no_other() -> None:
         "machine/gpu-004: spec.match: needs at least one of macs, uuid and serial: nothing could be recognised by this",
         "machine/gpu-004: spec.profil: unknown key; did you mean 'profile'?",
         "machine/gpu-004: spec.profile: this key is required",
+    ]
+
+
+def test_one_that_is_too_large_is_out_and_nothing_of_it_is_declared() -> None:
+    """Also where nothing has to be said: a rack, whose name is enough."""
+    spec = {"origins": ["http://192.0.2.7:8080/" + "x" * 65_536]}
+    large = [fit(resource(kind, name, **spec)) for kind, name in (("machine", "gpu-004"), ("rack", "r1"))]
+    inventory, faults, _ = judged([*fleet(3), *large, machine(5, rack="r1")], WHERE, None)
+    assert ([each.name for each in inventory.machines], inventory.racks) == (ALL[:3], ())
+    why = "spec: has 65,575 bytes, and one object has at most 65,536: leave out what it need not say"
+    assert list(map(str, faults)) == [
+        f"machine/gpu-004: {why}",
+        "machine/gpu-005: spec.rack: the rack 'r1' is left out, for its own faults",
+        f"rack/r1: {why}",
     ]
 
 
@@ -262,7 +277,10 @@ class InForce:
 
     def __init__(self, config: Config) -> None:
         self.kept, self.now = KeptResources(config.data, "netboot"), 1_000.0
-        self.config, self.inventory = config, InventoryInForce(config, None, lambda: self.now)
+        self.config, self.inventory = config, InventoryInForce(config, None, lambda: self.now, self.now_ms)
+
+    def now_ms(self) -> int:
+        return 1_767_225_600_000 + round(self.now * 1000)
 
     def reads(self, resources: list[Resource]) -> InventoryStatus:
         self.kept.write(resources)
@@ -274,7 +292,7 @@ class InForce:
         return self.inventory.status(None)
 
     def restarts(self) -> InventoryStatus:
-        self.inventory = InventoryInForce(self.config, self.inventory.value, lambda: self.now)
+        self.inventory = InventoryInForce(self.config, self.inventory.value, lambda: self.now, self.now_ms)
         return self.looks()
 
     @property
@@ -347,7 +365,7 @@ def test_machines_that_become_others_step_by_step_count_together_and_with_those_
     assert status.pending is not None
     assert (status.pending.removed, status.pending.others, status.pending.lately) == (1, 0, 5)
     assert "it removes 1 of 6 machines (gpu-006), after 5 within the last hour; the one" in status.message
-    in_force.now += REMEMBERED_SECONDS
+    in_force.now += REMEMBERED_MS / 1000
     assert in_force.reads([each for each in now if each.name not in ("gpu-006", "gpu-005")]).ok
 
 

@@ -10,7 +10,7 @@ from netboot.machines.resources import Resource, judged
 from netboot.machines.values import Inventory
 from netboot.stores.resources import KeptResources
 from netboot.stores.snapshot import write_snapshot
-from tests.unit.test_resources import WHERE, fleet, machine, replaced, resource
+from tests.unit.test_resources import ALL, WHERE, fleet, machine, replaced, resource
 
 EK = "ab" * 32
 NEW = "in force and keeps it"
@@ -31,9 +31,6 @@ def in_force(resources: list[Resource]) -> Inventory:
 def left_of(now: list[Resource], before: list[Resource]) -> tuple[list[str], list[str]]:
     inventory, faults, _ = judged(now, WHERE, None, lambda: in_force(before))
     return [each.name for each in inventory.machines], list(map(str, faults))
-
-
-ALL = [f"gpu-{number:03}" for number in range(1, 7)]
 
 
 def test_one_object_that_takes_macs_of_five_machines_takes_none() -> None:

@@ -1,0 +1,261 @@
+"""What is remembered for an hour of machines that went: nobody is another by leaving and coming back, or loses what it
+had by a fault of its object; over restarts, too."""
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from netboot.config import Config, load_config
+from netboot.lifecycle.snapshot import Snapshot
+from netboot.machines.removals import REMEMBERED_MS
+from netboot.machines.resources import Resource
+from netboot.status.controllers import InventoryStatus
+from netboot.stores import removals as stores
+from netboot.stores.acceptance import Acceptance
+from netboot.stores.removals import RemovalsFile
+from netboot.stores.snapshot import write_snapshot
+from tests.sites import make_site
+from tests.unit.test_resources import ALL, InForce, fleet, machine, replaced, resource
+
+IN_FORCE = InventoryStatus(ok=True, valid=True, message="in force")
+UNTOLD = "which machines went within the last hour cannot be told"
+WAITS = "for an hour what removes machines, adds some, or changes by what they are known, waits for an operator"
+
+
+class Site(InForce):
+    """What is in force is published, as objects are judged by it."""
+
+    def looks(self) -> InventoryStatus:
+        said = super().looks()
+        assert self.inventory.value is not None
+        snapshot = Snapshot(
+            site="s",
+            published_ms=1,
+            inventory=self.inventory.value,
+            channels={},
+            unusable={},
+            images={},
+            url="http://h",
+            origins=(),
+        )
+        write_snapshot(self.config.data / "snapshot.json", snapshot)
+        return said
+
+    def accepts(self, status: InventoryStatus) -> InventoryStatus:
+        assert status.pending is not None
+        Acceptance(self.config.data).write(status.pending.digest)
+        said = self.looks()
+        self.inventory.published()
+        return said
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    file = make_site(tmp_path).keys.parent / "netboot.yaml"
+    file.write_text(file.read_text() + "inventory_kubernetes: {}\n")
+    return load_config(file)
+
+
+@pytest.fixture
+def site(config: Config) -> Site:
+    made = Site(config)
+    assert made.reads(fleet()) == IN_FORCE
+    return made
+
+
+def without(*numbers: int) -> list[Resource]:
+    return [each for each in fleet() if each.name not in {f"gpu-{number:03}" for number in numbers}]
+
+
+def another(number: int) -> Resource:
+    return machine(number, f"52:54:00:00:01:{number:02x}")
+
+
+def test_who_leaves_and_comes_back_as_another_became_another(site: Site) -> None:
+    assert site.reads(without(1, 2, 3)).lately == 3
+    again = replaced(fleet(), *map(another, (1, 2, 3)))
+    assert site.reads(again) == IN_FORCE.model_copy(update={"lately": 3})
+    status = site.reads([each for each in again if each.name not in ALL[3:]])
+    assert status.pending is not None
+    assert (status.pending.removed, status.pending.others, status.pending.lately) == (3, 0, 3)
+    assert site.reads(again).lately == 3
+    status = site.reads(replaced(again, *map(another, (4, 5, 6))))
+    assert status.message == (
+        "its objects changed: it changes by what 3 of 6 machines are recognised or prove themselves (gpu-004, gpu-005, "
+        "gpu-006), after 3 within the last hour; the one before stays in force until an operator accepts it"
+    )
+
+
+def test_many_that_come_back_as_others_wait(site: Site) -> None:
+    """Those that went were few enough; one that becomes another beside them is one too many."""
+    assert site.reads(without(1, 2, 3, 4, 5)).lately == 5
+    status = site.reads(replaced(fleet(), *map(another, range(1, 7))))
+    assert status.pending is not None
+    assert (status.pending.removed, status.pending.others, status.pending.lately) == (0, 6, 0)
+    assert site.machines == ["gpu-006"]
+    assert site.accepts(status) == IN_FORCE
+    assert RemovalsFile(site.config.data).read().went == {}
+
+
+def test_who_comes_back_by_another_name_is_held_against_what_it_was(site: Site) -> None:
+    renamed = resource(
+        "machine", "n-1", match={"macs": ["52:54:00:00:01:01"]}, profile="compute", former_names=["gpu-001"]
+    )
+    assert site.reads(without(1)).lately == 1
+    assert site.reads([*without(1), renamed]).lately == 1
+    assert list(RemovalsFile(site.config.data).read().others) == ["n-1"]
+
+
+def test_a_restart_forgets_nothing(site: Site) -> None:
+    assert site.reads(without(1, 2, 3, 4, 5)).lately == 5
+    assert site.restarts().lately == 5
+    again = replaced(fleet(), *map(another, range(1, 6)))
+    assert site.reads(again).lately == 5
+    assert site.restarts().lately == 5
+    status = site.reads(again[:-1])
+    assert status.pending is not None
+    assert (status.pending.removed, status.pending.lately) == (1, 5)
+    site.now += REMEMBERED_MS / 1000
+    assert site.restarts() == IN_FORCE.model_copy(update={"lately": 1})
+    assert list(RemovalsFile(site.config.data).read().went) == ["gpu-006"]
+
+
+def test_a_clock_that_was_set_back_makes_nothing_younger_than_now_and_nothing_forgotten(site: Site) -> None:
+    assert site.reads(without(1)).lately == 1
+    file = RemovalsFile(site.config.data)
+    kept = file.read()
+    [went] = kept.went.values()
+    file.write(kept.model_copy(update={"went": {"gpu-001": went.model_copy(update={"at_ms": 2**50})}}))
+    assert site.restarts().lately == 1
+    site.now += REMEMBERED_MS / 1000
+    assert site.looks().lately == 0
+
+
+def test_who_comes_back_as_it_was_counts_no_more(site: Site) -> None:
+    site.reads(without(1, 2, 3, 4, 5))
+    assert site.reads(fleet()) == IN_FORCE
+    assert RemovalsFile(site.config.data).read().went == {}
+
+
+def test_after_an_hour_it_is_a_new_machine(site: Site) -> None:
+    site.reads(without(1))
+    site.now += REMEMBERED_MS / 1000
+    assert site.reads(replaced(fleet(), another(1))) == IN_FORCE
+
+
+@pytest.mark.parametrize("damaged", [b"", b"{", b'{"went": 7}', None])
+def test_where_it_cannot_be_read_all_that_may_be_another_waits(
+    site: Site, damaged: bytes | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    site.reads(without(1))
+    path = site.config.data / "removals.json"
+    path.unlink()
+    path.mkdir() if damaged is None else path.write_bytes(damaged)
+    why = "cannot be read: Is a directory" if damaged is None else "is not what this version writes"
+    with caplog.at_level(logging.ERROR):
+        said = site.restarts()
+    assert f"inventory: {UNTOLD}: {path} {why}; {WAITS}" in caplog.messages
+    assert (said.ok, said.valid) == (False, True)
+    if damaged is not None:
+        assert said.message == f"in force; {UNTOLD}: {WAITS}"
+        assert site.restarts().message == said.message, "over a restart, too"
+    status = site.reads(replaced(fleet(), another(1)))
+    assert status.message == (
+        "its objects changed: it changes by what 1 of 5 machines are recognised or prove themselves (gpu-001), and "
+        f"{UNTOLD}; the one before stays in force until an operator accepts it"
+    )
+    assert site.machines == ALL[1:]
+    renewed = replaced(without(1), resource("channel", "stable", description="of the week"))
+    assert site.reads(renewed).valid, "all else is taken"
+    site.accepts(site.reads(without(1, 2)))
+    assert site.machines == ALL[2:]
+    assert site.reads(replaced(fleet(), another(1))).valid, "an operator has looked"
+
+
+def test_an_hour_later_nothing_is_missing(site: Site) -> None:
+    (site.config.data / "removals.json").write_bytes(b"{")
+    assert not site.restarts().ok
+    site.now += REMEMBERED_MS / 1000
+    assert site.reads(fleet(7)) == IN_FORCE
+
+
+def test_more_than_can_be_kept_is_said_and_waited_for(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    site.reads(without(1))
+    one = (site.config.data / "removals.json").stat().st_size
+    monkeypatch.setattr(stores, "MOST_BYTES", 3 * one)
+    site.now += 1
+    status = site.reads(without(1, 2, 3, 4))
+    assert status.message == f"in force; {UNTOLD}: {WAITS}"
+    assert list(RemovalsFile(site.config.data).read().went) == ["gpu-003", "gpu-004"]
+    assert site.reads(without(1, 2, 3)).pending is not None
+
+
+def test_a_disk_that_does_not_take_it_is_said_and_tried_again(site: Site) -> None:
+    path = site.config.data / "removals.json"
+    path.unlink(missing_ok=True)
+    path.mkdir()
+    status = site.reads(without(1))
+    assert status.message.startswith(f"cannot write {path}: ")
+    assert status.message.endswith("; a restart would forget which machines went within the last hour")
+    assert (status.ok, status.valid, site.machines) == (False, True, ALL[1:])
+    path.rmdir()
+    assert site.looks() == IN_FORCE.model_copy(update={"lately": 1})
+    assert list(RemovalsFile(site.config.data).read().went) == ["gpu-001"]
+
+
+THIEF = machine(9, "52:54:00:00:00:01")
+KEEPS = (
+    "machine/gpu-009: spec.match.macs[0]: MAC 52:54:00:00:00:01 is the machine's 'gpu-001', which had it in force last "
+    "and keeps it"
+)
+
+
+@pytest.mark.parametrize(
+    "faulty",
+    [
+        machine(1, profile="compote"),
+        machine(1, "none"),
+        machine(1, colour="blue"),
+        Resource(kind="machine", name="gpu-001", shown="machine/gpu-001", spec=None, refused="has 70,000 bytes"),
+    ],
+)
+@pytest.mark.parametrize("seconds", [0, 2 * REMEMBERED_MS / 1000])
+def test_what_a_machine_had_stays_its_own_while_its_object_has_a_fault(
+    site: Site, faulty: Resource, seconds: float
+) -> None:
+    """However long it takes to correct it, and whoever says meanwhile that it is theirs."""
+    assert site.reads(replaced(fleet(), faulty)).left_out > 0
+    site.now += seconds
+    site.restarts()
+    status = site.reads([*replaced(fleet(), faulty), THIEF])
+    assert KEEPS in status.faults
+    assert site.machines == ALL[1:]
+    assert site.reads([*fleet(), THIEF]).faults == (KEEPS,)
+    assert site.machines == ALL
+    assert site.reads(fleet()).ok
+
+
+def test_nor_is_it_taken_by_the_very_write_that_brings_the_fault(site: Site) -> None:
+    status = site.reads([*replaced(fleet(), machine(1, "none")), THIEF])
+    assert KEEPS.replace("had it in force last", "has it in force") in status.faults
+    assert site.machines == ALL[1:]
+
+
+def test_what_was_accepted_to_go_keeps_what_it_had_while_its_object_is_there(site: Site) -> None:
+    broken = resource("profile", "compute", channel="stabel")
+    assert site.accepts(site.reads(replaced(fleet(), broken))).lately == 0
+    assert site.machines == []
+    assert KEEPS in site.reads([*replaced(fleet(), broken), THIEF]).faults
+    site.reads([*fleet(), THIEF])
+    assert site.machines == ALL
+
+
+def test_what_is_deleted_or_given_up_is_free(site: Site) -> None:
+    site.reads(replaced(fleet(), machine(1, profile="compote")))
+    assert site.reads([*without(1), THIEF]).ok
+    assert site.machines == [*ALL[1:], "gpu-009"]
+    assert site.reads(without(1)).ok
+    moved = machine(2, "52:54:00:00:00:0e", profile="compote")
+    assert site.reads([*replaced(without(1), moved), machine(9, "52:54:00:00:00:02")]).left_out == 1
+    assert "gpu-009" in site.machines
