@@ -1,15 +1,12 @@
-"""URLs that machines are given, and that lead them nowhere: refused, or warned of where somebody plays the machine."""
+"""URLs that machines are given, and where they lead: nowhere is refused, to the machine itself is told apart."""
 
 from ipaddress import IPv4Address, IPv6Address, ip_address
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator
 
 from netboot.addresses import MachineUrl, TlsUrl
-
-if TYPE_CHECKING:
-    from netboot.config import Config
 
 
 def somewhere(url: str) -> str:
@@ -28,21 +25,6 @@ def own_host(url: str) -> bool:
     """Whether it leads whoever asks to itself: an address of loopback, or `localhost` (RFC 6761, 6.3)."""
     address, host = _address(url), (urlsplit(url).hostname or "").rstrip(".")
     return address.is_loopback if address is not None else host == "localhost" or host.endswith(".localhost")
-
-
-def home(key: str, url: str) -> str:
-    """What is said of a URL for machines that leads each of them to itself; empty: it does not."""
-    words = "leads a machine to itself; where machines are to come, give the address by which they reach this host"
-    return f"{key}: {url} {words}" if own_host(url) else ""
-
-
-def warnings(config: "Config") -> list[str]:
-    """Of all that is given to machines."""
-    given = [("provisioning.url", config.provisioning.url), *(("origins", url) for url in config.origins)]
-    if config.join is not None:
-        given.append(("join.url", config.join.url))
-    given += [(f"clusters.{name}.endpoints", url) for name, one in config.clusters.items() for url in one.endpoints]
-    return [words for key, url in given if (words := home(key, url))]
 
 
 def _address(url: str) -> IPv4Address | IPv6Address | None:

@@ -18,8 +18,7 @@ from images.store.check import check_bundle
 from images.store.store import Store
 from images.values import files
 from images.values.strict import FaultsError
-from netboot import config_urls
-from netboot.cli import bundles, joining, pending, reload
+from netboot.cli import bundles, joining, loopback, pending, reload
 from netboot.cli.check import check_site
 from netboot.cli.given_files import NamedFile
 from netboot.cli.in_force import in_force
@@ -56,7 +55,7 @@ def check(config: Path | None, output: str) -> None:
     """
     path = config_file(config)
     findings = check_site(path)
-    urls = config_urls.warnings(findings.config) if findings.config is not None else []
+    urls = loopback.warnings(findings.config) if findings.config is not None else []
     for warning in (*urls, *findings.overlooked, *findings.tokens, *findings.warnings):
         click.secho(f"warning: {warning}", fg="yellow", err=True)
     running = in_force(path, findings.config) if findings.config is not None else None

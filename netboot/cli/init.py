@@ -14,8 +14,7 @@ from images.artifact.keyring import KeyRing
 from images.errors import StoreError
 from images.values import files, strict
 from images.values.strict import FaultsError
-from netboot import config_urls
-from netboot.cli import bundles, host_token, init_check, init_options, init_record, ownership
+from netboot.cli import bundles, host_token, init_check, init_options, init_record, loopback, ownership
 from netboot.cli.authority import new_authority
 from netboot.cli.init_next import IMAGES, next_steps
 from netboot.cli.init_undo import all_or_nothing, unwritten
@@ -85,7 +84,7 @@ def command(
             config = _fill(folder, values, owner)
     except (OSError, StoreError) as error:
         raise unwritten(folder, error) from None
-    for words in config_urls.warnings(config):
+    for words in loopback.warnings(config):
         click.secho(f"warning: {words}", fg="yellow", err=True)
     click.echo(next_steps(folder, _told(config, wanted, kept=kept, guessed=url is None), owner, hardware))
 
