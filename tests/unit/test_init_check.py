@@ -85,7 +85,7 @@ def test_an_authority_that_cannot_be_read(nobody: Path, run: Run) -> None:
 
 
 def test_what_is_whole_is_kept_by_whoever_may_read_it(tmp_path: Path, run: Run) -> None:
-    assert run("init", tmp_path / "site").status == 0
+    assert run("init", tmp_path / "site", "--url", "http://192.0.2.1:8080").status == 0
     again = run("init", tmp_path / "site", "--force")
     assert (again.status, again.err) == (0, "")
     assert "wrote" not in again.out
