@@ -15,12 +15,13 @@ from images.artifact.bundle import SiteBundle, TimeServer
 from images.values import strict
 from images.values.strict import Strict
 from images.values.types import Name
-from netboot.addresses import Address, Listen, MachineUrl, TlsUrl
+from netboot.addresses import Address, Listen
 from netboot.authorities import read_authorities
 from netboot.config_dhcp import Dhcp
 from netboot.config_management import Management, under
 from netboot.config_nodes import Discovery, Journal, NodeLabels, Ssh, told
 from netboot.config_outside import InKubernetes, PauseSignal, Traces, UpstreamPlace
+from netboot.config_urls import ReachedTlsUrl, ReachedUrl
 from netboot.logs import Log
 from netboot.watchdog import Watchdog
 
@@ -41,7 +42,7 @@ class Provisioning(Strict):
     """The listener of the machines: plain HTTP, nothing secret."""
 
     listen: Listen = Address("::", 8080)
-    url: MachineUrl
+    url: ReachedUrl
     """How machines reach this listener: it goes into scripts and onto kernel command lines."""
     workers: Annotated[int, Field(ge=1, le=64)] = Field(default_factory=lambda: len(os.sched_getaffinity(0)))
     max_connections: Annotated[int, Field(ge=16, le=1_000_000)] = 4096
@@ -59,7 +60,7 @@ class Join(Strict):
     """The listener of join, in TLS: machines prove here who they are. Left out: this service only boots machines."""
 
     listen: Listen = Address("::", 8443)
-    url: TlsUrl
+    url: ReachedTlsUrl
     """How machines reach this listener; it travels in the signed site bundle."""
     certificate: Path = Path("tls/join.crt")
     key: Path = Path("tls/join.key")
@@ -85,7 +86,7 @@ class Join(Strict):
 class Cluster(Strict):
     """A Kubernetes cluster that machines of this site join. Kubeconfig files, each with an account of its own."""
 
-    endpoints: Annotated[tuple[TlsUrl, ...], Field(min_length=1)]
+    endpoints: Annotated[tuple[ReachedTlsUrl, ...], Field(min_length=1)]
     """How nodes reach the API servers."""
     authority: Path
     """PEM, one or several: what nodes believe about those endpoints."""
@@ -136,7 +137,7 @@ class Config(Strict):
     management: Management = Management()
     dhcp: Dhcp = Dhcp()
     """For `netboot dhcp config` alone."""
-    origins: tuple[MachineUrl, ...] = ()
+    origins: tuple[ReachedUrl, ...] = ()
     kernel_from_origins: bool = False
     """Machines ask their first origin for kernel and initrd, which nothing verifies but Secure Boot and attestation."""
     time_servers: Annotated[tuple[TimeServer, ...], Field(max_length=8)] = ()

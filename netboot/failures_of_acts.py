@@ -33,6 +33,17 @@ ACTS: dict[type[BaseException], Answer] = {
         "`netboot machine declare --print` that of a machine that asked, `netboot machine import --print` of a list",
         says=True,
     ),
+    lifecycle.NameTakenError: Answer(
+        409, "name-taken", _INFO, "that name is taken", "`netboot inventory list` has those that are taken", says=True
+    ),
+    lifecycle.NoClusterError: Answer(
+        400,
+        "no-cluster",
+        _INFO,
+        "this service knows no cluster",
+        "restart the service once they are declared: docs/kubernetes.md",
+        says=True,
+    ),
     lifecycle.TooManyRemovedError: Answer(
         409,
         "too-many-removed",

@@ -31,10 +31,12 @@ def of_configuration(changed: str) -> Detail:
 
 class Readiness(BaseModel):
     """The answer of the management listener's `/readyz`. `ready`: machines can boot now; `degraded`: they can or not,
-    something wants attention."""
+    something wants attention. `site`: a mark of the key of boot ids, the same for all who have that; "": it cannot be
+    read."""
 
     model_config = ConfigDict(frozen=True)
 
     ready: bool
     degraded: bool
+    site: str = ""
     details: dict[str, Detail]

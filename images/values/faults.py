@@ -2,7 +2,7 @@
 
 import difflib
 import ssl
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,6 +39,15 @@ def first_fault(error: ValidationError) -> FirstFault:
     """Pydantic's first error; what was given is not in it, for it may be a secret, or long, or not printable."""
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
     return FirstFault(first["loc"], bare(first["msg"]))
+
+
+def first_told(error: ValidationError, valid: Callable[[tuple[int | str, ...]], Sequence[str]]) -> FirstFault:
+    """The first error of a value that somebody wrote, in the words of `told`. `valid`: the keys that there are where
+    one was not known."""
+    item, words = next(told(error.errors(include_url=False)))
+    if item["type"] == "extra_forbidden":
+        words = unknown_key(str(item["loc"][-1]), valid(item["loc"][:-1]))
+    return FirstFault(item["loc"], REQUIRED if item["type"] == "missing" else words)
 
 
 def bare(message: str) -> str:
@@ -96,6 +105,8 @@ def told(errors: Sequence[ErrorDetails]) -> Iterator[tuple[ErrorDetails, str]]:
             yield item, f"must be {_MUST_BE[item['type']]}"
         elif item["type"] == _SHORT:
             yield item, f"must have {least} entr{'y' if least == 1 else 'ies'} at least, and has {len(item['input'])}"
+        elif item["type"] == "string_too_short" and least == 1:
+            yield item, "must not be empty"
         elif item["type"] in _WRITTEN:
             said = {name: f"{value:g}" if isinstance(value, float) else value for name, value in context.items()}
             yield item, _WRITTEN[item["type"]].format_map(said)

@@ -173,7 +173,7 @@ def faults_of(
             location = location[:-1]  # pydantic's mark for a fault of a mapping's key itself
         known = _in_document(location, document.value)
         if item["type"] == "extra_forbidden":
-            message = unknown_key(str(location[-1]), _fields(model, location[:-1]))
+            message = unknown_key(str(location[-1]), fields(model, location[:-1]))
         elif item["type"] == "missing":
             message = REQUIRED
         else:
@@ -218,7 +218,7 @@ def text_at(path: Path) -> str:
         raise FaultsError([Fault(str(path), 0, "", "is not UTF-8 text")]) from None
 
 
-def _fields(model: type[BaseModel], location: Location) -> list[str]:
+def fields(model: type[BaseModel], location: Location) -> list[str]:
     """The valid keys of the model found by walking `location` down from `model`."""
     models = [model]
     for part in location:

@@ -112,6 +112,8 @@ def _to_file(path: Path, settings: "Config", site: Path) -> "Contents":
 
     now_ms = time.time_ns() // 1_000_000
     leftovers.sweep(path.parent, COMMAND)
+    for each in leftovers.left(path.parent):
+        click.echo(f"WARNING: {each} has secrets in it, left by a backup that was killed: `rm -r {each}`", err=True)
     staged = path.with_name(f"{leftovers.prefix_of(COMMAND)}{secrets.token_hex(4)}")
     try:
         with open_private(staged) as out, leftovers.locked(staged):

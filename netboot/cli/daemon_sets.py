@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from netboot.cli.diagnosis import Diagnosis
-from netboot.cli.given_files import look_at
+from netboot.cli.given_files import look_at, not_empty
 from netboot.config import Config
 from netboot.join.daemon_sets import FOR_EVER, DaemonSet
 from netboot.join.errors import ClusterUnavailableError
@@ -22,11 +22,9 @@ def kubeconfigs(config: Config, given: Iterable[str]) -> dict[str, Path]:
     """Cluster → file, of `FILE` (where one cluster is configured) or `CLUSTER=FILE`.
 
     Raises:
-        click.UsageError: there is no such cluster, or it is not said which. As `look_at`,
-            KubeconfigError: the file cannot be read or used.
+        click.UsageError: there is no such cluster, or it is not said which. As `not_empty` and `look_at`: the file
+            cannot be read. What it holds is judged by `diagnosis`.
     """
-    from netboot.kube.kubeconfig import read_kubeconfig
-
     found: dict[str, Path] = {}
     for each in given:
         name, equals, file = each.partition("=")
@@ -35,9 +33,9 @@ def kubeconfigs(config: Config, given: Iterable[str]) -> dict[str, Path]:
                 known = ", ".join(sorted(config.clusters)) or "none"
                 raise click.UsageError(f"--admin-kubeconfig {each}: say CLUSTER=FILE, with a cluster of {known}")
             (name,), file = config.clusters, each
+        not_empty(file, hint="'--admin-kubeconfig'")
         found[name] = Path(file)
         look_at(found[name], "name a file that is there with --admin-kubeconfig")
-        read_kubeconfig(found[name])
     return found
 
 

@@ -2,7 +2,7 @@
 
 import mmap
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -17,7 +17,7 @@ from netboot.confine.enter import shortcomings
 from netboot.dhcp.binaries import lacking
 from netboot.lifecycle.errors import CannotTellError
 from netboot.machines.values import Inventory
-from netboot.stores import proofkey
+from netboot.stores import leftovers, proofkey
 
 
 class Diagnosis(NamedTuple):
@@ -134,6 +134,13 @@ def proofs(config: Config) -> Iterator[Diagnosis]:
         proofkey.signing_key(config.proof_key, lambda: any(proofkey.folder_of(config).glob("*.pub")))
     except CannotTellError as error:
         yield Diagnosis("join", "proof_key", "warn", str(error), "see docs/proof.md#keys; boots are proven later")
+
+
+def left_over(folders: Iterable[Path]) -> Iterator[Diagnosis]:
+    """Temporary files with secrets that nobody removes: a backup elsewhere is found by the next one there."""
+    for path in sorted({each for folder in folders for each in leftovers.left(folder)}):
+        words = f"{path} has secrets in it, left by a backup, or its restoring, that was killed"
+        yield Diagnosis("site", "leftovers", "warn", words, f"`rm -r {path}`, as root or as who owns it")
 
 
 def _some(paths: tuple[Path, ...]) -> str:

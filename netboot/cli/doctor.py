@@ -2,27 +2,23 @@
 
 from collections.abc import Container, Iterable, Iterator
 from pathlib import Path
+from tempfile import gettempdir
 from time import time
-from typing import Literal
 
 import click
-from pydantic import ValidationError
 
 from images.store.store import Store
-from netboot.cli import archives, daemon_sets, kubeconfigs, network
+from netboot.cli import answering, archives, daemon_sets, kubeconfigs, network
 from netboot.cli.check import check_site
-from netboot.cli.diagnosis import Diagnosis, blocks, confinement, ipxe, join, proofs, show, store, sum_up
+from netboot.cli.diagnosis import Diagnosis, blocks, confinement, ipxe, join, left_over, proofs, show, store, sum_up
 from netboot.cli.output import output_option, program
 from netboot.cli.paths import config_file, config_option, find_config
 from netboot.cli.tls import endpoint_fault
-from netboot.client import transport
 from netboot.config import Cluster, Config
 from netboot.join.errors import ClusterUnavailableError
 from netboot.join.preconditions import ADVICE, Finding, check, rights
 from netboot.join.rights import RIGHTS
-from netboot.readiness import Readiness
 
-SERVICE_SECONDS = (3.0, 10.0)
 UNTRIED = (
     "gates are told by the condition netboot.dev/Gate; the Node Readiness Controller, which may act on it, was never "
     "run by netboot's tests: its rule was checked against its published schema alone"
@@ -89,8 +85,9 @@ def diagnose(path: Path, admin: Iterable[str] = ()) -> list[Diagnosis]:
     diagnoses += [Diagnosis("images", "fit", "warn", words) for words in site.warnings]
     ending = archives.ending(Store(site.config.store), time())
     diagnoses += [Diagnosis("images", "keys of archives", "warn", words) for words in ending]
+    diagnoses += left_over((path.absolute().parent, site.config.data, Path(gettempdir())))
     diagnoses += ipxe(site.config, site.inventory)
-    checks = (confinement, store, blocks, _service, join, proofs)
+    checks = (confinement, store, blocks, answering.diagnosis, join, proofs)
     diagnoses += (diagnosis for check in checks for diagnosis in check(site.config))
     diagnoses += kubeconfigs.of_inventory(site.config, faulty)
     diagnoses += _clusters(site.config, faulty)
@@ -101,34 +98,6 @@ def _fault(file: str, message: str) -> Diagnosis:
     return Diagnosis(
         "site", Path(file).name, "refuse", message, "correct it; `netboot config check` says when it is right"
     )
-
-
-def _service(config: Config) -> Iterator[Diagnosis]:
-    import requests
-
-    url, tls = config.management.base_url, config.management.tls
-    try:
-        with transport.session(tls.authority if tls is not None else None) as session:
-            answer = session.get(f"{url}/readyz", timeout=SERVICE_SECONDS, allow_redirects=False)
-            readiness = Readiness.model_validate_json(answer.content)
-    except requests.exceptions.SSLError as error:
-        why, remedy = transport.why_not(error, url)
-        yield Diagnosis("service", "running", "refuse", f"the service at {url} is not believed: {why}", remedy)
-        return
-    except requests.exceptions.ConnectionError:
-        yield Diagnosis("service", "running", "refuse", f"nothing answers at {url}", "start it: `netboot serve`")
-        return
-    except (requests.exceptions.RequestException, ValidationError):
-        remedy = "look at management.listen and management.url, and at the service's log"
-        yield Diagnosis("service", "running", "refuse", f"what answers at {url} is not netboot, or is stuck", remedy)
-        return
-    yield Diagnosis("service", "running", "ok", f"answers at {url}")
-    for name, detail in readiness.details.items():
-        # Which of them is vital the service knows; where it is not ready, any of those that are not in order may be.
-        # A machine that cannot boot is wrong in any case.
-        vital = not readiness.ready or name == "machines"
-        wrong: Literal["warn", "refuse"] = "refuse" if vital else "warn"
-        yield Diagnosis("service", name, "ok" if detail.ok else wrong, detail.message, detail.remedy)
 
 
 def _clusters(config: Config, faulty: Container[str]) -> Iterator[Diagnosis]:

@@ -32,7 +32,9 @@ class NamedFile(click.Path):
         self._what, self._piped = what, piped
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        """The path. Raises as `look_at`; not where names are completed, for nobody reads it then but who asks."""
+        """The path. Raises as `not_empty` and `look_at`; not where names are completed, for nobody reads it then but
+        who asks."""
+        not_empty(value, param)
         completed = ctx is not None and ctx.resilient_parsing
         if not completed and not (self._piped and value == STDIN):
             look_at(Path(value), remedy(self._what, param))
@@ -50,8 +52,9 @@ class NamedFolder(click.Path):
         """The path.
 
         Raises:
-            ClientError, images.errors.StoreError: as `look_at`.
+            click.BadParameter, ClientError, images.errors.StoreError: as `not_empty` and `look_at`.
         """
+        not_empty(value, param)
         path = Path(value)
         try:
             os.close(os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
@@ -74,7 +77,8 @@ class GivenFile(click.File):
         self._most = most
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ARG002
-        """The file's content. Raises as `look_at`."""
+        """The file's content. Raises as `not_empty` and `look_at`."""
+        not_empty(value, param)
         path = Path("<stdin>" if value == STDIN else value)
         try:
             if value == STDIN:
@@ -82,6 +86,17 @@ class GivenFile(click.File):
             return Given(files.bytes_of(path, self._most), value)
         except OSError as error:
             raise _in_the_way(path, error, remedy("a file that is there", param)) from None
+
+
+def not_empty(value: Any, param: click.Parameter | None = None, hint: str | None = None) -> None:
+    """See that a name is not empty, as of a variable of a script that is not set: it would be the folder `.`. `hint`:
+    how it is named, where there is no parameter.
+
+    Raises:
+        click.BadParameter: it is.
+    """
+    if value == "":
+        raise click.BadParameter("the name is empty: give that of a file or folder", param=param, param_hint=hint)
 
 
 def look_at(path: Path, remedy: str) -> None:

@@ -17,6 +17,7 @@ from netboot.stores.status import StatusFolder
 _SAYS_SECONDS = 5.0
 """Within which a supervisor has looked at a file that was changed just now: it does every two seconds."""
 _LOOK_SECONDS = 0.1
+_ELSEWHERE = "of one elsewhere ask there, with its file"
 
 
 class InForce(NamedTuple):
@@ -39,9 +40,9 @@ def in_force(file: Path, config: Config) -> InForce:
         why = str(error).removeprefix("cannot tell: ")
         return InForce("unknown", f"{untold}: {why}", "ask as its account, or `netboot doctor`")
     if said is None:
-        return InForce("unknown", f"{untold}: none runs here on {config.data}")
+        return InForce("unknown", f"{untold}: none runs on this host with data {config.data}", _ELSEWHERE)
     if said.file and Path(said.file).resolve() != file.resolve():
-        return InForce("unknown", f"{untold}: the one on {config.data} reads {said.file}")
+        return InForce("unknown", f"{untold}: the one with data {config.data} reads {said.file}", "name that file")
     detail = of_configuration(said.changed)
     if detail.ok:
         return InForce("in-force", "the service that runs goes by it")

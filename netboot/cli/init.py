@@ -11,13 +11,14 @@ from urllib.parse import urlsplit
 import click
 
 from images.artifact.keyring import KeyRing
+from images.errors import StoreError
 from images.values import files, strict
 from images.values.strict import FaultsError
-from netboot.cli import bundles, host_token, init_check, init_options, init_record, ownership
+from netboot.cli import bundles, host_token, init_check, init_options, init_record, loopback, ownership
 from netboot.cli.authority import new_authority
 from netboot.cli.init_next import IMAGES, next_steps
+from netboot.cli.init_undo import all_or_nothing, unwritten
 from netboot.cli.joining import write_certificate
-from netboot.cli.outcomes import cannot
 from netboot.config import Config, Join, load_config
 from netboot.stores import access_tokens, proofkey
 from netboot.stores.sealing import NONCES, SEALING, new_key, write_keys
@@ -78,11 +79,13 @@ def command(
         contents = [path for path, _, _ in _contents(folder, values)]
         if owner is not None or not kept:
             contents.append(sound.data / "lock")
-        init_check.require(sound, contents)
-        with init_record.recorded_in(folder):
+        init_check.require(sound, contents, folder / "tls" / "ca.crt")
+        with init_record.recorded_in(folder), all_or_nothing(sound, contents):
             config = _fill(folder, values, owner)
-    except OSError as error:
-        raise cannot(f"cannot write {error.filename}", error) from None
+    except (OSError, StoreError) as error:
+        raise unwritten(folder, error) from None
+    for words in loopback.warnings(config):
+        click.secho(f"warning: {words}", fg="yellow", err=True)
     click.echo(next_steps(folder, _told(config, wanted, kept=kept, guessed=url is None), owner, hardware))
 
 

@@ -8,6 +8,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from images.values.types import Name
 from netboot.addresses import parse_machine_url, parse_tls_url
+from netboot.config_urls import somewhere
 
 _NAME: TypeAdapter[str] = TypeAdapter(Name)
 
@@ -24,7 +25,7 @@ def url(_context: click.Context, option: click.Parameter, value: str | None) -> 
     """An address of the service: for join in TLS."""
     parse = parse_tls_url if option.name == "join_url" else parse_machine_url
     try:
-        return None if value is None else parse(value)
+        return None if value is None else somewhere(parse(value))
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
 

@@ -10,7 +10,7 @@ import click
 
 from images.errors import NotFoundError
 from images.values import files
-from netboot.cli.given_files import NamedFile, NamedFolder
+from netboot.cli.given_files import NamedFile, NamedFolder, not_empty
 
 if TYPE_CHECKING:
     from netboot.config import Config
@@ -67,6 +67,7 @@ class ConfigFile(NamedFile):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
         """The path. Raises as `config_file`, then as `NamedFile`."""
+        not_empty(value, param)
         return super().convert(config_file(Path(value)), param, ctx)
 
 

@@ -1537,10 +1537,12 @@ class Reached(TypedDict):
 
 class Readiness(TypedDict):
     """The answer of the management listener's `/readyz`. `ready`: machines can boot now; `degraded`: they can
-    or not, something wants attention."""
+    or not, something wants attention. `site`: a mark of the key of boot ids, the same for all who have
+    that; "": it cannot be read."""
 
     ready: bool
     degraded: bool
+    site: NotRequired[str]
     details: dict[str, Detail]
 
 

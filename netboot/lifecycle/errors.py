@@ -55,6 +55,10 @@ class BadClaimError(LifecycleError):
         self.field = field
 
 
+class NoClusterError(LifecycleError):
+    """The service knows no cluster, so there is nothing of what is asked for."""
+
+
 class NoSuchBootError(LifecycleError):
     """No such boot, or it is another machine's."""
 
@@ -94,6 +98,10 @@ class InventoryChangedError(LifecycleError):
 
 class InventoryReadOnlyError(LifecycleError):
     """The inventory, or that file of it, is not the service's to write; the message says where to edit it."""
+
+
+class NameTakenError(LifecycleError):
+    """Something of that kind is declared by this name already."""
 
 
 class TooManyRemovedError(LifecycleError):

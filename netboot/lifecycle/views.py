@@ -9,6 +9,7 @@ from netboot.lifecycle.errors import NoSuchMachineError
 from netboot.lifecycle.published import View
 from netboot.lifecycle.state import Checked, Claims, MachineState
 from netboot.lifecycle.trace import Trace
+from netboot.machines.identity import parse_mac
 from netboot.machines.values import Machine
 
 
@@ -74,11 +75,24 @@ def machine_named(view: View, name: str) -> Machine:
     machine = view.index.named(name)
     if machine is None and (renamed := view.index.formerly(name)) is not None:
         raise NoSuchMachineError(f"the machine {name} was renamed: it is {renamed.name} now")
+    if machine is None and (words := _by_mac(view, name)):
+        raise NoSuchMachineError(words)
     if machine is None:
         near = difflib.get_close_matches(name, [declared.name for declared in view.snapshot.inventory.machines], n=1)
         hint = f"did you mean {near[0]}?" if near else f"it has {len(view.index)} machines"
         raise NoSuchMachineError(f"the inventory has no machine of that name; {hint}")
     return machine
+
+
+def _by_mac(view: View, name: str) -> str:
+    """Where a MAC stands in the place of a name: whose it is, or how it comes to have one; empty: it is none."""
+    try:
+        mac = parse_mac(name)
+    except ValueError:
+        return ""
+    if (owner := view.index.by_mac(mac)) is not None:
+        return f"no machine is named {mac}; it is a MAC of {owner.name}"
+    return f"no machine has the name or MAC {mac}; `netboot machine declare {mac}` declares one that asked"
 
 
 def pcr_policy(machine: Machine) -> str:

@@ -1,6 +1,7 @@
 """The key of boot ids: a file of 32 random bytes. It opens nothing. Without a word in the configuration it is made by
 whoever needs it first; one that is named there is brought by an operator, for other hosts may have the same."""
 
+import hmac
 import os
 import secrets
 import time
@@ -9,6 +10,8 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
+from images.errors import StoreError
+from images.values import files
 from images.values.files import sync_folder
 from netboot import credentials
 from netboot.config import Config
@@ -40,6 +43,32 @@ def key_of(config: Config) -> bytes:
             f"made with `(umask 077; head -c {LENGTH} /dev/urandom > {named})`, recognises no boot under way"
         )
     return _read(named)
+
+
+def there(config: Config) -> bytes | None:
+    """The key, where there is one; nothing is made.
+
+    Raises:
+        StateUnavailableError: it cannot be used.
+    """
+    path = file_of(config)
+    try:
+        return _read(path) if files.look(path) is not None else None
+    except StoreError as error:
+        raise StateUnavailableError(str(error)) from None
+
+
+def mark_of(key: bytes) -> str:
+    """The same where the key is: by it a service says whose it is, and gives nothing of the key away."""
+    return hmac.new(key, b"netboot: whose service this is", "sha256").hexdigest()[:16]
+
+
+def said(key: Callable[[], bytes]) -> str:
+    """The mark, as a service says it; "": the key cannot be read."""
+    try:
+        return mark_of(key())
+    except StateUnavailableError:
+        return ""
 
 
 class BootIdKey:

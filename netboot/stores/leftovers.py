@@ -16,6 +16,8 @@ from images.values import files
 
 _NEW_SECONDS = 60.0
 """A younger one may not be locked yet."""
+_OLD_SECONDS = 3600.0
+_LEFT = re.compile(r"\.netboot-(?:backup|restore)-[a-z0-9_]{8}")
 
 
 @contextmanager
@@ -45,6 +47,32 @@ def sweep(folder: Path, command: str) -> None:
         for name in files.names(folder):
             if re.fullmatch(re.escape(prefix_of(command)) + "[a-z0-9_]{8}", name):
                 _remove(folder / name)
+
+
+def left(folder: Path) -> Iterator[Path]:
+    """What a backup, or its restoring, left in a folder when it was killed, whoever's it is: a minute old, and in
+    nobody's hands; where that cannot be seen, for it is another account's, an hour old. Nothing is changed."""
+    with suppress(StoreError):
+        for name in files.names(folder):
+            if _LEFT.fullmatch(name) and _is_left(folder / name):
+                yield folder / name
+
+
+def _is_left(path: Path) -> bool:
+    with suppress(OSError):  # it is in somebody's hands, or gone meanwhile
+        age = time.time() - path.lstat().st_mtime
+        if age < _NEW_SECONDS:
+            return False
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except PermissionError:
+            return age >= _OLD_SECONDS
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        finally:
+            os.close(descriptor)
+        return True
+    return False
 
 
 def _remove(path: Path) -> None:

@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Field, SkipValidation, StringConstraints
 
 from images.values.strict import FaultsError, Strict
 from images.values.types import Name
-from netboot.lifecycle.errors import InventoryReadOnlyError
+from netboot.lifecycle.errors import NameTakenError
 from netboot.machines.declared import NO_EDIT
 from netboot.machines.found import declaration
 from netboot.machines.imported import MOST, of_sent, sent
@@ -148,7 +148,7 @@ def declare(mac: str, body: DeclaringFound) -> DeclaredActed:
         found = plain(seen(mac, body.seen))
         value = declaration(body.name, body.profile, found, class_name=body.class_name, rack=body.rack)
         if declared_item("machine", body.name) is not None:
-            raise InventoryReadOnlyError(f"{body.name} is declared already: choose another name, or edit that machine")
+            raise NameTakenError(f"{body.name} is declared already: choose another name, or edit that machine")
         return declare_item("machine", body.name, value, body.reason, dry_run=body.dry_run)
 
 

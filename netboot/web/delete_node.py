@@ -5,7 +5,7 @@ from typing import Literal
 from images.values.strict import Strict
 from netboot.join.ports import MARK, NodeView
 from netboot.lifecycle.cordons import Cordon, is_kept
-from netboot.lifecycle.errors import ActRefusedError, BadClaimError
+from netboot.lifecycle.errors import ActRefusedError, NoClusterError
 from netboot.lifecycle.views import machine_named
 from netboot.web.binding import Shown
 from netboot.web.cordons import hold
@@ -35,12 +35,12 @@ def delete_node(name: str, body: Deleting) -> Deleted:
     """Delete the Node that the machine has now, by its uid; where somebody cordoned it, its machine is held first.
 
     Raises:
-        ActRefusedError: it is Ready, or not netboot's. BadClaimError: the machine joins no cluster of this service.
+        ActRefusedError: it is Ready, or not netboot's. NoClusterError: this service knows none.
     """
     deps = dependencies()
     machine = machine_named(deps.live.view(), name)
     if deps.issuer is None:
-        raise BadClaimError("this service knows no cluster: declare `join` and `clusters` in netboot.yaml")
+        raise NoClusterError("this service knows no cluster: declare `join` and `clusters` in netboot.yaml")
     nodes = deps.issuer.cluster_of(machine).nodes
     node = nodes.node(machine.node_name)
     held = node is not None and _cordoned(name, node)

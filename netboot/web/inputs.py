@@ -1,6 +1,7 @@
 """What a request says: query parameters and JSON, each of a declared shape, or a 400 in words."""
 
 from collections.abc import Collection, Mapping
+from functools import partial
 from typing import Any, TypeVar
 
 from flask import request
@@ -11,7 +12,8 @@ from werkzeug.exceptions import HTTPException, UnsupportedMediaType
 from werkzeug.routing import IntegerConverter
 
 from images.values import strict_json
-from images.values.faults import first_fault
+from images.values.faults import first_told
+from images.values.strict import fields
 from netboot.lifecycle.errors import BadClaimError
 
 M = TypeVar("M", bound=BaseModel)
@@ -54,7 +56,7 @@ def parsed(model: type[M]) -> M:
     try:
         return model.model_validate_json(request.get_data(), strict=True)
     except ValidationError as error:
-        fault = first_fault(error)
+        fault = first_told(error, partial(fields, model))
         if not fault.key:
             raise BadClaimError(f"the body: {fault.message}") from None
         raise BadClaimError(fault.message, field=fault.key) from None
@@ -136,7 +138,7 @@ def asked(model: type[M]) -> M:
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        fault = first_fault(error)
+        fault = first_told(error, partial(fields, model))
         raise BadClaimError(fault.message, field=fault.key) from None
 
 

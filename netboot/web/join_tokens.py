@@ -18,7 +18,7 @@ from netboot.join.messages import AttestAnswer
 from netboot.join.operator_tokens import TokenRequest, issue_for_operator, open_boot_window
 from netboot.join.ports import Credential
 from netboot.lifecycle import bootid
-from netboot.lifecycle.errors import ActRefusedError, BadClaimError, CannotTellError
+from netboot.lifecycle.errors import ActRefusedError, BadClaimError, CannotTellError, NoClusterError
 from netboot.lifecycle.views import machine_named
 from netboot.machines.values import AssuranceLevel, Machine
 from netboot.web import render
@@ -181,11 +181,11 @@ def _issuer() -> Issuer:
     """What issues tokens, where this service has any cluster.
 
     Raises:
-        BadClaimError: it has none.
+        NoClusterError: it has none.
     """
     issuer = dependencies().issuer
     if issuer is None:
-        raise BadClaimError("this service knows no cluster: declare `join` and `clusters` in netboot.yaml")
+        raise NoClusterError("this service knows no cluster: declare `join` and `clusters` in netboot.yaml")
     return issuer
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from images.values.strict import FaultsError, Strict
 from images.values.types import Name
-from netboot.lifecycle.errors import InventoryReadOnlyError, NoSuchMachineError
+from netboot.lifecycle.errors import InventoryReadOnlyError, NameTakenError, NoSuchMachineError
 from netboot.machines.former import of_renamed
 from netboot.web.declared_items import DeclaredActed, declared_item
 from netboot.web.declaring import few_enough
@@ -31,7 +31,7 @@ def renamed(name: str, body: Renaming) -> DeclaredActed:
     if new == name:
         return DeclaredActed(name=new, did="", dry_run=body.dry_run, file=item.document.file, declared=item.value)
     if declared_item("machine", new) is not None:
-        raise InventoryReadOnlyError(f"{new} is declared already: choose another name")
+        raise NameTakenError(f"{new} is declared already: choose another name")
     value, kept = of_renamed(item.value, new), store.kept_file("machine", name, item)
     edit = dict(store.edit("machine", name, value, item))
     if store.is_of_one(item):

@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 
 from pydantic import ValidationError
 
 from images.errors import ImageError, NotFoundError
-from images.values.faults import first_fault
+from images.values.faults import first_told
+from images.values.strict import fields
 from netboot.lifecycle.channels import declared, resolve
 from netboot.lifecycle.errors import (
     BadClaimError,
@@ -197,7 +199,7 @@ def _strategy(channel: Channel, body: Start) -> Strategy:
     try:
         return Strategy.model_validate(by_channel | body.strategy)
     except ValidationError as error:
-        fault = first_fault(error)
+        fault = first_told(error, partial(fields, Strategy))
         raise BadClaimError(fault.message, field=f"strategy.{fault.key}") from None
 
 

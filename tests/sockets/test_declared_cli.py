@@ -44,9 +44,7 @@ def test_declared_in_one_command(api: Api, run: Run) -> None:
     assert again.status == 4
     assert again.err == (
         "Error: gpu-009 is declared already: choose another name, or edit that machine\n"
-        "Remedy: edit the inventory where its files are kept; `netboot inventory show` prints the YAML of what is "
-        "declared, `netboot machine declare --print` that of a machine that asked, `netboot machine import --print` of "
-        "a list\n"
+        "Remedy: `netboot inventory list` has those that are taken\n"
     )
 
 

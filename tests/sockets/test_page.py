@@ -242,7 +242,7 @@ def test_a_list_is_filtered_and_paged_by_the_service(client: FlaskClient) -> Non
     assert "32 machines" in client.get("/page/machines?rack=r01").text
     answer = client.get("/page/machines?status=tired")
     assert answer.status_code == 400
-    assert "Input should be 'late', 'ill', 'held', 'coming', 'in-service', 'off' or 'unknown'" in unescape(answer.text)
+    assert "must be 'late', 'ill', 'held', 'coming', 'in-service', 'off' or 'unknown'" in unescape(answer.text)
     answer = client.get("/page/machines/gpu-00")
     assert answer.status_code == 404
     assert "the inventory has no machine of that name" in answer.text

@@ -15,6 +15,9 @@ MAC = "52:54:00:00:00:01"
 RACK = "http://192.0.2.7:8080"
 
 
+ELSEWHERE = "of one elsewhere ask there, with its file"
+
+
 def test_what_can_be_taken_is_and_the_rest_is_named(tmp_path: Path) -> None:
     config = make_site(tmp_path / "site", workers=2)
     file = tmp_path / "site" / "netboot.yaml"
@@ -64,11 +67,15 @@ def test_what_can_be_taken_is_and_the_rest_is_named(tmp_path: Path) -> None:
         assert json.loads(service.netboot("config", "show", "-o", "json").stdout)["in_force"] == as_it_is
         other = tmp_path / "site" / "other.yaml"
         other.write_text(config_text)
-        words = f"cannot tell whether a service goes by it: the one on {config.data} reads {file}"
+        words = f"cannot tell whether a service goes by it: the one with data {config.data} reads {file}"
         shown = service.netboot("config", "show", "--config", str(other), "-o", "json")
-        assert json.loads(shown.stdout)["in_force"] == {"state": "unknown", "message": words, "remedy": ""}
+        assert json.loads(shown.stdout)["in_force"] == {
+            "state": "unknown",
+            "message": words,
+            "remedy": "name that file",
+        }
         assert service.stop() == 0
-    unknown = f"cannot tell whether a service goes by it: none runs here on {config.data}"
+    unknown = f"cannot tell whether a service goes by it: none runs on this host with data {config.data}: {ELSEWHERE}"
     checked = service.netboot("config", "check")
     assert (checked.returncode, checked.stdout.splitlines()[1:]) == (0, [unknown])
     gone = service.netboot("config", "reload")

@@ -73,7 +73,7 @@ def test_racks_are_drawn_as_their_machines_are(world: World) -> None:
         ),
         ("9/members", 404, "there is no rollout 9"),
         ("9?members=false", 404, "there is no rollout 9"),
-        ("1?members=perhaps", 400, "members: Input should be a valid boolean, unable to interpret input"),
+        ("1?members=perhaps", 400, "members: must be true or false"),
     ],
 )
 def test_what_is_no_page_is_refused(world: World, query: str, status: int, words: str) -> None:

@@ -58,3 +58,17 @@ def test_a_full_disk_says_nothing_of_the_backup(site: Path, tmp_path: Path) -> N
         f"Error: {tmp_path}/full/HERE cannot be used: No space left on device\n"
         "Remedy: free some space there, or name another place\n"
     )
+
+
+def test_half_a_site_is_taken_back_where_the_disk_is_full(tmp_path: Path) -> None:
+    words = ["init", "site", "--url", "http://192.0.2.1:8080", "--join-url", "https://192.0.2.1:8443"]
+    command = f"{sys.executable} -m netboot.cli.main {' '.join(words)}; echo ended by $? >&2; ls -A >&2"
+    alone = ["unshare", "--mount", "--propagation", "private", "sh", "-c", FULL, "sh", str(tmp_path / "full")]
+    ran = subprocess.run([*alone, "sh", "-c", command], capture_output=True, text=True, timeout=60, check=False)
+    assert "wrote site/secrets/operator.token\n" in ran.stdout
+    assert ran.stderr.splitlines() == [
+        "nothing stays of what this run wrote: it is removed again",
+        "Error: cannot write site: No space left on device",
+        "Remedy: free some space there, or name another place",
+        "ended by 1",
+    ]

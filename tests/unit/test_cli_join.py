@@ -42,8 +42,11 @@ def site(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "site"
 
 
+ELSEWHERE = "of one elsewhere ask there, with its file"
+
+
 def test_a_new_site_with_join_has_no_faults_and_its_secrets_are_its_own(site: Path, run: Run) -> None:
-    untold = f"cannot tell whether a service goes by it: none runs here on {site}/data"
+    untold = f"cannot tell whether a service goes by it: none runs on this host with data {site}/data: {ELSEWHERE}"
     said = f"netboot.yaml: no faults; 0 machines, 1 profile, 1 channel\n{untold}\n"
     assert run("config", "check") == Ran(0, said, "")
     for path in ("tls/join.key", "tls/ca.key", "secrets/sealing.keys", "secrets/nonce.keys"):

@@ -36,8 +36,11 @@ def site(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "site"
 
 
+ELSEWHERE = "of one elsewhere ask there, with its file"
+
+
 def test_a_new_site_has_no_faults(site: Path, run: Run) -> None:
-    untold = f"cannot tell whether a service goes by it: none runs here on {site}/data"
+    untold = f"cannot tell whether a service goes by it: none runs on this host with data {site}/data: {ELSEWHERE}"
     said = f"netboot.yaml: no faults; 0 machines, 1 profile, 1 channel\n{untold}\n"
     assert run("config", "check") == Ran(0, said, "")
     config = load_config(site / "netboot.yaml")

@@ -3,9 +3,12 @@
 import base64
 import itertools
 import json
+import os
 import re
 import shutil
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -19,6 +22,7 @@ from netboot.cli.tls import pair_fault
 from netboot.config import load_config
 from netboot.confine import landlock
 from netboot.kube.manifests import manifest_text, manifests
+from netboot.stores.bootkey import load_or_create, mark_of
 from netboot.stores.proofkey import folder_of, rotate
 from tests.commands import Ran, Run
 from tests.sites import add_image
@@ -49,6 +53,87 @@ def test_a_site_that_is_not_running_yet(run: Run, site: Path) -> None:
         "\n4 looked at: 1 wrong, 0 warnings\n",
         "",
     )
+
+
+@pytest.fixture
+def answers(site: Path) -> Iterator[dict[str, str]]:
+    """Something that answers at the site's address as a service does, with this mark."""
+    said = {"site": ""}
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = json.dumps({"ready": True, "degraded": False, "details": {}, **said}).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        file = site / "netboot.yaml"
+        file.write_text(file.read_text().replace("127.0.0.1:9", f"127.0.0.1:{server.server_port}"))
+        try:
+            yield said
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_another_site_s_service_is_not_taken_for_this_one_s(run: Run, site: Path, answers: dict[str, str]) -> None:
+    config = load_config(site / "netboot.yaml")
+    url = config.management.base_url
+
+    def said() -> list[tuple[str, str, str]]:
+        found = json.loads(run("doctor", "--output", "json").out)["diagnoses"]
+        return [(one["outcome"], one["words"], one["remedy"]) for one in found if one["name"] == "running"]
+
+    remedy = (
+        "stop that one, or give one of the two another port (`management.listen`, and `management.url` where it is "
+        "set); then start this one: `netboot serve`"
+    )
+    other = (
+        "refuse",
+        f"something else answers at {url}: a service of another site, or with another `data`",
+        remedy,
+    )
+    answers["site"] = mark_of(b"0" * 32)
+    assert said() == [other]
+    assert not (config.data / "boot-id.key").exists(), "doctor makes nothing"
+    key = load_or_create(config.data / "boot-id.key")
+    assert said() == [other]
+    answers["site"] = ""
+    untold = f"whose service answers at {url} cannot be told: it does not say it"
+    assert said() == [("unknown", untold, "see its log: it cannot read its key of boot ids")]
+    answers["site"] = mark_of(key)
+    assert said() == [("ok", f"answers at {url}", "")]
+    (config.data / "boot-id.key").write_bytes(b"short")
+    outcome, words, remedy = said()[0]
+    assert (outcome, remedy) == ("unknown", "ask as the account of the service, or as root")
+    assert words.startswith(
+        f"whose service answers at {url} cannot be told: {config.data}/boot-id.key is not a boot-id"
+    )
+
+
+def test_what_a_killed_backup_left_is_named(run: Run, site: Path) -> None:
+    (site / "data").mkdir(exist_ok=True)
+    names = ("data/.netboot-backup-was_ki11", ".netboot-restore-was_ki11", ".netboot-backup-too_new1")
+    for name in names:
+        (site / name).write_text("a secret")
+    for name in names[:2]:
+        os.utime(site / name, (0, 0))
+    said = [
+        line for line in run("doctor", "--quiet").out.splitlines() if str(site / ".netboot") in line or names[0] in line
+    ]
+    words = "has secrets in it, left by a backup, or its restoring, that was killed"
+    assert said == [
+        line
+        for path in (site / names[1], site / names[0])
+        for line in (f"WARN  site: leftovers: {path} {words}", f"      → `rm -r {path}`, as root or as who owns it")
+    ]
 
 
 def test_files_of_the_inventory_that_are_not_read(run: Run, site: Path) -> None:

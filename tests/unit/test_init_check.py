@@ -1,6 +1,7 @@
 """`netboot init` writes all that it is asked for, or nothing: what is in the way is looked for first, all of it."""
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -84,7 +85,62 @@ def test_an_authority_that_cannot_be_read(nobody: Path, run: Run) -> None:
 
 
 def test_what_is_whole_is_kept_by_whoever_may_read_it(tmp_path: Path, run: Run) -> None:
-    assert run("init", tmp_path / "site").status == 0
+    assert run("init", tmp_path / "site", "--url", "http://192.0.2.1:8080").status == 0
     again = run("init", tmp_path / "site", "--force")
     assert (again.status, again.err) == (0, "")
     assert "wrote" not in again.out
+
+
+def test_a_folder_in_which_nothing_can_be_made(tmp_path: Path, run: Run) -> None:
+    """/proc shows root that it may be written, and takes nothing."""
+    status, words = 1, "nothing can be made in /proc: No such file or directory: name another folder"
+    if os.geteuid() != 0:
+        status, words = 4, f"/proc may not be written by this account: {OTHER}"
+    assert run("init", tmp_path / "site", "--state", "/proc/nope") == Ran(status, "", f"{HEAD}{words}\n")
+    assert tree(tmp_path) == []
+
+
+def test_a_way_through_a_folder_that_is_not_there(tmp_path: Path, run: Run) -> None:
+    words = f"{tmp_path}/nope is not there, and `..` leads out of it: leave out both"
+    ran = run("init", tmp_path / "site", "--state", tmp_path / "nope/../state")
+    assert ran == Ran(1, "", f"{HEAD}{words}\n")
+    assert run("init", tmp_path / "nope/../site") == ran
+    assert tree(tmp_path) == []
+
+
+def test_an_authority_that_is_none(tmp_path: Path, run: Run) -> None:
+    authority = tmp_path / "site/tls/ca.crt"
+    assert run("init", tmp_path / "site").status == 0
+    authority.write_text("nothing")
+    before = tree(tmp_path)
+    words = f"{authority} holds no certificate: move it and its key away, and an authority is made"
+    assert run("init", tmp_path / "site", "--force") == Ran(1, "", f"{HEAD}{words}\n")
+    assert tree(tmp_path) == before
+    for name in ("ca.crt", "ca.key"):
+        (authority.parent / name).unlink()
+    assert run("init", tmp_path / "site", "--force").status == 0
+    assert authority.read_text().startswith("-----BEGIN CERTIFICATE-----\n")
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "[::]", "[::ffff:0.0.0.0]"])
+def test_a_url_that_leads_nowhere_is_refused(tmp_path: Path, run: Run, host: str) -> None:
+    for words in (("--url", f"http://{host}:8080"), ("--join-url", f"https://{host}:8443")):
+        ran = run("init", tmp_path / "site", *words)
+        said = "leads nowhere: its host stands for all addresses of a listener; give the one that is reached"
+        assert (ran.status, ran.err.splitlines()[-1]) == (2, f"Error: Invalid value for '{words[0]}': {said}")
+    assert tree(tmp_path) == []
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "[::1]", "localhost", "a.localhost", "localhost."])
+def test_a_url_that_leads_a_machine_to_itself_is_warned_of(tmp_path: Path, run: Run, host: str) -> None:
+    """Where `curl` plays the machine it is right."""
+    url, site = f"http://{host}:8080", tmp_path / "site"
+    words = "leads a machine to itself; where machines are to come, give the address by which they reach this host"
+    ran = run("init", site, "--url", url)
+    assert (ran.status, ran.err) == (0, f"warning: provisioning.url: {url} {words}\n")
+    file, origins = site / "netboot.yaml", "origins: [http://192.0.2.1:80, http://127.0.0.2:80]"
+    file.write_text(re.sub(r"(?m)^origins:.*$", origins, file.read_text()))
+    assert run("config", "bundle", "--config", site / "netboot.yaml").status == 0
+    ran = run("config", "check", "--config", site / "netboot.yaml")
+    both = f"warning: provisioning.url: {url} {words}\nwarning: origins: http://127.0.0.2:80 {words}\n"
+    assert (ran.status, ran.err) == (0, both)

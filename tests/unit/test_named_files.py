@@ -33,7 +33,7 @@ NOT_READ = {
 """Which are written by the command, or read elsewhere or later."""
 SERVICE = ("--server", "http://127.0.0.1:1")
 GARBAGE: dict[str, tuple[str, ...]] = {
-    "--admin-kubeconfig": ("doctor", "--admin-kubeconfig", "given"),
+    "--admin-kubeconfig": ("cluster", "kubeconfigs", "--admin-kubeconfig", "given"),
     "--authority": ("image", "pull", "127.0.0.1:1/one:latest", "--authority", "given"),
     "--authority-key": ("config", "join-certificate", "--authority-key", "given"),
     "--certificate-authority": ("machine", "list", *SERVICE, "--certificate-authority", "given"),
@@ -112,6 +112,37 @@ def test_what_is_in_the_way_ends_alike(command: str, folder: Path, run: Run) -> 
         with closed(shut):
             ran = run(*words, *given(ALL[command], parameter, shut))
         told(ran, 4, shut, option)
+
+
+@pytest.mark.parametrize("command", [name for name, one in ALL.items() if any(named(one))])
+def test_an_empty_name_is_told_as_one(command: str, run: Run) -> None:
+    """As of a variable of a script that is not set; it would be this folder."""
+    for parameter in named(ALL[command]):
+        ran = run(*command.split(), *given(ALL[command], parameter, Path("one"))[:-1], "")
+        last = ran.err.splitlines()[-1]
+        assert (ran.status, ran.out) == (2, "")
+        assert last.endswith(": the name is empty: give that of a file or folder"), last
+
+
+def test_doctor_looks_at_all_else_beside_a_kubeconfig_that_cannot_be_used(
+    made: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(made)
+    admin = made / "exec"
+    admin.write_text(
+        "apiVersion: v1\nkind: Config\ncurrent-context: a\ncontexts: [{name: a, context: {cluster: a, user: a}}]\n"
+        "clusters: [{name: a, cluster: {server: 'https://127.0.0.1:9'}}]\nusers: [{name: a, user: {exec: {}}}]\n"
+    )
+    admin.chmod(0o600)
+    found = run("doctor", "--output", "json", "--admin-kubeconfig", admin).json["diagnoses"]
+    assert [each["words"][:7] for each in found if each["name"] == "running"] == ["nothing"]
+    (told,) = [each for each in found if each["outcome"] == "unknown"]
+    assert told["name"] == "DaemonSets and the gate"
+    assert told["words"].startswith(f"cannot be told: {admin} uses exec, which this service does not do: it takes a ")
+    assert told["remedy"] == "give a kubeconfig that works from here"
+    empty = run("doctor", "--admin-kubeconfig", "default=")
+    said = "Error: Invalid value for '--admin-kubeconfig': the name is empty: give that of a file or folder"
+    assert (empty.status, empty.err.splitlines()[-1]) == (2, said)
 
 
 def told(ran: object, status: int, path: Path, option: str) -> None:
