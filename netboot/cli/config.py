@@ -18,7 +18,7 @@ from images.store.check import check_bundle
 from images.store.store import Store
 from images.values import files
 from images.values.strict import FaultsError
-from netboot.cli import bundles, joining, pending, reload
+from netboot.cli import bundles, check_listeners, joining, pending, reload
 from netboot.cli.check import check_site
 from netboot.cli.given_files import NamedFile
 from netboot.cli.in_force import in_force
@@ -46,8 +46,9 @@ def check(config: Path | None, output: str) -> None:
     """Report every fault of the configuration, the inventory, the keys and the site bundle at once.
 
     So is an image of the store that a channel names, and that a class of its machines cannot boot (`netboot channel
-    set` says which). Warnings, on stderr, are drivers that it lacks, tokens of nobody where people have their own, and
-    that the service that runs on this host goes by an older configuration; where none does, that is not known.
+    set` says which). Warnings, on stderr, are drivers that it lacks, tokens of nobody where people have their own, a
+    URL that leads to another port than that at which the service listens, and that the service that runs on this host
+    goes by an older configuration; where none does, that is not known.
     Exit status 1 when there is a fault.
 
     \b
@@ -55,7 +56,8 @@ def check(config: Path | None, output: str) -> None:
     """
     path = config_file(config)
     findings = check_site(path)
-    for warning in (*findings.overlooked, *findings.tokens, *findings.warnings):
+    unreached = check_listeners.warnings(findings.config) if findings.config is not None else ()
+    for warning in (*findings.overlooked, *unreached, *findings.tokens, *findings.warnings):
         click.secho(f"warning: {warning}", fg="yellow", err=True)
     running = in_force(path, findings.config) if findings.config is not None else None
     if output == "json":
