@@ -119,6 +119,12 @@ def parse_tls_url(value: str) -> str:
     return url
 
 
+def port_of(url: str) -> int:
+    """The port to which a URL of `http` or `https` leads, said or not."""
+    parts = urlsplit(url)
+    return parts.port or (443 if parts.scheme == "https" else 80)
+
+
 Url = Annotated[str, AfterValidator(parse_url)]
 """A URL without trailing slash that is safe in a script and on a kernel command line."""
 MachineUrl = Annotated[str, AfterValidator(parse_machine_url)]

@@ -18,7 +18,7 @@ from images.store.check import check_bundle
 from images.store.store import Store
 from images.values import files
 from images.values.strict import FaultsError
-from netboot.cli import bundles, joining, loopback, pending, reload
+from netboot.cli import bundles, check_listeners, joining, loopback, pending, reload
 from netboot.cli.check import check_site
 from netboot.cli.given_files import NamedFile
 from netboot.cli.in_force import in_force
@@ -46,16 +46,17 @@ def check(config: Path | None, output: str) -> None:
     """Report every fault of the configuration, the inventory, the keys and the site bundle at once.
 
     So is an image of the store that a channel names, and that a class of its machines cannot boot (`netboot channel
-    set` says which). Warnings, on stderr, are URLs that lead machines to themselves, drivers that an image lacks,
-    tokens of nobody where people have their own, and that the service that runs on this host, with this `data`, goes by
-    an older configuration; whether one does that runs elsewhere it does not ask. Exit status 1 when there is a fault.
+    set` says which). Warnings, on stderr, are URLs that lead machines to themselves, or to another port than that at
+    which the service listens, drivers that an image lacks, tokens of nobody where people have their own, and that the
+    service that runs on this host, with this `data`, goes by an older configuration; whether one does that runs
+    elsewhere it does not ask. Exit status 1 when there is a fault.
 
     \b
       netboot config check
     """
     path = config_file(config)
     findings = check_site(path)
-    urls = loopback.warnings(findings.config) if findings.config is not None else []
+    urls = [*loopback.warnings(findings.config), *check_listeners.warnings(findings.config)] if findings.config else []
     for warning in (*urls, *findings.overlooked, *findings.tokens, *findings.warnings):
         click.secho(f"warning: {warning}", fg="yellow", err=True)
     running = in_force(path, findings.config) if findings.config is not None else None

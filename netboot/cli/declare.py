@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from images.values import strict
 from netboot.cli.client import NOT_ALLOWED, ApiError, Client, Connection, api_command
 from netboot.cli.dry_run import dry_run_option
+from netboot.cli.inventory_yaml import Yaml, yaml_options
 from netboot.cli.ordering import may_say_why_option
 from netboot.cli.output import show
-from netboot.client.errors import UnknownError
+from netboot.client.errors import NotAllowedError, UnknownError
+from netboot.machines.declared import items_of
 from netboot.machines.found import declaration, in_words
 from netboot.machines.identity import parse_mac
 
@@ -31,7 +34,7 @@ _NUMBERED = re.compile(r"[^%]*%(0[1-9])?d[^%]*")
 @click.option("--class", "class_name", help="A declared class, whose hardware it has.")
 @click.option("--rack", help="A declared rack, where it stands.")
 @click.option("--seen", default="", help="What `discovered` shows under seen: it is declared by nothing else.")
-@click.option("--print", "printed", is_flag=True, help="Print the YAML, for an inventory that is kept in git.")
+@yaml_options
 @may_say_why_option
 @dry_run_option
 @api_command
@@ -44,7 +47,7 @@ def declare(
     class_name: str | None,
     rack: str | None,
     seen: str,
-    printed: bool,
+    yaml: Yaml | None,
     reason: str,
     dry_run: bool,
     connection: Connection,
@@ -59,25 +62,28 @@ def declare(
     switches say, then of their MACs. Not where two say that they are one machine: declare the others one by one.
 
     Only where the service may write the inventory (`inventory_writable`); what would not be taken is not written, and
-    every fault is named. With --print nothing is written: the YAML goes into a file of the inventory.
+    every fault is named. For an inventory that is kept in git --out writes the YAML into a file that is not there yet,
+    whole or not at all, and --print shows it: one file a machine, for two lists in one file are a fault.
 
     \b
       netboot machine discovered
       netboot machine declare 52:54:00:12:34:56 --name gpu-001 --profile default --seen 0123456789abcdef0123456789abcdef
-      netboot machine declare 52:54:00:12:34:56 --name gpu-001 --profile default --print >> inventory/gpu-001.yaml
+      netboot machine declare 52:54:00:12:34:56 --name gpu-001 --profile default --out inventory/gpu-001.yaml
       netboot machine declare --all --name gpu-%03d --profile default --dry-run
     """
     if every:
         values = _each(connection.open(), mac or seen, name, first, profile, class_name, rack)
-        _declare_each(connection.open(), values, reason, output, printed=printed, dry_run=dry_run)
+        _declare_each(connection.open(), values, reason, output, yaml=yaml, dry_run=dry_run)
         return
     try:
         wanted = parse_mac(mac or "")
     except ValueError as error:
         raise click.BadParameter(str(error) if mac else "name one, or --all", param_hint="MAC") from None
     client = connection.open()
-    if printed:
-        click.echo(_yaml(client, wanted, name, profile, class_name, rack, seen), nl=False)
+    if yaml is not None:
+        value = _found(client, wanted, name, profile, class_name, rack, seen)
+        _require_right(client, [value])
+        yaml.put([value], output)
         return
     body: DeclaringFound = {"name": name, "profile": profile, "class": class_name, "rack": rack, "seen": seen}
     answer = client.declared.declare(wanted, {**body, "reason": reason, "dry_run": dry_run})
@@ -133,13 +139,12 @@ def _place(found: Mapping[str, Any]) -> list[tuple[int, str, int]]:
 
 
 def _declare_each(
-    client: Client, values: "list[dict[str, Any]]", reason: str, output: str, *, printed: bool, dry_run: bool
+    client: Client, values: "list[dict[str, Any]]", reason: str, output: str, *, yaml: Yaml | None, dry_run: bool
 ) -> None:
     """All, or none."""
-    if printed:
-        from netboot.machines.written import text_of  # brings the whole inventory
-
-        click.echo(text_of("machine", *values), nl=False)
+    if yaml is not None:
+        _require_right(client, values)
+        yaml.put(values, output)
         return
     machines: list[MachineSent] = [{"place": value["match"]["macs"][0], "declared": value} for value in values]
     answer = client.declared.import_({"machines": machines, "reason": reason, "dry_run": dry_run})
@@ -147,15 +152,35 @@ def _declare_each(
     show(output, answer, ("machine", "declared by"), rows, names=answer["machines"])
 
 
-def _yaml(
+def _found(
     client: Client, mac: str, name: str, profile: str, class_name: str | None, rack: str | None, seen: str
-) -> str:
-    from netboot.machines.written import text_of  # brings the whole inventory
-
+) -> dict[str, Any]:
+    """What one that asked would be, in the inventory."""
     found = next((each for each in client.boots.each_discovered() if each["mac"] == mac), None)
     if found is None:
         raise UnknownError(f"no machine with the MAC {mac} asked and may not boot", "see `netboot machine discovered`")
     if seen and seen != found["seen"]:
         why = f"the machine with the MAC {mac} says something else of itself by now than was shown ({seen})"
-        raise UnknownError(why, "look again: `netboot machine discovered`")
-    return text_of("machine", declaration(name, profile, found, class_name=class_name, rack=rack))
+        raise NotAllowedError(why, "look again: `netboot machine discovered`")
+    return declaration(name, profile, found, class_name=class_name, rack=rack)
+
+
+def _require_right(client: Client, values: "list[dict[str, Any]]") -> None:
+    """See that they are such as the service would declare: by themselves, and by what they refer to there.
+
+    Raises:
+        click.BadParameter: a name that no machine can have. NotAllowedError: all that is not declared.
+    """
+    from netboot.machines.imported import of_sent, sent
+    from netboot.machines.inventory import faults_among, unknown_references  # bring the whole inventory
+
+    there = client.declared.overview()
+    others = {key: [{"name": name} for name in there[key]] for key in ("profiles", "classes", "racks")}
+    documents = [sent(value["name"], value) for value in values]
+    items = [item for each in (*documents, strict.Document("", others, {})) for item in items_of(each)]
+    faults = [*faults_among(documents), *unknown_references(items)]
+    if unfit := [fault for fault in faults if fault.key.endswith(".name")]:
+        raise click.BadParameter(unfit[0].message, param_hint="'--name'")
+    if faults:
+        said = "\n".join(map(str, of_sent(faults, [value["name"] for value in values])))
+        raise NotAllowedError(f"{said}\nnothing was made", "correct what is named")

@@ -20,6 +20,11 @@ if TYPE_CHECKING:
     from netboot.machines.values import Inventory
 
 _OTHERS = {"kea": kea.render, "isc": isc.render, "generic": generic.render}
+_PARTS = {
+    "kea": "client classes alone; put them into that of your Kea",
+    "isc": "who is told what alone; include it in that of your dhcpd",
+}
+"""What is printed without networks, where that is no file that a server can have as it is."""
 
 
 @click.group("dhcp")
@@ -45,11 +50,13 @@ def print_config(config: Path | None, server: str, tftp_root: PurePosixPath | No
     """Print the configuration of a DHCP server for this site, or the part of it that boots machines.
 
     Who is told what comes from provisioning.url, and networks from `dhcp.subnets`; without those the part alone is
-    printed that goes into a configuration that you have. Machines whose inventory has an IPv4 address (node.addresses)
-    in a range's network always get that. See docs/dhcp.md.
+    printed that goes into a configuration that you have, as stderr says. Machines whose inventory has an IPv4 address
+    (node.addresses) in a range's network always get that. Print into a file of its own, never over that of a server
+    that runs: look at it, then take it over, or include it, as docs/dhcp.md shows.
 
     \b
-      netboot dhcp config --for kea > /etc/kea/kea-dhcp4.conf
+      netboot dhcp config --for kea > netboot-kea.json
+      netboot dhcp config --for isc > netboot-dhcpd.conf
       netboot dhcp config --for dnsmasq --tftp-root /srv/tftp > /etc/dnsmasq.d/netboot.conf
       netboot dhcp config --for generic
     """
@@ -63,6 +70,8 @@ def print_config(config: Path | None, server: str, tftp_root: PurePosixPath | No
     plan = plan_of(loaded, declarations_of(loaded).judged(None).inventory, own_tftp=tftp_root is not None)
     text = dnsmasq.render(plan, tftp_root) if server == "dnsmasq" else _OTHERS[server](plan)
     click.echo(text, nl=False)
+    if server in _PARTS and not plan.nets:
+        click.echo(f"no `dhcp.subnets`: this is no whole configuration, but {_PARTS[server]}", err=True)
 
 
 @group.command("tftp-folder")

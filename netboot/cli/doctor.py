@@ -8,7 +8,7 @@ from time import time
 import click
 
 from images.store.store import Store
-from netboot.cli import answering, archives, daemon_sets, kubeconfigs, network
+from netboot.cli import answering, archives, check_listeners, daemon_sets, kubeconfigs, network
 from netboot.cli.check import check_site
 from netboot.cli.diagnosis import Diagnosis, blocks, confinement, ipxe, join, left_over, proofs, show, store, sum_up
 from netboot.cli.output import output_option, program
@@ -81,6 +81,7 @@ def diagnose(path: Path, admin: Iterable[str] = ()) -> list[Diagnosis]:
         return diagnoses
     admins, faulty = daemon_sets.kubeconfigs(site.config, admin), {fault.file for fault in site.faults}
     diagnoses += [Diagnosis("site", "inventory", "warn", words) for words in site.overlooked]
+    diagnoses += [Diagnosis("site", "listeners", "warn", words) for words in check_listeners.warnings(site.config)]
     diagnoses += [Diagnosis("site", "tokens", "warn", words) for words in site.tokens]
     diagnoses += [Diagnosis("images", "fit", "warn", words) for words in site.warnings]
     ending = archives.ending(Store(site.config.store), time())

@@ -9,13 +9,14 @@ from images.values import files
 from netboot.cli.client import ApiError, Client, Connection, api_command
 from netboot.cli.dry_run import dry_run_option
 from netboot.cli.given_files import GivenFile
+from netboot.cli.inventory_yaml import Yaml, yaml_options
 from netboot.cli.ordering import may_say_why_option
 from netboot.cli.output import printable, show
 from netboot.client.errors import ClientError
 
 if TYPE_CHECKING:
     from netboot.client.models import DeclaredMany, DeclaringMany
-    from netboot.machines.imported import Item, Listed
+    from netboot.machines.imported import Listed
 
 _FILE = GivenFile(files.LARGE)
 REMEDY = "correct the list, and import it whole"
@@ -37,7 +38,7 @@ REMEDY = "correct the list, and import it whole"
     show_default=True,
     help="Which property of Redfish is the name.",
 )
-@click.option("--print", "printed", is_flag=True, help="Print the YAML, for an inventory that is kept in git.")
+@yaml_options
 @may_say_why_option
 @dry_run_option
 @api_command
@@ -49,7 +50,7 @@ def import_(
     class_name: str | None,
     rack: str | None,
     name_from: str,
-    printed: bool,
+    yaml: Yaml | None,
     reason: str,
     dry_run: bool,
     connection: Connection,
@@ -58,14 +59,14 @@ def import_(
     """Declare the machines of a list: all of them, or none and every fault.
 
     Only where the service may write the inventory (`inventory_writable`). A machine that is declared already is a
-    fault. With --print nothing is asked and nothing is written: the YAML goes into a file of the inventory, and
-    `netboot config check` judges it there.
+    fault. For an inventory that is kept in git nothing is asked: --out writes the YAML into a file that is not there
+    yet, whole or not at all, --print shows it, and `netboot config check` judges it there.
 
     \b
       netboot machine import --csv rack7.csv --profile default --dry-run
       netboot machine import --redfish-json systems.json --profile default --class hgx-h100
       netboot machine import --netbox devices.json --netbox interfaces.json --profile default
-      netboot machine import --csv rack7.csv --print > inventory/rack7.yaml
+      netboot machine import --csv rack7.csv --profile default --out inventory/rack7.yaml
     """
     if sum(map(bool, (csv_, redfish, netbox))) != 1:
         raise click.UsageError("name one list: --csv, --redfish-json or --netbox")
@@ -74,10 +75,10 @@ def import_(
     read = _read(csv_, redfish, netbox, name_from)
     said = {"profile": profile, "class": class_name, "rack": rack}
     left_out(read.items, {key: value for key, value in said.items() if value is not None})
-    if printed:
+    if yaml is not None:
         if (others := wrong(read.items)) or read.faults:
             _refuse(read, others)
-        click.echo(_yaml(read.items), nl=False)
+        yaml.put([item.declared for item in read.items], output)
         return
     if len(read.items) > MOST:
         raise ApiError(f"{len(read.items)} machines are more than {MOST}, which go at once", "divide the list", 1)
@@ -134,9 +135,3 @@ def _refuse(read: "Listed", others: Sequence[str] = (), found: int = 0) -> NoRet
     words = f"{count} fault{'s' if count != 1 else ''}; nothing was imported"
     left = [f"and {count - len(faults)} more"] if count > len(faults) else []
     raise ApiError(printable("\n".join([*faults, *left, words])), REMEDY, 1)
-
-
-def _yaml(items: "Sequence[Item]") -> str:
-    from netboot.machines.written import text_of  # brings the whole inventory
-
-    return text_of("machine", *(item.declared for item in items))

@@ -6,7 +6,6 @@ import re
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import click
 
@@ -14,6 +13,7 @@ from images.artifact.keyring import KeyRing
 from images.errors import StoreError
 from images.values import files, strict
 from images.values.strict import FaultsError
+from netboot.addresses import port_of
 from netboot.cli import bundles, host_token, init_check, init_options, init_record, loopback, ownership
 from netboot.cli.authority import new_authority
 from netboot.cli.init_next import IMAGES, next_steps
@@ -31,7 +31,9 @@ PRIVATE = 0o600
 @click.command()
 @click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
 @click.option(
-    "--url", callback=init_options.url, help="How machines will reach the service, e.g. http://192.0.2.10:8080."
+    "--url",
+    callback=init_options.url,
+    help="How machines will reach the service, e.g. http://192.0.2.10:8080; at its port the service listens.",
 )
 @click.option(
     "--join-url", callback=init_options.url, help="Machines are to join a cluster, here: e.g. https://192.0.2.10:8443."
@@ -162,15 +164,16 @@ def _join_section(join_url: str | None) -> str:
     """The section as it is, or commented out where machines do not join."""
     text = _template("join.yaml", {}).decode()
     if join_url is not None:
-        port = urlsplit(join_url).port or 443
-        return text.replace("@JOIN_URL@", join_url).replace("@JOIN_LISTEN@", f"{_any_address()}:{port}").rstrip("\n")
+        listen = f"{_any_address()}:{port_of(join_url)}"
+        return text.replace("@JOIN_URL@", join_url).replace("@JOIN_LISTEN@", listen).rstrip("\n")
     text = text.replace("@JOIN_URL@", "https://192.0.2.10:8443").replace("@JOIN_LISTEN@", f"{_any_address()}:8443")
     return "\n".join(line if line.startswith("#") or not line else f"# {line}" for line in text.splitlines())
 
 
 def _values(site: str, url: str, join_url: str | None, state: Path | None) -> dict[str, str]:
     """What stands in the holes of the templates. Paths with what YAML could take for something else are quoted."""
-    values = {"@SITE@": site, "@URL@": url, "@LISTEN@": f"{_any_address()}:8080", "@JOIN@": _join_section(join_url)}
+    listen = f"{_any_address()}:{port_of(url)}"
+    values = {"@SITE@": site, "@URL@": url, "@LISTEN@": listen, "@JOIN@": _join_section(join_url)}
     for name in ("data", "store"):
         path = name if state is None else str(state / name)
         values[f"@{name.upper()}@"] = path if re.fullmatch(r"[\w./-]+", path) else json.dumps(path)

@@ -26,6 +26,25 @@ def by_name(_context: click.Context, _option: click.Parameter, value: str) -> st
     return value
 
 
+class _OfAMachine(click.Command):
+    """Whoever takes it for what declares a machine gives it a MAC, and options that it has not: the MAC counts."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As click's. Raises click.BadParameter: as `by_name`, before an option that there is not."""
+        given = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption:
+            machine = next(each for each in self.params if each.name == "machine")
+            try:
+                for word in given:
+                    by_name(ctx, machine, word)
+            except click.BadParameter as error:
+                error.ctx, error.param = ctx, machine
+                raise
+            raise
+
+
 def machine_act(
     how: Callable[[Client], Callable[[str, Any], Answer]],
     words: Callable[[Answer], str],
@@ -53,7 +72,7 @@ def machine_act(
         )
         for option in outwards:
             command = option(command)
-        return click.command(name)(command)
+        return click.command(name, cls=_OfAMachine)(command)
 
     return made
 

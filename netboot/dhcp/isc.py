@@ -13,6 +13,8 @@ def render(plan: Plan) -> str:
 
 def _lines(plan: Plan) -> Iterator[str]:
     yield "# Made by `netboot dhcp config --for isc`; docs/dhcp.md."
+    if not plan.nets:
+        yield "# No whole configuration, for there is no `dhcp.subnets`: include it in that of your dhcpd."
     yield "option netboot-arch code 93 = unsigned integer 16;"
     yield "option netboot-ipxe code 175 = string;"
     yield 'if exists netboot-ipxe or substring(option user-class, 0, 4) = "iPXE" {'

@@ -11,6 +11,7 @@ from netboot.lifecycle.state import Batch
 from netboot.stores.inventory import read_inventory
 from tests.commands import Run
 from tests.records import made_of, sighted
+from tests.sites import INVENTORY
 from tests.sockets.api import Api, of_alice
 from tests.sockets.served import runner, served
 
@@ -22,7 +23,7 @@ BY = f"macs {MAC}, uuid {UUID}"
 
 @pytest.fixture
 def api(tmp_path: Path) -> Api:
-    api = of_alice(Api(tmp_path, writable=True))
+    api = of_alice(Api(tmp_path, writable=True, inventory=f"{INVENTORY}racks: [{{name: r1}}]\n"))
     api.states.take(Batch("boot-0.db", 1, 1, [sighted(MAC).model_copy(update={"uuid": UUID, "architecture": "arm64"})]))
     return api
 
@@ -86,6 +87,94 @@ def test_who_never_asked_is_unknown(run: Run) -> None:
         ran = run("machine", "declare", "52:54:00:00:00:00", *NAMED, *more)
         assert (ran.status, "no machine with the MAC 52:54:00:00:00:00 asked" in ran.err) == (3, True)
     assert run("machine", "declare", "nothing", *NAMED).status == 2
+
+
+def test_written_into_a_file_that_was_not_there(api: Api, run: Run, tmp_path: Path) -> None:
+    """Whole, or not at all: what was there stays where nobody says otherwise, also where the command fails."""
+    file = tmp_path / "gpu-009.yaml"
+    words = ("machine", "declare", MAC, *NAMED, "--out", str(file))
+    failed = run("machine", "declare", "52:54:00:00:00:00", *NAMED, "--out", str(file))
+    assert (failed.status, file.exists()) == (3, False)
+    made = run(*words)
+    judged = "`netboot config check` holds it against all else that is declared"
+    assert made == (0, f"wrote {file}: 1 machine; {judged}\n", "")
+    assert file.read_text() == run("machine", "declare", MAC, *NAMED, "--print").out
+    file.write_text("mine\n")
+    file.chmod(0o640)
+    refused = run(*words)
+    assert refused == (1, "", f"Error: {file} is there already: name another, or give --force to replace it\n")
+    assert run("machine", "declare", "52:54:00:00:00:00", *NAMED, "--out", str(file), "--force").status == 3
+    assert file.read_text() == "mine\n"
+    assert run(*words, "--force", "-o", "name").out == "gpu-009\n"
+    assert (file.read_text() != "mine\n", file.stat().st_mode & 0o777) == (True, 0o640)
+    nowhere = run("machine", "declare", MAC, *NAMED, "--out", str(tmp_path / "none" / "gpu-009.yaml"))
+    assert (nowhere.status, f"cannot write {tmp_path}/none/gpu-009.yaml: No such file" in nowhere.err) == (3, True)
+    assert [path.name for path in api.config.inventory.glob("machine-*")] == []
+
+
+def test_where_yaml_goes_is_said_once(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "rack.csv").touch()
+    for more, wrong in (
+        (("--print", "--out", "x.yaml"), "--print and --out are one or the other"),
+        (("--force",), "--force is of --out alone"),
+        (("--out", "x.yaml", "--dry-run"), "--out writes a file: --print shows what would be in it"),
+        (("--out", "/"), "Invalid value for --out: '/' is no name of a file"),
+    ):
+        for words in (("declare", MAC, *NAMED), ("import", "--csv", str(tmp_path / "rack.csv"))):
+            ran = run("machine", *words, *more)
+            assert (ran.status, wrong in ran.err) == (2, True), ran.err
+    assert not (tmp_path / "x.yaml").exists()
+
+
+@pytest.mark.parametrize("how", ["--print", "--out"])
+def test_what_would_not_be_declared_is_not_made_either(run: Run, tmp_path: Path, how: str) -> None:
+    """By the same words for a name, and by the same status, as where the service writes it."""
+    more = (how,) if how == "--print" else (how, str(tmp_path / "gpu.yaml"))
+    named = ("machine", "declare", MAC, "--name", "GPU 1", "--profile", "compute")
+    refused = run(*named, *more)
+    assert refused == run(*named)
+    assert (refused.status, "'--name': must be lower-case letters, digits, '-' and '.'" in refused.err) == (2, True)
+    wrong = ("machine", "declare", MAC, "--name", "gpu-9", "--profile", "compte", "--class", "h100", "--rack", "r2")
+    refused = run(*wrong, *more)
+    assert refused == (
+        4,
+        "",
+        (
+            "Error: gpu-9: profile: no profile is named 'compte'; did you mean 'compute'?\n"
+            "gpu-9: class: no class is named 'h100'; no class is declared at all\n"
+            "gpu-9: rack: no rack is named 'r2'; did you mean 'r1'?\n"
+            "nothing was made\n"
+            "Remedy: correct what is named\n"
+        ),
+    )
+    assert run(*wrong).status == 4
+    assert not (tmp_path / "gpu.yaml").exists()
+
+
+def test_all_are_made_or_none(api: Api, run: Run, tmp_path: Path) -> None:
+    introduced(api, MAC, "Z1")
+    file, order = tmp_path / "all.yaml", ("machine", "declare", "--all", "--name", "gpu-%03d", "--profile")
+    refused = run(*order, "compte", "--out", str(file))
+    assert (refused.status, "gpu-001: profile: no profile is named 'compte'" in refused.err) == (4, True)
+    assert not file.exists()
+    assert run(*order, "compute", "--out", str(file)).out.startswith(f"wrote {file}: 1 machine; ")
+    assert [each["name"] for each in strict.parse(file.read_text(), "out").value["machines"]] == ["gpu-001"]
+
+
+def test_another_than_was_shown_is_refused_alike(run: Run) -> None:
+    for more in ((), ("--print",)):
+        ran = run("machine", "declare", MAC, *NAMED, "--seen", "0" * 32, *more)
+        assert (ran.status, "says something else of itself" in ran.err) == (4, True), ran.err
+
+
+def test_who_takes_accept_for_it_is_led_here(run: Run) -> None:
+    ran = run("machine", "accept", MAC, "--name", "gpu-009")
+    assert ran.status == 2
+    assert ran.err.endswith(
+        f"Error: Invalid value for 'MACHINE': {MAC} is a MAC address, and machines go by their names; "
+        f"`netboot machine declare {MAC} --name NAME --profile PROFILE` takes one that is in no inventory\n"
+    )
+    assert "No such option '--name'" in run("machine", "accept", "gpu-009", "--name", "gpu-009").err
 
 
 def introduced(api: Api, mac: str, serial: str, port: str = "", *, peer: str = "192.0.2.9", number: int = 0) -> None:

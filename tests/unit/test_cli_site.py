@@ -81,6 +81,33 @@ def test_init_leaves_a_folder_that_is_not_empty_alone(tmp_path: Path, run: Run) 
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 
+@pytest.mark.parametrize(
+    ("url", "port"),
+    [("http://127.0.0.1:28080", 28080), ("http://netboot.example.org", 80), ("http://[2001:db8::1]:8090", 8090)],
+)
+def test_the_service_listens_where_machines_are_led(tmp_path: Path, run: Run, url: str, port: int) -> None:
+    assert run("init", tmp_path / "site", "--url", url, "--join-url", "https://127.0.0.1:28443").status == 0
+    config = load_config(tmp_path / "site" / "netboot.yaml")
+    assert (config.provisioning.url, config.provisioning.listen.port) == (url, port)
+    assert config.join is not None and config.join.listen.port == 28443
+    assert "leads machines to port" not in run("config", "check", "--config", tmp_path / "site" / "netboot.yaml").err
+
+
+def test_a_url_that_leads_to_another_port_is_warned_of(site: Path, run: Run) -> None:
+    """By no fault: what is between may map one to the other."""
+    config = site / "netboot.yaml"
+    config.write_text(config.read_text().replace(f"url: {URL}", "url: http://192.0.2.1"))
+    assert run("config", "bundle", "--config", config).status == 0
+    checked = run("config", "check", "--config", config)
+    words = (
+        r"provisioning\.url http://192\.0\.2\.1 leads machines to port 80, and provisioning\.listen is \S+:8080: they "
+        r"reach the service only where a load balancer or a proxy is between; else give both one port"
+    )
+    assert checked.status == 0
+    assert re.fullmatch(f"warning: {words}\n", checked.err), checked.err
+    assert re.search(f"WARN  site: listeners: {words}\n", run("doctor", "--config", config).out)
+
+
 def test_nothing_is_written_where_the_options_make_no_configuration(tmp_path: Path, run: Run) -> None:
     ran = run("init", tmp_path / "site", "--url", URL, "--join-url", "https://192.0.2.1:8080")
     assert (ran.status, ran.out) == (2, "")

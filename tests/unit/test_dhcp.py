@@ -64,8 +64,9 @@ pxe-service=tag:ipxe,BC_EFI,"netboot",http://192.0.2.1:8080/boot.ipxe
 pxe-service=tag:!ipxe,ARM64_EFI,"netboot",ipxe-arm64.efi,192.0.2.1
 pxe-service=tag:ipxe,ARM64_EFI,"netboot",http://192.0.2.1:8080/boot.ipxe
 """
+MADE = "# Made by `netboot dhcp config --for isc`; docs/dhcp.md.\n"
+NOT_WHOLE = "# No whole configuration, for there is no `dhcp.subnets`: include it in that of your dhcpd.\n"
 ISC = """\
-# Made by `netboot dhcp config --for isc`; docs/dhcp.md.
 option netboot-arch code 93 = unsigned integer 16;
 option netboot-ipxe code 175 = string;
 if exists netboot-ipxe or substring(option user-class, 0, 4) = "iPXE" {
@@ -245,7 +246,7 @@ def site(folder: Path, more: str = SUBNETS, url: str = "http://192.0.2.1:8080") 
     ("server", "part", "whole"),
     [
         ("dnsmasq", DNSMASQ, DNSMASQ + DNSMASQ_NETS),
-        ("isc", ISC, ISC + ISC_NETS),
+        ("isc", MADE + NOT_WHOLE + ISC, MADE + ISC + ISC_NETS),
         ("kea", f'{{\n  "Dhcp4": {{\n{KEA_CLASSES}\n  }}\n}}\n', KEA),
         ("generic", GENERIC, GENERIC),
     ],
@@ -259,10 +260,25 @@ def test_the_configuration_of_each_server(tmp_path: Path, run: Run, server: str,
     assert run("dhcp", "config", "--config", config, "--for", server) == (0, whole, "")
 
 
+@pytest.mark.parametrize(
+    ("server", "said"),
+    [
+        ("kea", "client classes alone; put them into that of your Kea"),
+        ("isc", "who is told what alone; include it in that of your dhcpd"),
+        ("dnsmasq", ""),
+        ("generic", ""),
+    ],
+)
+def test_what_is_no_whole_configuration_is_said_to_be_none(tmp_path: Path, run: Run, server: str, said: str) -> None:
+    """Beside what is printed, which stays what that server reads."""
+    done = run("dhcp", "config", "--config", site(tmp_path, ""), "--for", server)
+    assert done.err == (said and f"no `dhcp.subnets`: this is no whole configuration, but {said}\n")
+
+
 def test_beside_a_server_that_gives_addresses() -> None:
     plan = Plan(PART.url, PART.tftp, (Net(IPv4Network("203.0.113.0/24")),), HOSTS)
     assert dnsmasq.render(plan) == DNSMASQ + PROXY
-    assert isc.render(plan) == ISC + "subnet 203.0.113.0 netmask 255.255.255.0 {\n}\n"
+    assert isc.render(plan) == MADE + ISC + "subnet 203.0.113.0 netmask 255.255.255.0 {\n}\n"
 
 
 @pytest.mark.parametrize(

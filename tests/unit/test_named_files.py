@@ -27,6 +27,8 @@ NOT_READ = {
     ("image lock", "--output"),
     ("init", "--state"),
     ("init", "DIR"),
+    ("machine declare", "--out"),
+    ("machine import", "--out"),
     ("node record", "FOLDER"),
     ("restore", "--config"),
 }
