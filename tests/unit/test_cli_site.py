@@ -374,7 +374,7 @@ def test_without_a_configuration(tmp_path: Path, run: Run, monkeypatch: pytest.M
     monkeypatch.chdir(tmp_path)
     assert "no configuration at netboot.yaml" in run("config", "show").err
     words = (
-        "error: no configuration at netboot.yaml: change into the folder of a site, give --config, set NETBOOT_CONFIG, "
+        "Error: no configuration at netboot.yaml: change into the folder of a site, give --config, set NETBOOT_CONFIG, "
         "or make a new site with `netboot init DIR`\n"
     )
     for command in (("config", "check"), ("doctor",), ("machine", "show", "gpu-001"), ("serve",)):
