@@ -234,7 +234,7 @@ TABLE: dict[type[BaseException], Answer] = {
         "unknown-signer",
         _WARNING,
         "it is signed by a key that is not trusted here",
-        "add the signer's public key to the keys folder",
+        "ask who signed it for the public key, hold it against theirs (`netboot key list`), then copy it to the keys folder",
         says=True,
     ),
     images.BadSignatureError: Answer(
