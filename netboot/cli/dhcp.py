@@ -10,7 +10,7 @@ import click
 
 from images.values import files
 from netboot.cli.given_files import NamedFolder
-from netboot.cli.outcomes import cannot
+from netboot.cli.outcomes import ApiError, cannot
 from netboot.cli.paths import config_option, find_config
 from netboot.dhcp import binaries, dnsmasq, generic, isc, kea
 from netboot.dhcp.plan import BINARIES, Host, Net, Plan
@@ -84,6 +84,9 @@ def tftp_folder(config: Path | None, folder: Path) -> None:
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)
+    except FileNotFoundError:  # all above it was made, or is there
+        words = f"cannot make {folder}: the file system there takes no folders"
+        raise ApiError(words, "name a folder of a disk, like /srv/tftp", 1) from None
     except OSError as error:
         raise cannot(f"cannot make {folder}", error) from None
     for name, data in there.items():

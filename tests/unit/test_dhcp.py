@@ -384,6 +384,9 @@ def test_a_folder_for_tftp(tmp_path: Path, run: Run) -> None:
     refused = run("dhcp", "tftp-folder", "--config", config, to / "other")
     remedy = "Remedy: name a folder that is there as FOLDER"
     assert refused == (1, "", f"Error: {to}/other is no folder\n{remedy}\n")
+    words = "Error: cannot make /proc/x: the file system there takes no folders\n"
+    no_folder = run("dhcp", "tftp-folder", "--config", config, "/proc/x")
+    assert no_folder == (1, "", f"{words}Remedy: name a folder of a disk, like /srv/tftp\n")
     below = run("dhcp", "tftp-folder", "--config", config, to / "other/tftp")
     assert below == refused
 
