@@ -56,9 +56,11 @@ def print_config(config: Path | None, server: str, tftp_root: PurePosixPath | No
     from netboot.stores.inventory import declarations_of
 
     if tftp_root is not None and server != "dnsmasq":
-        raise click.UsageError("--tftp-root is of dnsmasq alone: other DHCP servers have no TFTP server")
+        raise click.UsageError(
+            "--tftp-root is of dnsmasq alone: leave it out, for other DHCP servers have no TFTP server"
+        )
     if tftp_root is not None and not re.fullmatch(r"/[A-Za-z0-9._/-]+", str(tftp_root)):
-        raise click.UsageError("--tftp-root must be an absolute path of letters, digits, '.', '_', '-' and '/'")
+        raise click.UsageError("--tftp-root: give an absolute path of letters, digits, '.', '_', '-' and '/'")
     loaded = find_config(config)
     plan = plan_of(loaded, declarations_of(loaded).judged(None).inventory, own_tftp=tftp_root is not None)
     text = dnsmasq.render(plan, tftp_root) if server == "dnsmasq" else _OTHERS[server](plan)

@@ -71,7 +71,7 @@ def command(
     if (machine is not None) == claimed:
         raise click.UsageError("name a machine, or describe a claim with --mac, --uuid, --serial, --arch")
     if boot is not None and machine is None:
-        raise click.UsageError("--boot wants the name of its machine")
+        raise click.UsageError("--boot wants the name of its machine: name it before the option")
     client = connection.open()
     if machine is not None and boot is not None:
         _print_past(client.machines.explain(machine, boot=boot), output)

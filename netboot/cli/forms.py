@@ -29,7 +29,7 @@ class Output(str):
     def __new__(cls, given: str) -> "Output":
         form, equals, expression = given.partition("=")
         if form == "jsonpath" and not expression:
-            raise ValueError("wants an expression, like jsonpath='$.machines[*].name'")
+            raise ValueError("wants an expression: write it like jsonpath='$.machines[*].name'")
         if f"{form}{equals}" not in FORMS:
             raise ValueError(f"{given!r} is none of table, wide, json, yaml, name, jsonpath=EXPRESSION")
         made = super().__new__(cls, "table" if form in ("table", "wide") else "json")
@@ -76,7 +76,7 @@ class Output(str):
         try:
             return JSONPathEnvironment(strict=True).compile(text)
         except JSONPathError as error:
-            raise ValueError(f"jsonpath: {str(error).splitlines()[0]}: one expression of RFC 9535") from None
+            raise ValueError(f"jsonpath: {str(error).splitlines()[0]}: write one expression of RFC 9535") from None
 
 
 class OutputType(click.ParamType[Output]):

@@ -53,7 +53,7 @@ class Choice:
         chosen = [machine for machine in declared if machine.enabled and self._is(machine)]
         if len(chosen) < 2:
             raise click.UsageError(
-                f"{len(chosen)} of {len(declared)} machines are chosen: a pair needs two{self._remedy()}"
+                f"{len(chosen)} of {len(declared)} machines are chosen, and a pair needs two: choose more{self._remedy()}"
             )
         return chosen
 

@@ -166,7 +166,7 @@ def test_what_is_no_name_of_a_file_is_said(site: Path, run: Run, file: str) -> N
     ran = run("backup", "--force", file, "--config", site / "netboot.yaml")
     assert (ran.status, ran.err.splitlines()[-1]) == (
         2,
-        f"Error: Invalid value for FILE: {file!r} is no name of a file",
+        f"Error: Invalid value for FILE: {file!r} is no name of a file: name one, or '-' for standard output",
     )
 
 

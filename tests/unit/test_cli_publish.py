@@ -80,13 +80,13 @@ def test_a_folder_without_images(run: Run, site: Config, tmp_path: Path) -> None
         (
             ("push", "tiny", "localhost/images@sha256:" + "ab" * 32),
             2,
-            "Error: a push names a tag: the registry's digest follows from what is pushed\n",
+            "Error: a push names a tag: write REGISTRY/REPOSITORY:TAG, for the digest follows from what is pushed\n",
         ),
-        (("pull", "http://localhost/v1"), 2, "names no image: its URL ends in /images/DIGEST\n"),
+        (("pull", "http://localhost/v1"), 2, "names no image: give the whole URL, which ends in /images/DIGEST\n"),
         (
             ("pull", "http://localhost/v1/images/" + "ab" * 32, "--username", "me"),
             2,
-            "Error: a plain origin takes no login: what it serves is signed, and no secret\n",
+            "Error: a plain origin takes no login: leave it out, what it serves is signed, and no secret\n",
         ),
         (
             ("promote", "tiny", "localhost/images@sha256:" + "ab" * 32),

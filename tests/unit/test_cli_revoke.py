@@ -74,9 +74,12 @@ def test_who_boots_it_cannot_be_told_so_it_has_to_be_said_that_nobody_matters(co
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--reason", " "), "--reason wants 1 to 500 characters"),
-        (("--reason", "x" * 501), "--reason wants 1 to 500 characters"),
-        ((*CVE, "--replace-with", "tiny"), "--replace-with and --force-nothing-boots are one or the other"),
+        (("--reason", " "), "--reason: write 1 to 500 characters"),
+        (("--reason", "x" * 501), "--reason: write 1 to 500 characters"),
+        (
+            (*CVE, "--replace-with", "tiny"),
+            "--replace-with and --force-nothing-boots exclude each other: give one of them",
+        ),
         ((), "Missing option '--reason'"),
     ],
 )

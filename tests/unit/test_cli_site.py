@@ -148,7 +148,7 @@ def test_a_site_whose_images_are_signed_elsewhere_gets_no_key_of_its_own(tmp_pat
 @pytest.mark.parametrize(
     ("option", "value", "words"),
     [
-        ("--site", "Lab 1", "lower-case letters, digits, '-' and '.', at most 63, like 'lab' or 'fra-1'"),
+        ("--site", "Lab 1", "use lower-case letters, digits, '-' and '.', at most 63, like 'lab' or 'fra-1'"),
         ("--url", "192.0.2.1:8080", "must be http:// or https://, a host or address"),
     ],
 )
