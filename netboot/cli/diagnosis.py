@@ -106,8 +106,8 @@ def blocks(config: Config) -> Iterator[Diagnosis]:
         if block < page:
             words = f"the file system of {config.data} has blocks of {block} bytes, less than a page ({page})"
             remedy = (
-                "full, this one may end a process: after `netboot backup`, make one with blocks of a page on a new, empty "
-                "disk (`mkfs.ext4 -b 4096` erases what it is given), and restore there"
+                "full, this one may end a process: after `netboot backup`, make one with blocks of a page on a new, "
+                "empty disk (`mkfs.ext4 -b 4096` erases what it is given), and restore there"
             )
             yield Diagnosis("service", "data", "warn", words, remedy)
 

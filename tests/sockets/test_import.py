@@ -27,6 +27,10 @@ machines:
 - {name: old-001, match: {serial: CZ1}, profile: compute}
 """
 MACHINES = 437
+QUOTE = (
+    'a quote (") is opened here, and none closes it before a comma or the end of a line: close it, or take it out; '
+    "the lines after this one were not looked at"
+)
 SAY_PROFILE = "say --profile for all of them, or fill it in"
 NO_MAC = "not a MAC address (twelve hexadecimal digits, with ':', '-' or nothing between)"
 NO_NAME = "must be lower-case letters, digits, '-' and '.', at most 63, beginning and ending with a letter or digit"
@@ -179,8 +183,7 @@ def test_of_437_lines_the_one_that_is_wrong_is_told(api: Api, run: Run) -> None:
     assert run(*order).err.splitlines()[:-1] == [f"Error: {wrong}{NO_MAC}", "1 fault; nothing was imported"]
     rack(*lines[:298], lines[298].replace(",52:54", ',"52:54'), *lines[299:])
     assert run(*order).err.splitlines()[:-1] == [
-        'Error: rack.csv:300: a quote (") is opened here, and none closes it before a comma or the end of a line: '
-        "close it, or take it out; the lines after this one were not looked at",
+        f"Error: rack.csv:300: {QUOTE}",
         "1 fault; nothing was imported",
     ]
 

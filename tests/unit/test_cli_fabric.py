@@ -185,7 +185,11 @@ def test_which_machines_meet(site: Path, run: Run, arguments: list[str], machine
             ),
         ),
         (["a", "b", "--via", "ssh root@a"], 2, "{machine} is not in it: put it where the machine's name is to be"),
-        (["a", "b", "--via", "ssh '{machine}"], 2, "ssh '{machine} is no command line (No closing quotation): close its quotes"),
+        (
+            ["a", "b", "--via", "ssh '{machine}"],
+            2,
+            "ssh '{machine} is no command line (No closing quotation): close its quotes",
+        ),
     ],
 )
 def test_what_is_wrong_is_said(site: Path, run: Run, arguments: list[str], status: int, words: str) -> None:
