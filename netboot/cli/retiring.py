@@ -29,9 +29,8 @@ class Ended(NamedTuple):
 
 
 class Ends(NamedTuple):
-    """All that ends. `bundle`: the site bundle is signed by that key alone: every machine refuses it then. `untold`: why
-    it cannot be told what the inventory has of channels and machines, so that more may end; "": it
-    can."""
+    """All that ends. `bundle`: the site bundle is signed by that key alone: every machine refuses it then. `untold`:
+    why it cannot be told what the inventory has of channels and machines, so that more may end; "": it can."""
 
     images: tuple[Ended, ...] = ()
     bundle: bool = False
