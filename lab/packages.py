@@ -45,6 +45,9 @@ def wheel(folder: Path) -> Path:
     tree = folder / "tree"
     for package in OURS:
         shutil.copytree(ROOT / package, tree / package, ignore=shutil.ignore_patterns("__pycache__"))
+    (tree / "netboot/docs").mkdir()
+    for page in (ROOT / "docs").glob("*.md"):  # those that messages name, for `netboot docs`
+        shutil.copy(page, tree / "netboot/docs")
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, tree)
     _run([sys.executable, "-c", "from setuptools import build_meta; build_meta.build_wheel('..')"], tree)

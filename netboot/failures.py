@@ -234,7 +234,7 @@ TABLE: dict[type[BaseException], Answer] = {
         "unknown-signer",
         _WARNING,
         "it is signed by a key that is not trusted here",
-        "add the signer's public key to the keys folder",
+        "ask its signer for the public key, compare its id with what they tell you, and only then copy it to `keys`",
         says=True,
     ),
     images.BadSignatureError: Answer(

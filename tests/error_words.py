@@ -7,12 +7,13 @@ from collections.abc import Iterator
 
 import click
 
+from netboot.cli import pages
 from netboot.cli.commands import cli
 from netboot.cli.ends import SAYS_WHAT_TO_DO
 from tests.unit.test_errors_end import ROOT, classes, trees, words_of
 
 ACTS = (
-    "add|apply|ask|begin|build|call|change|check|choose|correct|declare|divide|edit|fetch|give|have|install|leave|let|lock|log|look|make|name|paste|"
+    "add|apply|ask|begin|build|call|change|check|choose|close|correct|declare|divide|edit|fetch|give|have|install|leave|let|lock|log|look|make|name|paste|"
     "put|raise|read|reboot|remove|restart|revoke|run|say|see|send|set|start|stop|take|try|unblock|use|wait|write"
 )
 """With which a clause begins that says what to do."""
@@ -32,7 +33,8 @@ def command(path: tuple[str, ...]) -> click.Command | None:
 
 
 def unreal(text: str) -> list[str]:
-    """What a text sends its reader to, and is not there: commands, options, pages, sections."""
+    """What a text sends its reader to, and is not there: commands, options, pages, sections. A page is one that is
+    installed with the command: of folders in docs/ a wheel has none."""
     wrong = []
     for typed in re.findall(r"`(?:sudo )?netboot ([^`|]+)", text):
         if "{" in typed.split()[0] or typed.split()[:1] == ["…"]:
@@ -49,10 +51,10 @@ def unreal(text: str) -> list[str]:
         if there is None or (isinstance(there, click.Group) and not asked <= {"--help", "--version"}) or asked - known:
             wrong.append(f"`netboot {typed}`")
     for page, section in re.findall(r"\bdocs/([\w/.-]+\.md)(?:#([\w-]+))?", text):
-        file = ROOT / "docs" / page
+        file = pages.folder() / page
         heads = re.findall(r"(?m)^#+ (.*)$", file.read_text()) if file.exists() else []
-        slugs = {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
-        if not file.exists() or (section and section not in slugs):
+        slugs = {*map(pages.slug, heads)}
+        if "/" in page or not file.exists() or (section and section not in slugs):
             wrong.append(f"docs/{page}{'#' * bool(section)}{section}")
     return wrong
 
@@ -75,6 +77,25 @@ def whole(node: ast.expr) -> str | None:
         left, right = whole(node.left), whole(node.right)
         return None if left is None or right is None else left + right
     return None if isinstance(node, ast.Constant) and not isinstance(node.value, str) else words_of(node)
+
+
+USAGE = frozenset(
+    name
+    for name, kind in vars(click.exceptions).items()
+    if isinstance(kind, type) and issubclass(kind, click.UsageError)
+) | {"ValueError"}
+"""With which commands and the client refuse what was given; the words of a ValueError go into one of the others."""
+
+
+def refused() -> Iterator[tuple[str, str, str]]:
+    """Where what was given to a command is refused: the place, in which words, and by what code, which names what is
+    put into their holes. Of words that are put together elsewhere nothing."""
+    for path, tree in trees():
+        for node in ast.walk(tree) if {"cli", "client"} & set(path.parts) else ():
+            if isinstance(node, ast.Call) and node.args:
+                name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+                if name in USAGE and (words := whole(node.args[0])) is not None:
+                    yield f"{path.relative_to(ROOT)}:{node.lineno}", words, ast.unparse(node.args[0])
 
 
 def raised() -> Iterator[tuple[str, str, list[str | None]]]:

@@ -3,12 +3,18 @@
 import csv
 import difflib
 import io
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from images.values.strict import Fault, FaultsError
 
 MOST_ROWS = 100_000
+_QUOTED = re.compile(r'"(?:[^"]+|"")*+"(?=[,\r\n]|$)')
+_BETWEEN = re.compile(r"[;\t|]")
+_CALLED = {";": "semicolons", "\t": "tabs", "|": "bars"}
+"""What else programs put between cells."""
+_BARE = re.compile(r"[^,\r\n]*")
 Cells = dict[str, str]
 """Of one row, by column, without blanks around them. Under "": that the row has more of them than there are columns."""
 
@@ -49,7 +55,8 @@ def rows(text: str, file: str, columns: Columns) -> Iterator[tuple[int, Cells]]:
     Raises:
         FaultsError: with every fault of the first line; or where a row is none, after those before it.
     """
-    reader = csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), strict=True)
+    lines = _lines(text.removeprefix("\ufeff"))
+    reader = csv.reader(lines, strict=True)
     begun = 1
     try:
         names = [name.strip() for name in next(reader, [])]
@@ -63,7 +70,28 @@ def rows(text: str, file: str, columns: Columns) -> Iterator[tuple[int, Cells]]:
                 yield begun, said | _more(cells, names)
             begun = reader.line_num + 1
     except csv.Error as error:
-        raise FaultsError([Fault(file, begun, "", f"not CSV: {error}")]) from None
+        raise FaultsError([_no_row(error, "".join(lines[begun - 1 :]), file, begun)]) from None
+
+
+def _lines(text: str) -> list[str]:
+    """With their ends, as `csv` counts them."""
+    return list(io.StringIO(text, newline=""))
+
+
+def _no_row(error: csv.Error, rest: str, file: str, begun: int) -> Fault:
+    """Why no row begins with `rest`, which is in line `begun`. What is behind it is not looked at: where a quote is not
+    closed, nobody can tell which of it are rows."""
+    cell = 0
+    while (found := (_QUOTED if rest.startswith('"', cell) else _BARE).match(rest, cell)) is not None:
+        if found.end() >= len(rest) or len(found[0]) > csv.field_size_limit():
+            words = f"is no row of a CSV ({error}): correct it; the lines after it were not looked at"
+            return Fault(file, begun, "", words)
+        cell = found.end() + 1
+    words = (
+        'a quote (") is opened here, and none closes it before a comma or the end of a line: close it, or take it out; '
+        "the lines after this one were not looked at"
+    )
+    return Fault(file, begun + len(_lines(f"{rest[:cell]}.")) - 1, "", words)
 
 
 def _more(cells: list[str], names: list[str]) -> Cells:
@@ -79,6 +107,8 @@ def _check_names(names: list[str], file: str, columns: Columns) -> None:
         if name not in columns.names:
             near = difflib.get_close_matches(name, columns.names, n=1)
             hint = f"did you mean {near[0]!r}?" if near else needed
+            if len(names) == 1 and (other := _BETWEEN.search(name)):
+                hint = f"cells are divided by commas, not by {_CALLED[other[0]]}: save the list so"
             faults.append(Fault(file, 1, "", f"unknown column {name[:60]!r}; {hint}"))
         if names.count(name) > 1:
             faults.append(Fault(file, 1, "", f"column {name[:60]!r} is here twice"))

@@ -74,7 +74,7 @@ def _as_root(console: Console, arguments: Sequence[str]) -> int:
     """Packages are unpacked with their owners, and a network is made: both need root; the service itself does not."""
     again = [sys.executable, "-m", "lab.demo", *arguments]
     if shutil.which("sudo") is None:
-        console.print("error: building an image needs root; run `make demo` as root", highlight=False)
+        console.print("Error: building an image needs root; run `make demo` as root", highlight=False)
         return 1
     console.print("building an image and making a network need root: going on with sudo", highlight=False)
     running = subprocess.Popen(["sudo", *again], cwd=ROOT)

@@ -28,7 +28,7 @@ def main() -> int:
                 ended.wait()
             print("stopped")
     except (ClusterError, NoKubernetesError) as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"Error: {error}", file=sys.stderr)
         return 1
     return 0
 

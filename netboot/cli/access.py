@@ -58,7 +58,9 @@ def _name(_context: click.Context, _option: click.Parameter, value: str) -> str:
     try:
         return _NAME.validate_python(value)
     except ValidationError:
-        raise click.BadParameter("lower-case letters, digits, '-', '.', '_' and '@', at most 63, like alice") from None
+        raise click.BadParameter(
+            "use lower-case letters, digits, '-', '.', '_' and '@', at most 63, like alice"
+        ) from None
 
 
 def _ttl(_context: click.Context, _option: click.Parameter, value: str) -> int:

@@ -61,7 +61,7 @@ def new_certificate(
     signer, new_key = x509.load_pem_x509_certificate(authority), ec.generate_private_key(ec.SECP256R1())
     signing = serialization.load_pem_private_key(key, None)
     if not isinstance(signing, ec.EllipticCurvePrivateKey) or signing.public_key() != signer.public_key():
-        raise ValueError("the key is not that of the authority")
+        raise ValueError("the key is not that of the authority: give the one that was made with it")
     listed = [_general_name(name) for name in dict.fromkeys(names)]
     certificate = (
         x509.CertificateBuilder()

@@ -62,7 +62,9 @@ def backup(file: str, config: Path | None, force: bool, output: str) -> None:
                 _to_stdout(settings, site)
             return
         if not Path(file).name:  # '', '.' or '/'
-            raise click.BadParameter(f"{file!r} is no name of a file", param_hint="FILE")
+            raise click.BadParameter(
+                f"{file!r} is no name of a file: name one, or '-' for standard output", param_hint="FILE"
+            )
         if os.path.lexists(file) and not force:
             raise click.ClickException(f"{file} is there already: name another, or give --force to replace it")
         with _cleared_when_ended():

@@ -37,6 +37,7 @@ COMMANDS = {
     "serve": "netboot.cli.serve:command",
     "backup": "netboot.cli.backup:backup",
     "restore": "netboot.cli.backup:restore",
+    "docs": "netboot.cli.pages:command",
     "completion": "netboot.cli.completion:command",
     "process": "netboot.cli.serve:process",
 }
@@ -84,4 +85,6 @@ def cli() -> None:
       netboot init site --hardware vm
       cd site
       netboot image build debian-12-minimal
+
+    Pages that messages name, like docs/store.md, are installed with the command: `netboot docs PAGE` prints one.
     """

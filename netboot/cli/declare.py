@@ -118,7 +118,9 @@ def _each(
     if one:
         raise click.UsageError("--all is of all machines: leave out MAC and --seen")
     if not _NUMBERED.fullmatch(pattern):
-        raise click.BadParameter("with --all it has one place for a number, like gpu-%03d", param_hint="--name")
+        raise click.BadParameter(
+            "with --all it has one place for a number: write it like gpu-%03d", param_hint="--name"
+        )
     found = [each for each in client.boots.each_discovered() if each["hardware"] is not None and each["mac"]]
     if not found:
         remedy = "see `netboot machine discovered`; machines do where `discovery` is configured: docs/discovery.md"

@@ -10,7 +10,7 @@ import click
 
 from images.values import files
 from netboot.cli.given_files import NamedFolder
-from netboot.cli.outcomes import cannot
+from netboot.cli.outcomes import ApiError, cannot
 from netboot.cli.paths import config_option, find_config
 from netboot.dhcp import binaries, dnsmasq, generic, isc, kea
 from netboot.dhcp.plan import BINARIES, Host, Net, Plan
@@ -63,9 +63,11 @@ def print_config(config: Path | None, server: str, tftp_root: PurePosixPath | No
     from netboot.stores.inventory import declarations_of
 
     if tftp_root is not None and server != "dnsmasq":
-        raise click.UsageError("--tftp-root is of dnsmasq alone: other DHCP servers have no TFTP server")
+        raise click.UsageError(
+            "--tftp-root is of dnsmasq alone: leave it out, for other DHCP servers have no TFTP server"
+        )
     if tftp_root is not None and not re.fullmatch(r"/[A-Za-z0-9._/-]+", str(tftp_root)):
-        raise click.UsageError("--tftp-root must be an absolute path of letters, digits, '.', '_', '-' and '/'")
+        raise click.UsageError("--tftp-root: give an absolute path of letters, digits, '.', '_', '-' and '/'")
     loaded = find_config(config)
     plan = plan_of(loaded, declarations_of(loaded).judged(None).inventory, own_tftp=tftp_root is not None)
     text = dnsmasq.render(plan, tftp_root) if server == "dnsmasq" else _OTHERS[server](plan)
@@ -93,6 +95,9 @@ def tftp_folder(config: Path | None, folder: Path) -> None:
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)
+    except FileNotFoundError:  # all above it was made, or is there
+        words = f"cannot make {folder}: the file system there takes no folders"
+        raise ApiError(words, "name a folder of a disk, like /srv/tftp", 1) from None
     except OSError as error:
         raise cannot(f"cannot make {folder}", error) from None
     for name, data in there.items():

@@ -105,7 +105,10 @@ def blocks(config: Config) -> Iterator[Diagnosis]:
         block = os.statvfs(config.data).f_frsize
         if block < page:
             words = f"the file system of {config.data} has blocks of {block} bytes, less than a page ({page})"
-            remedy = "give `data` one with blocks of a page (`mkfs.ext4 -b 4096`): full, this one may end a process"
+            remedy = (
+                "full, this one may end a process: after `netboot backup`, make one with blocks of a page on a new, "
+                "empty disk (`mkfs.ext4 -b 4096` erases what it is given), and restore there"
+            )
             yield Diagnosis("service", "data", "warn", words, remedy)
 
 

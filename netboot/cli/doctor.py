@@ -58,7 +58,7 @@ def command(
       netboot doctor --output json | jq '.diagnoses[] | select(.outcome == "refuse")'
     """
     if interface is not None and not on_network:
-        raise click.UsageError("--interface is of --network alone")
+        raise click.UsageError("--interface is of --network alone: give both, or leave it out")
     diagnoses = network.diagnose(find_config(config), interface) if on_network else diagnose(config_file(config), admin)
     shown = [each for each in diagnoses if each.outcome in ("unknown", "warn", "refuse")] if quiet else diagnoses
     if output == "json":

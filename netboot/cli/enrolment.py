@@ -111,7 +111,7 @@ def approve(
       netboot machine approve gpu-001 --ek 5f2c41d0        for scripts
     """
     if ek is not None and not (len(ek) >= SHORTEST_PREFIX and set(ek.lower()) <= set("0123456789abcdef")):
-        raise click.UsageError(f"--ek: {SHORTEST_PREFIX} hexadecimal digits or more")
+        raise click.UsageError(f"--ek: give {SHORTEST_PREFIX} hexadecimal digits or more")
     client = connection.open()
     known = client.enrolments.get(machine)
     seen = known["enrolment"]

@@ -1,16 +1,19 @@
 """`netboot explain`: why a machine gets the script that it gets. Asks the running service."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import click
 
 from netboot.cli import complete, hardware, health, past_boots, remedies
-from netboot.cli.client import CANNOT_TELL, NOT_ALLOWED, UNKNOWN, Client, Connection, connection_options
+from netboot.cli.client import CANNOT_TELL, NOT_ALLOWED, UNKNOWN, ApiError, Client, Connection, connection_options
 from netboot.cli.identity import facts
 from netboot.cli.output import output_option, program, say
 from netboot.cli.times import ago, boot_line
+from netboot.client.errors import UnknownError
 from netboot.lifecycle.phases import Phase
+from netboot.machines.identity import parse_mac
 
 _STATUS = {"boot": 0, "unknown": UNKNOWN, "refused": NOT_ALLOWED, "unavailable": CANNOT_TELL}
 _WORDS = {
@@ -21,9 +24,17 @@ _WORDS = {
 }
 
 
+def _mac(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
+    """As it was given. One that no machine can have would be told as a machine that is unknown."""
+    try:
+        return None if value is None else (parse_mac(value) and value)
+    except ValueError as error:
+        raise click.BadParameter(f"{value!r} is {error}: give one like 52:54:00:12:34:56") from None
+
+
 @click.command()
 @click.argument("machine", required=False, shell_complete=complete.machines)
-@click.option("--mac", help="What a machine with this MAC address would get, in any spelling.")
+@click.option("--mac", callback=_mac, help="What a machine with this MAC address would get, in any spelling.")
 @click.option("--uuid", help="… with this SMBIOS UUID.")
 @click.option("--serial", help="… with this serial number.")
 @click.option("--arch", help="… of this architecture, as iPXE says it (x86_64, i386, arm64).")
@@ -60,7 +71,7 @@ def command(
     if (machine is not None) == claimed:
         raise click.UsageError("name a machine, or describe a claim with --mac, --uuid, --serial, --arch")
     if boot is not None and machine is None:
-        raise click.UsageError("--boot wants the name of its machine")
+        raise click.UsageError("--boot wants the name of its machine: name it before the option")
     client = connection.open()
     if machine is not None and boot is not None:
         _print_past(client.machines.explain(machine, boot=boot), output)
@@ -80,7 +91,15 @@ def command(
 
 
 def _explained(client: Client, machine: str | None, claim: Mapping[str, str | None]) -> Mapping[str, Any]:
-    return client.machines.explain(machine) if machine is not None else client.machines.explain_claim(**claim)
+    if machine is None:
+        return client.machines.explain_claim(**claim)
+    try:
+        return client.machines.explain(machine)
+    except UnknownError:
+        with suppress(ValueError):
+            remedy = f"`netboot explain --mac {parse_mac(machine)}`"
+            raise ApiError(f"no machine is called {machine}, which is a MAC address", remedy, UNKNOWN) from None
+        raise
 
 
 def _print_past(explained: Mapping[str, Any], output: str) -> None:

@@ -124,9 +124,9 @@ def _words(via: str) -> list[str]:
     try:
         words = shlex.split(via)
     except ValueError as error:
-        raise click.BadParameter(f"{error}: {via}", param_hint="--via") from None
+        raise click.BadParameter(f"{via} is no command line ({error}): close its quotes", param_hint="--via") from None
     if not any("{machine}" in word for word in words):
-        raise click.BadParameter("{machine} must stand somewhere in it", param_hint="--via")
+        raise click.BadParameter("{machine} is not in it: put it where the machine's name is to be", param_hint="--via")
     return words
 
 

@@ -29,7 +29,7 @@ class Output(str):
     def __new__(cls, given: str) -> "Output":
         form, equals, expression = given.partition("=")
         if form == "jsonpath" and not expression:
-            raise ValueError("wants an expression, like jsonpath='$.machines[*].name'")
+            raise ValueError("wants an expression: write it like jsonpath='$.machines[*].name'")
         if f"{form}{equals}" not in FORMS:
             raise ValueError(f"{given!r} is none of table, wide, json, yaml, name, jsonpath=EXPRESSION")
         made = super().__new__(cls, "table" if form in ("table", "wide") else "json")
@@ -68,13 +68,15 @@ class Output(str):
         from jsonpath.exceptions import JSONPathError
 
         text = self._expression.strip()
+        if missing := _missing(text):
+            raise ValueError(f"jsonpath: {missing} is missing at the end: write it like jsonpath='$.machines[*].name'")
         if text.startswith("{") and text.endswith("}"):
             text = text[1:-1].strip()
         text = f"${text}" if text[:1] in (".", "[") else text
         try:
             return JSONPathEnvironment(strict=True).compile(text)
         except JSONPathError as error:
-            raise ValueError(f"jsonpath: {str(error).splitlines()[0]}: one expression of RFC 9535") from None
+            raise ValueError(f"jsonpath: {str(error).splitlines()[0]}: write one expression of RFC 9535") from None
 
 
 class OutputType(click.ParamType[Output]):
@@ -94,6 +96,22 @@ class OutputType(click.ParamType[Output]):
     def shell_complete(self, _ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """Forms that begin so."""
         return [CompletionItem(form) for form in FORMS if form.startswith(incomplete)]
+
+
+def _missing(text: str) -> str:
+    """What an expression opens and does not close, as it is to be written; "": nothing, or it closes what is not open.
+    What is in quotes opens nothing."""
+    closes, opened, quote = {"{": "}", "[": "]", "(": ")"}, "", ""
+    for character in re.sub(r"\\.", "", text, flags=re.DOTALL):
+        if quote or character in "'\"":
+            quote = "" if character == quote else quote or character
+        elif character in closes:
+            opened = closes[character] + opened
+        elif character in closes.values():
+            if not opened.startswith(character):
+                return ""
+            opened = opened[1:]
+    return quote + opened
 
 
 def _plain(value: Any) -> Any:

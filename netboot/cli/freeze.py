@@ -41,7 +41,7 @@ def freeze(
     client = connection.open()
     if what == _STATUS:
         if reason or until or dry_run:
-            raise click.UsageError("status takes neither --reason nor --until nor --dry-run")
+            raise click.UsageError("status takes neither --reason nor --until nor --dry-run: leave them out")
         answer = client.freeze.get()
         show(output, answer, _COLUMNS, _rows(answer), "no maintenance window is declared")
         if output == "table":

@@ -52,9 +52,8 @@ class Choice:
                 raise ApiError(f"{name} may not boot (`enabled: false` in the inventory)", "leave it out", NOT_ALLOWED)
         chosen = [machine for machine in declared if machine.enabled and self._is(machine)]
         if len(chosen) < 2:
-            raise click.UsageError(
-                f"{len(chosen)} of {len(declared)} machines are chosen: a pair needs two{self._remedy()}"
-            )
+            few = f"{len(chosen)} of {len(declared)} machines are chosen"
+            raise click.UsageError(f"{few}, and a pair needs two: choose more{self._remedy()}")
         return chosen
 
     def _is(self, machine: Machine) -> bool:

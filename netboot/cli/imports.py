@@ -128,10 +128,10 @@ def _declare(client: Client, read: "Listed", reason: str, *, dry_run: bool) -> "
 def _refuse(read: "Listed", others: Sequence[str] = (), found: int = 0) -> NoReturn:
     """With the faults of the list itself and the others, in the order of the list. `found`: how many others there are,
     where that may be more."""
-    from netboot.machines.imported import in_order
+    from netboot.machines.imported import in_order, unseen
 
     faults = in_order(read, others)
-    count = len(faults) + max(0, found - len(others))
+    count = len(faults) + unseen(read, others, found)
     words = f"{count} fault{'s' if count != 1 else ''}; nothing was imported"
     left = [f"and {count - len(faults)} more"] if count > len(faults) else []
     raise ApiError(printable("\n".join([*faults, *left, words])), REMEDY, 1)

@@ -41,6 +41,9 @@ def in_force(file: Path, config: Config) -> InForce:
         return InForce("unknown", f"{untold}: {why}", "ask as its account, or `netboot doctor`")
     if said is None:
         return InForce("unknown", f"{untold}: none runs on this host with data {config.data}", _ELSEWHERE)
+    if (quiet := monotonic_ms() - said.uptime_ms) > FRESH_MS:
+        why = f"the one with data {config.data} was last heard {quiet // 1000} s ago"
+        return InForce("unknown", f"{untold}: {why}", "`netboot doctor` says whether it runs; if not, start it")
     if said.file and Path(said.file).resolve() != file.resolve():
         return InForce("unknown", f"{untold}: the one with data {config.data} reads {said.file}", "name that file")
     detail = of_configuration(said.changed)
@@ -50,14 +53,15 @@ def in_force(file: Path, config: Config) -> InForce:
 
 
 def _said(status: StatusFolder, file: Path) -> SupervisorStatus | None:
-    """What a supervisor that runs has said; None: none does."""
+    """What a supervisor has said last; None: none has since this host started, or it said that it stops."""
     begun, until = monotonic_ms(), time.monotonic() + _SAYS_SECONDS
     found = files.look(file)
     just_now = found is not None and abs(time.time() - found.st_ctime) < _SAYS_SECONDS
     while True:
         said = status.read("supervisor", SupervisorStatus)
-        if said is None or said.state == "stopping" or abs(monotonic_ms() - said.uptime_ms) > FRESH_MS:
-            return None
-        if not just_now or said.uptime_ms > begun or time.monotonic() >= until:
+        if said is None or said.state == "stopping" or said.uptime_ms - monotonic_ms() > FRESH_MS:
+            return None  # the last: by the clock of a start of this host before this one
+        silent = begun - said.uptime_ms > FRESH_MS
+        if not just_now or silent or said.uptime_ms > begun or time.monotonic() >= until:
             return said
         time.sleep(_LOOK_SECONDS)

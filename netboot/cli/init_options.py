@@ -18,7 +18,9 @@ def site(_context: click.Context, _option: click.Parameter, value: str) -> str:
     try:
         return _NAME.validate_python(value)
     except ValidationError:
-        raise click.BadParameter("lower-case letters, digits, '-' and '.', at most 63, like 'lab' or 'fra-1'") from None
+        raise click.BadParameter(
+            "use lower-case letters, digits, '-' and '.', at most 63, like 'lab' or 'fra-1'"
+        ) from None
 
 
 def url(_context: click.Context, option: click.Parameter, value: str | None) -> str | None:

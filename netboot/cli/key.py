@@ -11,7 +11,7 @@ from images.errors import NotFoundError, StoreError
 from images.values.strict import FaultsError
 from netboot.cli import complete, file_acts, proof_keys, sealing
 from netboot.cli.dry_run import local_dry_run_option
-from netboot.cli.outcomes import NOT_ALLOWED, ApiError
+from netboot.cli.outcomes import CANNOT_TELL, NOT_ALLOWED, ApiError
 from netboot.cli.output import output_option, show
 from netboot.cli.paths import Paths, paths_options
 from netboot.cli.retiring import Ends, ends_with
@@ -112,7 +112,8 @@ def retire(key: str, force: bool, dry_run: bool, paths: Paths, output: str) -> N
     """Trust KEY no longer: images that only it signed cannot be served any more.
 
     Refused (exit status 4) where machines boot such an image, or the site bundle is signed by it alone: it says whose
-    boots that would end; and where no site is named that could tell. `netboot key restore` takes it back.
+    boots that would end; and where no site is named that could tell. Where the inventory has faults, nobody can tell
+    (exit status 5). `netboot key restore` takes it back.
 
     \b
     Example:
@@ -123,6 +124,13 @@ def retire(key: str, force: bool, dry_run: bool, paths: Paths, output: str) -> N
     ring.require_retirable(key)
     ends = _ends(key, ring, paths, force=force)
     lines = "".join(f"\n  {line}" for line in ends.lines())
+    if ends.untold and not force:
+        known = f"; as far as is known, it alone signed:{lines}" if lines else ""
+        raise ApiError(
+            f"cannot tell whose boots end with key {key}: {ends.untold}{known}",
+            "`netboot config check` lists the faults: correct them first, or say --force",
+            CANNOT_TELL,
+        )
     if ends.lines() and not force:
         raise ApiError(
             f"key {key} alone signed:{lines}",
@@ -137,6 +145,8 @@ def retire(key: str, force: bool, dry_run: bool, paths: Paths, output: str) -> N
             ring.retire(key)
     so = "would not be trusted any more" if dry_run else "is not trusted any more"
     back = f"; `netboot key restore {key}` takes that back. It alone signed:{lines}" if lines else ""
+    if ends.untold:
+        click.echo(f"cannot tell whose boots end by that: {ends.untold}", err=True)
     value = {"retired": key} | ended | ({"dry_run": True} if dry_run else {})
     show(output, value, (), (), f"key {key} {so}{back}")
 

@@ -40,7 +40,7 @@ def _run(arguments: list[str] | None) -> int:
         standard_output.discard()
         if error.unread:
             return standard_output.CLOSED_PIPE
-        click.echo(f"error: {error}", err=True)
+        click.echo(f"Error: {error}", err=True)
         return 1
     except click.exceptions.Abort:
         click.echo("interrupted", err=True)
@@ -76,7 +76,7 @@ def _end_by(error: Exception) -> int:
     if not isinstance(error, BASES):
         raise error
     words, status = ended(error)
-    click.echo(words if isinstance(error, FaultsError) else f"error: {words}", err=True)  # faults begin with a file
+    click.echo(words if isinstance(error, FaultsError) else f"Error: {words}", err=True)  # faults begin with a file
     return status
 
 

@@ -44,7 +44,9 @@ def push(image: str, place: str, paths: Paths, access: Access, output: str) -> N
 
     reference, tries = read_reference(place), retry()
     if reference.digest is not None:
-        raise click.UsageError("a push names a tag: the registry's digest follows from what is pushed")
+        raise click.UsageError(
+            "a push names a tag: write REGISTRY/REPOSITORY:TAG, for the digest follows from what is pushed"
+        )
     opened = Store(paths.store)
     digest = resolve(opened, image)
     manifest = publishable(opened, digest, KeyRing(paths.keys).trusted())
@@ -76,10 +78,12 @@ def pull(place: str, paths: Paths, access: Access, output: str) -> None:
     """
     if is_url(place):
         if access.username is not None or access.credentials is not None:
-            raise click.UsageError("a plain origin takes no login: what it serves is signed, and no secret")
+            raise click.UsageError(
+                "a plain origin takes no login: leave it out, what it serves is signed, and no secret"
+            )
         origin, digest = read_origin(place)
         if digest is None:
-            raise click.UsageError(f"{place} names no image: its URL ends in /images/DIGEST")
+            raise click.UsageError(f"{place} names no image: give the whole URL, which ends in /images/DIGEST")
         check_authority(access.authority)
         source = OriginSource(origin, authority=access.authority)
         try:

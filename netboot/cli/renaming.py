@@ -42,7 +42,7 @@ def rename(machine: str, name: str, reason: str, dry_run: bool, yes: bool, conne
       netboot machine rename gpu-001 r7-gpu-01 --reason "moved to rack 7"
     """
     if name == machine:
-        raise click.BadParameter("it has that name already", param_hint="NEW")
+        raise click.BadParameter("it has that name already: give another", param_hint="NEW")
     client = connection.open()
     declared = client.declared.get(machine)
     node = _node(client, declared)

@@ -29,10 +29,12 @@ class Ended(NamedTuple):
 
 
 class Ends(NamedTuple):
-    """All that ends. `bundle`: the site bundle is signed by that key alone: every machine refuses it then."""
+    """All that ends. `bundle`: the site bundle is signed by that key alone: every machine refuses it then. `untold`:
+    why it cannot be told what the inventory has of channels and machines, so that more may end; "": it can."""
 
     images: tuple[Ended, ...] = ()
     bundle: bool = False
+    untold: str = ""
 
     def lines(self) -> list[str]:
         """In words."""
@@ -45,11 +47,11 @@ def ends_with(key: str, ring: KeyRing, paths: Paths) -> Ends:
 
     Raises:
         NotFoundError: there is no configuration, so nobody can tell. StoreError, CorruptError: likewise.
-        FaultsError: of the configuration.
+        FaultsError: of the configuration, whose faults are not those of the inventory.
     """
     store, trusted = Store(paths.store), ring.trusted()
     rest = [each for each in trusted if each.id != key]
-    inventory = _declared(paths)
+    inventory, untold = _declared(paths)
     wanted: dict[str, list[str]] = {}
     moved = {state.name: state.image for state in store.channels().values()}
     points = moved | {channel.name: channel.image for channel in inventory.channels if channel.image is not None}
@@ -63,15 +65,19 @@ def ends_with(key: str, ring: KeyRing, paths: Paths) -> Ends:
         for image, why in wanted.items()
         if _signed(store, image, trusted) and not _signed(store, image, rest)
     )
-    return Ends(found, _bundled(store, trusted) and not _bundled(store, rest))
+    return Ends(found, _bundled(store, trusted) and not _bundled(store, rest), untold)
 
 
-def _declared(paths: Paths) -> Inventory:
-    """The inventory; of one with faults nothing: the channels of the store are told all the same."""
+def _declared(paths: Paths) -> tuple[Inventory, str]:
+    """The inventory, and why it cannot be told. Of one with faults it is not known what it pins, nor which machines
+    there are: that is not the same as none."""
+    _ = paths.configured  # its own faults are raised
     try:
-        return paths.declared() or Inventory()
-    except FaultsError:
-        return Inventory()
+        return paths.declared() or Inventory(), ""
+    except FaultsError as error:
+        more = len(error.faults) - 1
+        others = f" (and {more} more)" if more else ""
+        return Inventory(), f"the inventory has faults: {error.faults[0]}{others}"
 
 
 def _machines(inventory: Inventory, points: dict[str, str], image: str) -> Iterator[str]:

@@ -62,9 +62,9 @@ def revoke(
       netboot image revoke 4c1d22e0 --reason CVE-2026-1234 --replace-with debian-12-minimal
     """
     if replace_with is not None and force_nothing_boots:
-        raise click.UsageError("--replace-with and --force-nothing-boots are one or the other")
+        raise click.UsageError("--replace-with and --force-nothing-boots exclude each other: give one of them")
     if not 1 <= len(reason.strip()) <= LONGEST_REASON:
-        raise click.UsageError(f"--reason wants 1 to {LONGEST_REASON} characters")
+        raise click.UsageError(f"--reason: write 1 to {LONGEST_REASON} characters")
     settings = find_config(connection.config)
     store = Store(settings.store, wait=WAIT_SECONDS)
     digest = image if SHA256.fits(image) else resolve(store, image)

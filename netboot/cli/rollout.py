@@ -114,7 +114,7 @@ def status(channel: str | None, watched: bool, connection: Connection, output: s
     client = connection.open()
     if channel is None:
         if watched:
-            raise click.UsageError("--follow wants a channel")
+            raise click.UsageError("--follow wants a channel: name one")
         under_way = [each for each in _all(client) if each["state"] in ("running", "paused")]
         show(
             output,

@@ -93,7 +93,9 @@ def _fill(group: click.Group, kind: Kind, path_in: Callable[[Join], Path]) -> No
     @output_option
     def rotate(promote: bool, retire: bool, config: Path | None, output: str) -> None:
         if promote and retire:
-            raise click.UsageError("one step at a time: what --promote wrote must reach every replica before --retire")
+            raise click.UsageError(
+                "one step at a time: give --retire when what --promote wrote has reached every replica"
+            )
         settings = find_config(config)
         path, step = path_of(settings), "promote" if promote else "retire" if retire else "rotate"
         if step == "rotate":

@@ -82,7 +82,7 @@ def duration_option(
         except ValueError as error:
             raise click.BadParameter(str(error)) from None
         if not duration(least) <= seconds <= duration(most):
-            raise click.BadParameter(f"from {least} to {most}")
+            raise click.BadParameter(f"give one from {least} to {most}")
         return seconds
 
     names = (name, field) if field is not None else (name,)
@@ -99,14 +99,16 @@ def _end(_context: click.Context, _option: click.Parameter, value: str | None) -
     try:
         when = datetime.fromisoformat(value)
     except ValueError:
-        raise click.BadParameter("a duration from now like 90m or 48h, or a moment like 2026-11-24T08:00") from None
+        raise click.BadParameter(
+            "give a duration from now like 90m or 48h, or a moment like 2026-11-24T08:00"
+        ) from None
     try:
         seconds = when.timestamp()  # without an offset it is the time of here
         there_is = when.tzinfo is not None or datetime.fromtimestamp(seconds) == when  # noqa: DTZ006 - of here
     except (ValueError, OverflowError, OSError):
-        raise click.BadParameter("a moment of these years") from None
+        raise click.BadParameter("give a moment of these years") from None
     if not there_is:
-        raise click.BadParameter("there is no such time here: clocks are put forward over it")
+        raise click.BadParameter("there is no such time here, for clocks are put forward over it: give another")
     return {"until": rfc3339(round(seconds * 1000))}
 
 

@@ -60,7 +60,7 @@ class Context(Strict):
     @model_validator(mode="after")
     def _sound(self) -> Self:
         if self.proxy is not None and not self.server.startswith("https://"):
-            raise ValueError("a proxy would read the token: the server must be https://")
+            raise ValueError("a proxy would read the token: give a server that is https://, or leave the proxy out")
         return self
 
 

@@ -36,7 +36,8 @@ def address(server: str) -> str:
         ValueError: it is none.
     """
     if not server.startswith(("http://", "https://")):
-        raise ValueError(f"the address of the service must begin with http:// or https://: {server}")
+        remedy = "write it whole, like https://netboot.example:8081"
+        raise ValueError(f"{server!r} is no address of the service, which begins with http:// or https://: {remedy}")
     return server.rstrip("/")
 
 

@@ -44,7 +44,8 @@ def read_netbox(files: Sequence[tuple[str, bytes]]) -> Listed:
         if macs:
             item.put(("match", "macs"), macs, Said("mac_address", " ".join(macs)))
     names = " and ".join(file for file, _ in files)
-    return Listed([*items.values()], read.faults or ([] if items else [f"{names}: no device is in there"]))
+    faults = read.faults or ([] if items else [f"{names}: no device is in there"])
+    return Listed([*items.values()], faults, "name the device in NetBox, or leave it out of the list")
 
 
 def _objects(read: _Answers, value: Any) -> Iterator[Any]:

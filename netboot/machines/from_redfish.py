@@ -12,6 +12,7 @@ NAMES = ("HostName", "AssetTag", "SerialNumber")
 """Properties by which a machine may be called."""
 TO_MANAGER = "ToManager"
 """`Id` of the interface by which a machine reaches its own BMC, as Lenovo's and Supermicro's call it."""
+_NAMELESS = "fill it in, or say by --name-from which other property machines are called by"
 _EXPAND = "is a link: ask with $expand, or put in what it leads to"
 
 
@@ -34,7 +35,7 @@ def read_redfish(data: bytes, file: str, name_from: str) -> Listed:
         except ValueError as error:
             faults.append(f"{item.at}: EthernetInterfaces: {error}")
         items.append(item)
-    return Listed(items, faults or ([] if items else [f"{file}: no system is in there"]))
+    return Listed(items, faults or ([] if items else [f"{file}: no system is in there"]), _NAMELESS)
 
 
 def _systems(value: Any) -> Iterator[Any]:

@@ -14,11 +14,7 @@ Path = tuple[str, ...]
 MOST = 2_000
 """Machines that go at once: they stay in one file, which each act on one of them reads and writes."""
 NAME: Path = ("name",)
-_UNSAID = {
-    NAME: "is not said: fill it in; by which property of Redfish machines are called says --name-from",
-    ("profile",): "is not said: fill it in, or say --profile for all",
-}
-"""What is to be done where the list leaves out what must be said."""
+_PROFILE: Path = ("profile",)
 _ITEM = "machines[0]"
 """Of a machine that is a document by itself, the key."""
 
@@ -62,10 +58,12 @@ class Item:
 
 
 class Listed(NamedTuple):
-    """What was read of a list: its machines, and what is wrong with it, with those that stand beside it."""
+    """What was read of a list: its machines, and what is wrong with it, with those that stand beside it. `nameless`:
+    what is to be done about one without a name, in a list of that form."""
 
     items: Sequence[Item]
     faults: Sequence[str]
+    nameless: str = "fill it in"
 
 
 def left_out(items: Iterable[Item], defaults: Mapping[str, str]) -> None:
@@ -100,20 +98,42 @@ def wrong(items: Sequence[Item]) -> list[str]:
 
 def in_order(read: Listed, others: Iterable[str]) -> list[str]:
     """All faults of a list, in its order: its own and those of `wrong` or of the API, which are `place: key: message`
-    and get the words of the list."""
+    and get the words of the list. That several machines have no profile is one fault."""
     of = {item.at: item for item in read.items}
     places = {at: number for number, at in enumerate(of)}
-    faults = [*read.faults, *(_in_words(fault, of) for fault in others)]
+    several = _without_profile(read)
+    alike = {_no_profile(item) for item in several}
+    words = "say --profile for all of them, or fill it in"
+    said = [f"{several[0].at}: profile: {len(several)} machines say none, this one first: {words}"] if several else []
+    faults = [*read.faults, *said, *(_in_words(fault, of, read.nameless) for fault in others if fault not in alike)]
     return sorted(faults, key=lambda fault: places.get(fault.partition(": ")[0], -1))
 
 
-def _in_words(fault: str, of: Mapping[str, Item]) -> str:
+def unseen(read: Listed, others: Sequence[str], found: int) -> int:
+    """How many more faults there are than `in_order` tells, where `others` are the first of so many."""
+    alike = {_no_profile(item) for item in _without_profile(read)}
+    return max(0, found - len(others) - len(alike.difference(others)))
+
+
+def _without_profile(read: Listed) -> Sequence[Item]:
+    """Those of a list that say none, where they are several: an option was forgotten then."""
+    found = [item for item in read.items if _PROFILE[0] not in item.declared]
+    return found if len(found) > 1 else ()
+
+
+def _no_profile(item: Item) -> str:
+    return f"{item.at}: {_PROFILE[0]}: {REQUIRED}"
+
+
+def _in_words(fault: str, of: Mapping[str, Item], nameless: str) -> str:
     place, _, rest = fault.partition(": ")
     key, _, message = rest.partition(": ")
     path = tuple(part.partition("[")[0] for part in key.split("."))
     if place not in of:
         return fault
     if message == REQUIRED:
-        return f"{place}: {of[place].called(path)}: {_UNSAID.get(path, message)}"
+        remedies = {NAME: nameless, _PROFILE: "fill it in, or say --profile for all"}
+        words = f"is not said: {remedies[path]}" if path in remedies else message
+        return f"{place}: {of[place].called(path)}: {words}"
     said = of[place].said_of(path)
     return of[place].fault(said, message) if said is not None else fault

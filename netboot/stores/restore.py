@@ -37,7 +37,7 @@ def read_backup(data: BinaryIO, folder: Path) -> Contents:
         OSError: `folder` takes no more.
     """
     try:
-        with tarfile.open(fileobj=data, mode="r|*") as archive:
+        with _archive(data) as archive:
             contents = _manifest(archive)
             for number, entry in enumerate(contents.files):
                 member = archive.next()
@@ -46,14 +46,23 @@ def read_backup(data: BinaryIO, folder: Path) -> Contents:
                 _unpack(archive, member, entry, folder / str(number))
             if archive.next() is not None:
                 raise BackupError("the backup holds more than its manifest says")
-    except (tarfile.TarError, EOFError, OSError, ValueError) as error:
-        if isinstance(error, OSError) and files.is_full(error):
+    except (tarfile.TarError, EOFError, ValueError):
+        raise BackupError("the backup is damaged or cut short: its archive breaks off before its last file") from None
+    except OSError as error:
+        if files.is_full(error):
             raise OSError(error.errno, error.strerror, str(folder)) from None
-        raise BackupError(f"not a whole backup: {error}") from None
+        raise BackupError(f"the backup cannot be read: {error.strerror or error}") from None
     for number, entry in enumerate(contents.files):
         if entry.name in DATABASES:
             _check_database(folder / str(number), entry.name)
     return contents
+
+
+def _archive(data: BinaryIO) -> tarfile.TarFile:
+    try:
+        return tarfile.open(fileobj=data, mode="r|*")
+    except (tarfile.TarError, EOFError):
+        raise BackupError("no archive, so no backup that `netboot backup` has made") from None
 
 
 def _manifest(archive: tarfile.TarFile) -> Contents:

@@ -230,7 +230,7 @@ def test_accounts_that_are_not_there_yet(run: Run, site: Path, control_plane: Cl
     done = run("cluster", "kubeconfigs", "--admin-kubeconfig", control_plane.admin)
     assert done.status == 4
     assert done.err == (
-        "error: there is no ServiceAccount elsewhere/netboot-issuer yet: apply the manifests first "
+        "Error: there is no ServiceAccount elsewhere/netboot-issuer yet: apply the manifests first "
         "(`netboot cluster manifests | kubectl apply -f -`)\n"
     )
     assert not list((site / "secrets").glob("*.kubeconfig"))

@@ -140,9 +140,9 @@ def test_promote_verifies_first(scene: Scene) -> None:
         *("--store", scene.site.store, "--keys", scene.folder / "strangers"),
     )
     assert done.status == 0, done.err
-    words = f"error: signed by key {stranger.public.id}, which is not trusted here (see `netboot key list`)\n"
+    words = f"Error: signed by key {stranger.public.id}, which is not trusted here (see `netboot key list`)\n"
     assert scene.run("promote", f"{scene.place}:candidate", f"{scene.place}:stable") == (4, "", words)
-    assert scene.pull("stable") == (3, "", f"error: {scene.place} has no tag stable\n{ABSENT}")
+    assert scene.pull("stable") == (3, "", f"Error: {scene.place} has no tag stable\n{ABSENT}")
     assert scene.pull("candidate") == (4, "", words)
     assert scene.run("push", strange, f"{scene.place}:stable") == (4, "", words)
     scene.assert_nothing_came()
@@ -150,18 +150,18 @@ def test_promote_verifies_first(scene: Scene) -> None:
 
 def test_absent_is_not_cannot_tell_is_not_denied(scene: Scene) -> None:
     scene.push()
-    assert scene.pull("nightly") == (3, "", f"error: {scene.place} has no tag nightly\n{ABSENT}")
+    assert scene.pull("nightly") == (3, "", f"Error: {scene.place} has no tag nightly\n{ABSENT}")
     scene.before.fault = lambda _method, _path: 503
     assert scene.pull() == (
         5,
         "",
-        f"error: {scene.place} cannot answer right now: status 503 for tag stable (tried 3 times)\n{UNREACHABLE}",
+        f"Error: {scene.place} cannot answer right now: status 503 for tag stable (tried 3 times)\n{UNREACHABLE}",
     )
     scene.before.fault = lambda _method, _path: 403
     assert scene.pull() == (
         4,
         "",
-        f"error: {scene.place} does not allow tag stable: this account may not, ask who keeps it\n",
+        f"Error: {scene.place} does not allow tag stable: this account may not, ask who keeps it\n",
     )
     scene.assert_nothing_came()
 
@@ -173,7 +173,7 @@ def test_nobody_answers(scene: Scene) -> None:
         status, _, err = scene.run("pull", f"{address}/site/images:stable", at=scene.other)
     assert (status, err) == (
         5,
-        f"error: {address}/site/images cannot be reached: Connection refused (tried 3 times)\n{UNREACHABLE}",
+        f"Error: {address}/site/images cannot be reached: Connection refused (tried 3 times)\n{UNREACHABLE}",
     )
     scene.assert_nothing_came()
 
@@ -217,10 +217,10 @@ def test_a_truncated_blob_in_the_registry(scene: Scene) -> None:
     blob.write_bytes(blob.read_bytes()[:10])
     size = Store(scene.site.store).manifest(scene.digest).artifacts.root.size
     damaged = f"root (blob {scene.root[:12]}) of {scene.place} is damaged: it has 10 bytes there, {size} were signed"
-    assert scene.pull() == (1, "", f"error: {damaged}\n{DAMAGED}")
+    assert scene.pull() == (1, "", f"Error: {damaged}\n{DAMAGED}")
     remedy = "remove that blob from the registry's storage, then push the image again"
     for command in (("push", scene.digest), ("promote", f"{scene.place}:stable")):
-        assert scene.run(*command, f"{scene.place}:other") == (1, "", f"error: {damaged}; {remedy}\n")
+        assert scene.run(*command, f"{scene.place}:other") == (1, "", f"Error: {damaged}; {remedy}\n")
     scene.assert_nothing_came()
     blob.unlink()
     scene.push()
@@ -236,7 +236,7 @@ def test_a_push_that_fails_leaves_the_tag_where_it_was(scene: Scene) -> None:
     assert (status, err) == (
         5,
         (
-            f"error: {scene.place} cannot answer right now: status 500 for kernel (blob {kernel}) (tried 6 times)\n"
+            f"Error: {scene.place} cannot answer right now: status 500 for kernel (blob {kernel}) (tried 6 times)\n"
             f"{UNREACHABLE}"
         ),
     )
@@ -259,7 +259,7 @@ def test_what_is_no_image_of_ours(scene: Scene) -> None:
         body = {"schemaVersion": 2, "mediaType": OCI_MANIFEST, "config": entry, "layers": []}
         client.put_manifest("nginx", json.dumps(body).encode())
     what = f"is no image of netboot's but {OCI_MANIFEST}: push one with `netboot image push`"
-    assert scene.pull("nginx") == (1, "", f"error: {scene.place}:nginx {what}\n")
+    assert scene.pull("nginx") == (1, "", f"Error: {scene.place}:nginx {what}\n")
 
 
 def test_an_image_of_another_architecture_can_be_pulled(scene: Scene) -> None:
@@ -314,17 +314,17 @@ def test_a_login_over_tls(scene: Scene, locked: tuple[Registry, Path], monkeypat
     other = _certificate(scene.folder / "other").certificate
     status, _, err = scene.run("push", scene.digest, f"{place}:stable", "--authority", str(other))
     remedy = "give the authority of its certificate (--authority)"
-    assert (status, err) == (1, f"error: {place} is not believed: self-signed certificate; {remedy}\n")
+    assert (status, err) == (1, f"Error: {place} is not believed: self-signed certificate; {remedy}\n")
     how = ("--authority", str(authority))
     status, _, err = scene.run("push", scene.digest, f"{place}:stable", *how)
     kernel = Store(scene.site.store).manifest(scene.digest).artifacts.kernel.sha256[:12]
     remedy = "log in with `docker login`, or give --username and the password on stdin"
-    assert (status, err) == (4, f"error: {place} wants a login for blob {kernel}: {remedy}\n")
+    assert (status, err) == (4, f"Error: {place} wants a login for blob {kernel}: {remedy}\n")
     login = scene.folder / "login.json"
     wrong, right = (base64.b64encode(f"builder:{word}".encode()).decode() for word in ("guess", PASSWORD))
     login.write_text(json.dumps({"auths": {place.partition("/")[0]: {"auth": wrong}}}))
     status, _, err = scene.run("push", scene.digest, f"{place}:stable", *how, "--credentials", str(login))
-    assert (status, err) == (4, f"error: {place} does not accept the login of 'builder' for blob {kernel}\n{DENIED}")
+    assert (status, err) == (4, f"Error: {place} does not accept the login of 'builder' for blob {kernel}\n{DENIED}")
     login.write_text(json.dumps({"auths": {place.partition("/")[0]: {"auth": right}}}))
     status, _, err = scene.run("push", scene.digest, f"{place}:stable", *how, "--credentials", str(login))
     assert (status, err) == (0, "")
@@ -347,7 +347,7 @@ def test_a_token_from_the_registry_s_token_service(scene: Scene, tmp_path: Path)
             status, _, err = scene.run("push", scene.digest, f"{place}:stable", *how)
             if word != PASSWORD:
                 kernel = Store(scene.site.store).manifest(scene.digest).artifacts.kernel.sha256[:12]
-                refused = f"error: {place} does not accept the login of 'builder' for blob {kernel}\n{DENIED}"
+                refused = f"Error: {place} does not accept the login of 'builder' for blob {kernel}\n{DENIED}"
                 assert (status, err) == (4, refused)
         assert (status, err) == (0, "")
         status, _, err = scene.run("pull", f"{place}:stable", *how, at=scene.other)
@@ -366,7 +366,7 @@ def test_no_password_in_plain_http(scene: Scene, tmp_path: Path, monkeypatch: py
     assert (status, err) == (
         4,
         (
-            f"error: {place} wants a login, and is reached in plain HTTP, where passwords do not travel: leave out "
+            f"Error: {place} wants a login, and is reached in plain HTTP, where passwords do not travel: leave out "
             "--plain-http, or give --authority for a registry on this machine\n"
         ),
     )

@@ -40,7 +40,7 @@ class Unbuilt:
             done = build()
             if done.returncode == 0:
                 return json.loads(done.stdout)
-            lines = done.stderr.rpartition("error: ")[2].splitlines()
+            lines = done.stderr.rpartition("Error: ")[2].splitlines()
             found = [UNANSWERED.fullmatch(line) for line in lines]
             assert lines and all(found), done.stderr
             mute = [match for match in found if match and not self._answers(_address(match))]

@@ -233,7 +233,10 @@ def test_all_is_refused_where_one_is_said_by_two(api: Api, run: Run) -> None:
 def test_what_names_no_machine_or_more_than_all(api: Api, run: Run) -> None:
     del api
     for words, wrong in (
-        (("--all", "--name", "gpu", "--profile", "p"), "with --all it has one place for a number, like gpu-%03d"),
+        (
+            ("--all", "--name", "gpu", "--profile", "p"),
+            "with --all it has one place for a number: write it like gpu-%03d",
+        ),
         ((MAC, "--all", "--name", "gpu-%d", "--profile", "p"), "--all is of all machines: leave out MAC and --seen"),
         (("--name", "gpu-001", "--profile", "p"), "Invalid value for MAC: name one, or --all"),
     ):

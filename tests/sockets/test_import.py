@@ -27,6 +27,11 @@ machines:
 - {name: old-001, match: {serial: CZ1}, profile: compute}
 """
 MACHINES = 437
+QUOTE = (
+    'a quote (") is opened here, and none closes it before a comma or the end of a line: close it, or take it out; '
+    "the lines after this one were not looked at"
+)
+SAY_PROFILE = "say --profile for all of them, or fill it in"
 NO_MAC = "not a MAC address (twelve hexadecimal digits, with ':', '-' or nothing between)"
 NO_NAME = "must be lower-case letters, digits, '-' and '.', at most 63, beginning and ending with a letter or digit"
 
@@ -154,7 +159,9 @@ def test_of_more_faults_than_an_answer_has_the_number_is_said(run: Run) -> None:
     assert run("machine", "import", "--csv", "rack.csv").err.startswith("Error: rack.csv:1: the first line names")
     rack(*(f"M {number},52:54,r9" for number in range(400)))
     said = run("machine", "import", "--csv", "rack.csv").err.splitlines()
-    assert (len(said), said[-3:-1]) == (1_003, ["and 600 more", "1600 faults; nothing was imported"])
+    profile = f"profile: 400 machines say none, this one first: {SAY_PROFILE}"
+    assert (len(said), said[0]) == (754, f"Error: rack.csv:2: {profile}")
+    assert said[-3:-1] == ["and 450 more", "1201 faults; nothing was imported"]
 
 
 def test_437_wrong_lines_are_437_faults(api: Api, run: Run) -> None:
@@ -166,6 +173,27 @@ def test_437_wrong_lines_are_437_faults(api: Api, run: Run) -> None:
     ]
     assert said[MACHINES] == f"{MACHINES} faults; nothing was imported"
     assert content(api) == before
+
+
+def test_of_437_lines_the_one_that_is_wrong_is_told(api: Api, run: Run) -> None:
+    lines = [row(number) for number in range(1, MACHINES + 1)]
+    order = ("machine", "import", "--csv", "rack.csv", "--profile", "compute")
+    rack(*lines[:298], lines[298].replace(",52:54:00:00:01:2b", ",52:54:00:00:01:2x"), *lines[299:])
+    wrong = "rack.csv:300: macs '52:54:00:00:01:2x 5254.0001.012b': "
+    assert run(*order).err.splitlines()[:-1] == [f"Error: {wrong}{NO_MAC}", "1 fault; nothing was imported"]
+    rack(*lines[:298], lines[298].replace(",52:54", ',"52:54'), *lines[299:])
+    assert run(*order).err.splitlines()[:-1] == [
+        f"Error: rack.csv:300: {QUOTE}",
+        "1 fault; nothing was imported",
+    ]
+
+
+def test_a_profile_that_was_forgotten_is_one_fault(api: Api, run: Run) -> None:
+    rack(*(row(number) for number in range(1, MACHINES + 1)))
+    one = f"rack.csv:2: profile: 437 machines say none, this one first: {SAY_PROFILE}"
+    said = [f"Error: {one}", "1 fault; nothing was imported", "Remedy: correct the list, and import it whole"]
+    for order in ([], ["--print"]):
+        assert run("machine", "import", "--csv", "rack.csv", *order).err.splitlines() == said
 
 
 def test_what_came_together_is_changed_and_taken_out_singly(api: Api, run: Run) -> None:

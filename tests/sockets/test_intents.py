@@ -83,8 +83,8 @@ def test_what_a_node_shows_where_both_are_on_a_machine(api: Api, run: Run) -> No
 @pytest.mark.parametrize(
     ("until", "words"),
     [
-        ("0001-01-01", "a moment of these years"),
-        ("2024-03-31T02:30", "there is no such time here: clocks are put forward over it"),
+        ("0001-01-01", "give a moment of these years"),
+        ("2024-03-31T02:30", "there is no such time here, for clocks are put forward over it: give another"),
     ],
 )
 def test_a_moment_that_there_is_not_is_no_end(
@@ -167,7 +167,7 @@ def test_what_cannot_be_is_refused_in_words(api: Api, run: Run) -> None:
             ),
         )
     assert (
-        "Invalid value for '--until': a duration from now like"
+        "Invalid value for '--until': give a duration from now like"
         in refusal(run, "hold", "gpu-002", "--reason", "x", "--until", "soon")[1]
     )
     assert "Missing option '--reason'" in refusal(run, "hold", "gpu-002")[1]

@@ -78,9 +78,9 @@ def test_a_proof_holds_here_and_on_another_host_and_after_the_key_was_rotated(se
     verify = ("--file", "proof.json", "--verify", "--keys", "keys")
     status, said = elsewhere(host, *verify)
     assert (status, f"signed by key {key['id']}" in said) == (0, True), said
-    assert elsewhere(host, claimed, *verify) == (1, f"error: it is a proof of boot {boot}")
+    assert elsewhere(host, claimed, *verify) == (1, f"Error: it is a proof of boot {boot}")
     (host / "proof.json").write_text(given.replace("gpu-001", "gpu-002"))
-    altered = f"error: it does not hold: the signature of key {key['id']} does not fit: altered after it was signed"
+    altered = f"Error: it does not hold: the signature of key {key['id']} does not fit: altered after it was signed"
     assert elsewhere(host, *verify) == (1, altered)
 
     new = json.loads(service.netboot("key", "proofs", "rotate", "--output", "json").stdout)["id"]
@@ -88,7 +88,7 @@ def test_a_proof_holds_here_and_on_another_host_and_after_the_key_was_rotated(se
     assert f"signed by key {new}" in service.netboot("boot", "proof", later, "--verify").stdout
     assert f"signed by key {key['id']}" in service.netboot("boot", "proof", boot, "--verify").stdout
     (host / "proof.json").write_text(service.netboot("boot", "proof", later, "--output", "json").stdout)
-    unknown = "error: it is signed by a key that is not among those given: is it a proof of this site?"
+    unknown = "Error: it is signed by a key that is not among those given: is it a proof of this site?"
     assert elsewhere(host, *verify) == (1, unknown)
     assert service.stop() == 0
     service.start()

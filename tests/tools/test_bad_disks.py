@@ -205,6 +205,9 @@ def test_the_doctor_says_whose_blocks_are_too_small(run: Run, tmp_path: Path) ->
             file.write_text(f"{config}data: {folder}\n")
             said = json.loads(run("doctor", "--quiet", "--config", str(file), "--output", "json").out)
         words = f"the file system of {folder} has blocks of 1024 bytes, less than a page (4096)"
-        remedy = "give `data` one with blocks of a page (`mkfs.ext4 -b 4096`): full, this one may end a process"
+        remedy = (
+            "full, this one may end a process: after `netboot backup`, make one with blocks of a page on a new, empty "
+            "disk (`mkfs.ext4 -b 4096` erases what it is given), and restore there"
+        )
         expected = {"where": "service", "name": "data", "outcome": "warn", "words": words, "remedy": remedy}
         assert [each for each in said["diagnoses"] if each["name"] == "data"] == ([expected] if block == 1024 else [])

@@ -1,5 +1,6 @@
 """`netboot backup` and `netboot restore`: what is kept comes back, whole; what is damaged changes nothing."""
 
+import gzip
 import io
 import json
 import os
@@ -38,6 +39,8 @@ from tests.rollouts import rollout
 from tests.sites import add_image, make_site
 
 A = "a1" * 32
+
+NO_ARCHIVE = "no archive, so no backup that `netboot backup` has made"
 
 
 @pytest.fixture
@@ -163,7 +166,7 @@ def test_what_is_no_name_of_a_file_is_said(site: Path, run: Run, file: str) -> N
     ran = run("backup", "--force", file, "--config", site / "netboot.yaml")
     assert (ran.status, ran.err.splitlines()[-1]) == (
         2,
-        f"Error: Invalid value for FILE: {file!r} is no name of a file",
+        f"Error: Invalid value for FILE: {file!r} is no name of a file: name one, or '-' for standard output",
     )
 
 
@@ -356,11 +359,15 @@ def test_what_is_no_whole_backup(site: Path, tmp_path: Path, run: Run) -> None:
     )
     assert refused(altered(file, drop), folder).startswith(f"{damaged} or cut short: ")
     assert refused(altered(file, more), folder) == "the backup holds more than its manifest says"
-    assert refused(io.BytesIO(file.read_bytes()[:-200]), folder).startswith(("not a whole backup: ", damaged))
-    assert refused(io.BytesIO(b""), folder).startswith("not a whole backup: ")
+    assert refused(io.BytesIO(file.read_bytes()[:-200]), folder).startswith(f"{damaged} or cut short: ")
+    assert refused(io.BytesIO(b""), folder) == NO_ARCHIVE
+    assert refused(io.BytesIO(b"site: lab\n" * 99), folder) == NO_ARCHIVE
+    plain = gzip.decompress(file.read_bytes())
+    broken = f"{damaged} or cut short: its archive breaks off before its last file"
+    assert refused(io.BytesIO(plain[: plain.index(b"ustar", 512) + 100]), folder) == broken
     assert refused(io.BytesIO(b"\0" * 10_240), folder).startswith("not a backup that `netboot backup` has made")
     status, _, err = run("restore", site / "netboot.yaml", "--config", tmp_path / "new/netboot.yaml")
-    assert (status, err.startswith(f"Error: {site}/netboot.yaml: not a whole backup: ")) == (1, True)
+    assert (status, err.startswith(f"Error: {site}/netboot.yaml: {NO_ARCHIVE}\n")) == (1, True)
     assert list((tmp_path / "new").iterdir()) == []
 
 

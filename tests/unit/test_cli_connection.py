@@ -50,7 +50,8 @@ def test_the_environment_goes_before_the_configuration_and_options_before_both(
 def test_what_cannot_be_used_is_said_before_anything_is_sent(config: Path, tmp_path: Path) -> None:
     with pytest.raises(click.UsageError) as wrong:
         Connection(config, server="192.0.2.2:8081").open()
-    assert str(wrong.value) == "the address of the service must begin with http:// or https://: 192.0.2.2:8081"
+    words = "'192.0.2.2:8081' is no address of the service, which begins with http:// or https://"
+    assert str(wrong.value) == f"{words}: write it whole, like https://netboot.example:8081"
     with pytest.raises(UnknownError) as absent:
         Connection(config, token_file=tmp_path / "none").open().channels.list()
     remedy = "name your own with --token-file"

@@ -174,18 +174,22 @@ def test_which_machines_meet(site: Path, run: Run, arguments: list[str], machine
         ([], 2, "say which machines: names, --rack, --class or --all, one of them"),
         (["a", "--all"], 2, "say which machines: names, --rack, --class or --all, one of them"),
         (["a", "bb"], 3, "Error: no machine is named 'bb'; did you mean 'b'?\nRemedy: see the names in "),
-        (["a", "a"], 2, "1 of 5 machines are chosen: a pair needs two"),
+        (["a", "a"], 2, "1 of 5 machines are chosen, and a pair needs two: choose more"),
         (["a", "b", "off"], 4, "Error: off may not boot (`enabled: false` in the inventory)\nRemedy: leave it out\n"),
         (
             ["--rack", "R2"],
             2,
             (
-                "0 of 5 machines are chosen: a pair needs two "
+                "0 of 5 machines are chosen, and a pair needs two: choose more "
                 "(a machine's rack is its node's label topology.kubernetes.io/rack)"
             ),
         ),
-        (["a", "b", "--via", "ssh root@a"], 2, "{machine} must stand somewhere in it"),
-        (["a", "b", "--via", "ssh '{machine}"], 2, "No closing quotation: ssh '{machine}"),
+        (["a", "b", "--via", "ssh root@a"], 2, "{machine} is not in it: put it where the machine's name is to be"),
+        (
+            ["a", "b", "--via", "ssh '{machine}"],
+            2,
+            "ssh '{machine} is no command line (No closing quotation): close its quotes",
+        ),
     ],
 )
 def test_what_is_wrong_is_said(site: Path, run: Run, arguments: list[str], status: int, words: str) -> None:

@@ -66,7 +66,7 @@ def test_a_damaged_image_is_listed_as_damaged(site: Path, run: Run) -> None:
     assert squeezed(run("image", "list").out)[1] == f"{digest[:12]} damaged see `netboot image verify {digest[:12]}`"
     assert run("image", "list", "-o", "json").json == {"images": [{"image": digest, "damaged": True}]}
     assert run("image", "show", digest[:12]) == Ran(
-        1, "", f"error: the manifest of image {digest[:12]} is not what its digest says: remove the image\n"
+        1, "", f"Error: the manifest of image {digest[:12]} is not what its digest says: remove the image\n"
     )
     ran = run("image", "verify", digest[:12], "-o", "json")
     assert (ran.status, [item["part"] for item in ran.json["findings"]]) == (1, ["manifest"])
@@ -238,7 +238,7 @@ def test_a_document_is_printed_as_it_was_signed(site: Path, run: Run) -> None:
     assert run("image", "cat", "new", "config") == Ran(0, "CONFIG_A=y\n", "")
     assert run("image", "cat", "new", "manifest").out.encode() == store.manifest_bytes(digest)
     assert run("image", "cat", "new", "sbom") == Ran(
-        3, "", f"error: image {digest[:12]} has no sbom: the netboot that built it made none; build it again\n"
+        3, "", f"Error: image {digest[:12]} has no sbom: the netboot that built it made none; build it again\n"
     )
     config = store.manifest(digest).artifacts.config
     assert config
@@ -246,7 +246,7 @@ def test_a_document_is_printed_as_it_was_signed(site: Path, run: Run) -> None:
     blob.chmod(0o644)
     blob.write_text("CONFIG_A=n\n")
     assert run("image", "cat", "new", "config") == Ran(
-        1, "", f"error: config of image {digest[:12]} is damaged; see `netboot image verify {digest[:12]}`\n"
+        1, "", f"Error: config of image {digest[:12]} is damaged; see `netboot image verify {digest[:12]}`\n"
     )
 
 
@@ -275,7 +275,7 @@ def test_an_image_that_nobody_trusted_signed_is_not_signed_again(site: Path, run
     ring.retire(KEY.public.id)
     before = store.signature(digest)
     assert run("image", "sign", "sample").err == (
-        f"error: signed by key {KEY.public.id}, which is not trusted here (see `netboot key list`)\n"
+        f"Error: signed by key {KEY.public.id}, which is not trusted here (see `netboot key list`)\n"
     )
     assert store.signature(digest) == before
 
@@ -308,7 +308,7 @@ def test_gc_and_rm(site: Path, run: Run) -> None:
     one, two = add(store, site / "parts", "one"), add(store, site / "parts", "two")
     store.set_channel("stable", two)
     assert run("image", "rm", two) == Ran(
-        4, "", f"error: image {two[:12]} is in use: channel stable points to it\nRemedy: see `netboot channel list`\n"
+        4, "", f"Error: image {two[:12]} is in use: channel stable points to it\nRemedy: see `netboot channel list`\n"
     )
     for blob in (site / "store" / "blobs").iterdir():
         os.utime(blob, (0, 0))
@@ -332,7 +332,7 @@ def test_the_store_can_be_named_without_a_configuration(site: Path, run: Run) ->
     assert run("image", "list") == Ran(
         3,
         "",
-        "error: no configuration at netboot.yaml: change into the folder of a site, give --config, set NETBOOT_CONFIG, "
+        "Error: no configuration at netboot.yaml: change into the folder of a site, give --config, set NETBOOT_CONFIG, "
         "or make a new site with `netboot init DIR`\n",
     )
 
@@ -378,13 +378,46 @@ def test_a_key_whose_end_ends_boots_is_retired_by_force_alone(site: Path, run: R
     assert len(ring.trusted()) == 1
     assert run("key", "restore", old) == Ran(0, f"key {old} is trusted again; the service takes it by itself\n", "")
     assert len(ring.trusted()) == 2
-    assert run("key", "restore", old).err == f"error: no retired key {old} in keys (see `netboot key list`)\n".replace(
+    assert run("key", "restore", old).err == f"Error: no retired key {old} in keys (see `netboot key list`)\n".replace(
         " keys ", f" {site}/keys "
     )
     run("image", "sign", "sample")
     for image in (digest, other):
         run("image", "sign", image)
     assert run("key", "retire", old, "-o", "json").json == {"retired": old}
+
+
+def test_whose_boots_end_cannot_be_told_of_an_inventory_with_faults(site: Path, run: Run) -> None:
+    """What it pins is nowhere else: no service ran here that could have moved a channel of the store."""
+    store, ring = Store(site / "store"), KeyRing(site / "keys")
+    digest = add(store, site / "parts", "one")
+    (site / "inventory").mkdir()
+    file = site / "inventory/site.yaml"
+    pinned = INVENTORY.replace("{name: stable}", f"{{name: stable, image: {digest}}}")
+    file.write_text(pinned.replace("profile: compute, enabled", "profile: nothing, enabeld"))
+    ring.rotate()
+    old = KEY.public.id
+    fault = "machines[1].enabeld: unknown key; did you mean 'enabled'?"
+    why = f"the inventory has faults: {file}:5: {fault}"
+    for more in ((), ("--dry-run",)):
+        assert run("key", "retire", old, *more) == Ran(
+            5,
+            "",
+            f"Error: cannot tell whose boots end with key {old}: {why}\n"
+            "Remedy: `netboot config check` lists the faults: correct them first, or say --force\n",
+        )
+    store.set_channel("spare", digest)
+    known = f"; as far as is known, it alone signed:\n  image {digest[:12]} sample: channel spare points to it\n"
+    assert f"{why}{known}Remedy" in run("key", "retire", old).err
+    assert len(ring.trusted()) == 2
+    done = run("key", "retire", old, "--force")
+    assert (done.status, done.err) == (0, f"cannot tell whose boots end by that: {why}\n")
+    assert f"It alone signed:\n  image {digest[:12]} sample: channel spare points to it\n" in done.out
+    run("key", "restore", old)
+    file.write_text(pinned)
+    refused = run("key", "retire", old)
+    pins = "channel spare points to it, channel stable points to it; boots of gpu-001 end"
+    assert (refused.status, pins in refused.err) == (4, True)
 
 
 def test_where_keys_alone_are_kept_it_is_said_that_nobody_can_tell(site: Path, run: Run) -> None:
@@ -406,6 +439,8 @@ def test_where_keys_alone_are_kept_it_is_said_that_nobody_can_tell(site: Path, r
 
 def test_keys_are_created_rotated_exported_and_retired(site: Path, run: Run) -> None:
     ring = KeyRing(site / "new")
+    (site / "inventory").mkdir()
+    (site / "inventory/site.yaml").write_text("machines: []\n")
     absent = "Error: there is no new\nRemedy: name a folder that is there with --keys\n"
     assert run("key", "list", "--keys", "new") == Ran(3, "", absent)
     ring.folder.mkdir()
@@ -413,12 +448,12 @@ def test_keys_are_created_rotated_exported_and_retired(site: Path, run: Run) -> 
     first = run("key", "create", "--keys", "new", "-o", "json").json
     assert (first["active"], first["private"], first["trusted"]) == (True, True, True)
     assert run("key", "create", "--keys", "new").err == (
-        "error: new has an active key already; `netboot key rotate` makes a new one\n"
+        "Error: new has an active key already; `netboot key rotate` makes a new one\n"
     )
     second = run("key", "rotate", "--keys", "new", "-o", "json").json
     assert ring.signing_key().public.id == second["id"]
     assert run("key", "retire", second["id"], "--keys", "new").err == (
-        f"error: key {second['id']} signs; run `netboot key rotate` before you retire it\n"
+        f"Error: key {second['id']} signs; run `netboot key rotate` before you retire it\n"
     )
     assert run("key", "retire", first["id"], "--keys", "new") == Ran(
         0, f"key {first['id']} is not trusted any more\n", IN_NO_AUDIT
@@ -435,7 +470,7 @@ def test_keys_are_created_rotated_exported_and_retired(site: Path, run: Run) -> 
     }
     for wrong in ("../secrets/x", "0" * 16, ""):
         assert run("key", "export", wrong, "--keys", "new").err == (
-            f"error: no key {wrong} in new (see `netboot key list`)\n"
+            f"Error: no key {wrong} in new (see `netboot key list`)\n"
         )
 
 

@@ -198,7 +198,10 @@ def test_the_certificate_is_made_anew_for_more_names(site: Path, run: Run) -> No
     assert run("config", "check").status == 0
     (site / "tls/ca.key").write_bytes(new_authority("other")[1])
     ran = run("config", "join-certificate")
-    assert ran.status == 1 and "cannot sign: the key is not that of the authority" in ran.err
+    assert (
+        ran.status == 1
+        and "cannot sign: the key is not that of the authority: give the one that was made with it" in ran.err
+    )
 
 
 def test_a_new_authority_overlaps_with_the_old_and_the_bundle_is_due(site: Path, run: Run) -> None:

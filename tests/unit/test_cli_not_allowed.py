@@ -48,7 +48,7 @@ def enterable(folder: Path) -> None:
 
 def cannot_tell(path: Path, folder: Path) -> str:
     return (
-        f"error: cannot tell whether there is {path} ({folder} may not be entered): Permission denied; "
+        f"Error: cannot tell whether there is {path} ({folder} may not be entered): Permission denied; "
         "use the account that owns it\n"
     )
 
@@ -92,10 +92,10 @@ def test_what_may_not_be_written_is_not_allowed(folder: Path, run: Run) -> None:
         into = run("dhcp", "tftp-folder", "--config", folder / "netboot.yaml", to)
     assert (rotated.status, rotated.out) == (4, "")
     assert rotated.err.endswith(": Permission denied; use the account that owns it\n")
-    assert rotated.err.startswith(f"error: cannot write {ring}/")
+    assert rotated.err.startswith(f"Error: cannot write {ring}/")
     remedy = "Remedy: see that it is there, and that this user may read and write it and its folder"
     assert below == (4, "", f"Error: cannot make {to}/below: Permission denied\n{remedy}\n")
-    said = f"error: cannot write {to}/snponly.efi: Permission denied; use the account that owns it\n"
+    said = f"Error: cannot write {to}/snponly.efi: Permission denied; use the account that owns it\n"
     assert into == (4, "", said)
 
 
@@ -104,7 +104,7 @@ def test_an_operator_who_may_not_see_the_site_may_set_a_channel(folder: Path) ->
     path = folder / "netboot.yaml"
     with closed(folder):
         judged = fit.judge(path, "stable", "tiny")
-    assert judged == fit.Judged(why=cannot_tell(path, folder).removeprefix("error: ").rstrip())
+    assert judged == fit.Judged(why=cannot_tell(path, folder).removeprefix("Error: ").rstrip())
 
 
 def test_a_token_that_may_not_be_read_is_not_to_be_replaced(folder: Path, run: Run) -> None:
@@ -124,7 +124,7 @@ def test_a_token_that_may_not_be_read_is_not_to_be_replaced(folder: Path, run: R
 def test_what_is_not_there_is_said_not_to_be(folder: Path, run: Run) -> None:
     missing = folder / "none.yaml"
     assert run("config", "show", "--config", missing).err == (
-        f"error: no configuration at {missing}: change into the folder of a site, give --config, set NETBOOT_CONFIG, "
+        f"Error: no configuration at {missing}: change into the folder of a site, give --config, set NETBOOT_CONFIG, "
         "or make a new site with `netboot init DIR`\n"
     )
 
@@ -137,5 +137,5 @@ def test_a_store_that_cannot_be_entered_is_a_fault_beside_the_others(folder: Pat
     (folder / "netboot.yaml").write_text(text + f"\nstore: {closed_folder}/store\n")
     with closed(closed_folder):
         done = run("config", "check", "--config", folder / "netboot.yaml")
-    told = cannot_tell(closed_folder / "store", closed_folder).removeprefix("error: ")
+    told = cannot_tell(closed_folder / "store", closed_folder).removeprefix("Error: ")
     assert f"{closed_folder}/store: {told}" in done.out + done.err

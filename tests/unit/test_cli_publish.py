@@ -52,7 +52,7 @@ def test_a_damaged_file_of_the_folder_is_written_again(run: Run, site: Config, t
     (folder / "blobs" / root.sha256).write_bytes(b"half")
     again = "push or export the image there again, from a store where `netboot image verify` finds nothing"
     said = f"root (blob {root.sha256[:12]}) of {folder} is damaged: it has 4 bytes there, {root.size} were signed"
-    assert run("image", "import", folder, "--store", tmp_path / "other").err == f"error: {said}\nRemedy: {again}\n"
+    assert run("image", "import", folder, "--store", tmp_path / "other").err == f"Error: {said}\nRemedy: {again}\n"
     assert Store(tmp_path / "other").digests() == ()
     assert run("image", "export", digest, folder, "--output", "json").json["written"] == root.size
     assert run("image", "import", folder, "--store", tmp_path / "other").status == 0
@@ -64,13 +64,13 @@ def test_an_image_that_is_damaged_here_is_not_published(run: Run, site: Config, 
     Store(site.store).blob_path(kernel).unlink()
     for command in (("export", digest, tmp_path / "srv"), ("push", digest, "localhost:1/images")):
         said = f"blob {kernel[:12]} is missing; build or fetch the image again: a good blob takes its place"
-        assert run("image", *command) == (1, "", f"error: kernel: {said}\n")
+        assert run("image", *command) == (1, "", f"Error: kernel: {said}\n")
     assert not (tmp_path / "srv").exists()
 
 
 def test_a_folder_without_images(run: Run, site: Config, tmp_path: Path) -> None:
     assert run("image", "import", tmp_path).err == (
-        f"error: {tmp_path} has no images: `netboot image export IMAGE {tmp_path}` puts one there\n"
+        f"Error: {tmp_path} has no images: `netboot image export IMAGE {tmp_path}` puts one there\n"
     )
 
 
@@ -80,13 +80,13 @@ def test_a_folder_without_images(run: Run, site: Config, tmp_path: Path) -> None
         (
             ("push", "tiny", "localhost/images@sha256:" + "ab" * 32),
             2,
-            "Error: a push names a tag: the registry's digest follows from what is pushed\n",
+            "Error: a push names a tag: write REGISTRY/REPOSITORY:TAG, for the digest follows from what is pushed\n",
         ),
-        (("pull", "http://localhost/v1"), 2, "names no image: its URL ends in /images/DIGEST\n"),
+        (("pull", "http://localhost/v1"), 2, "names no image: give the whole URL, which ends in /images/DIGEST\n"),
         (
             ("pull", "http://localhost/v1/images/" + "ab" * 32, "--username", "me"),
             2,
-            "Error: a plain origin takes no login: what it serves is signed, and no secret\n",
+            "Error: a plain origin takes no login: leave it out, what it serves is signed, and no secret\n",
         ),
         (
             ("promote", "tiny", "localhost/images@sha256:" + "ab" * 32),
@@ -121,7 +121,7 @@ def test_no_password_on_standard_input(run: Run, site: Config, monkeypatch: pyte
     with Path("/dev/null").open() as empty:
         monkeypatch.setattr("sys.stdin", empty)
         done = run("image", "pull", "registry.example/images", "--username", "me")
-    assert done.err == "error: no password for 'me' on standard input: pipe it in, on one line\n"
+    assert done.err == "Error: no password for 'me' on standard input: pipe it in, on one line\n"
 
 
 def test_a_site_that_is_missing_is_said_before_a_login_is_asked_for(
@@ -131,6 +131,6 @@ def test_a_site_that_is_missing_is_said_before_a_login_is_asked_for(
     done = run("image", "pull", "registry.invalid/images:stable", "--username", "ops")
     assert (done.status, done.out) == (3, "")
     assert done.err == (
-        "error: no configuration at netboot.yaml: change into the folder of a site, give --config, "
+        "Error: no configuration at netboot.yaml: change into the folder of a site, give --config, "
         "set NETBOOT_CONFIG, or make a new site with `netboot init DIR`\n"
     )

@@ -74,9 +74,12 @@ def test_who_boots_it_cannot_be_told_so_it_has_to_be_said_that_nobody_matters(co
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--reason", " "), "--reason wants 1 to 500 characters"),
-        (("--reason", "x" * 501), "--reason wants 1 to 500 characters"),
-        ((*CVE, "--replace-with", "tiny"), "--replace-with and --force-nothing-boots are one or the other"),
+        (("--reason", " "), "--reason: write 1 to 500 characters"),
+        (("--reason", "x" * 501), "--reason: write 1 to 500 characters"),
+        (
+            (*CVE, "--replace-with", "tiny"),
+            "--replace-with and --force-nothing-boots exclude each other: give one of them",
+        ),
         ((), "Missing option '--reason'"),
     ],
 )
@@ -187,7 +190,7 @@ def test_two_who_revoke_at_once_lose_nothing(config: Config, run: Run, monkeypat
     monkeypatch.setattr(bundles, "sign", interrupted)
     ran = run("image", "revoke", "a" * 64, *CVE)
     assert (ran.status, bundle(config).images_revoked) == (5, ("a" * 64, OTHER))
-    assert ran.err.endswith("error: another site bundle was signed meanwhile: give the command again\n")
+    assert ran.err.endswith("Error: another site bundle was signed meanwhile: give the command again\n")
     assert run("image", "revoke", "a" * 64, *CVE).status == 0
     assert bundle(config).images_revoked == ("a" * 64, OTHER)
 
@@ -205,5 +208,5 @@ def test_a_full_bundle_and_a_damaged_file_are_said(config: Config, run: Run) -> 
     path.write_text(json.dumps({"x": {"reason": "x", "at": 1}}))
     ran = run("config", "bundle")
     assert ran.status == 1
-    assert ran.err.startswith(f"error: {path} is damaged (x.[key]: must be a SHA-256 digest: 64 lower-case hexadecimal")
+    assert ran.err.startswith(f"Error: {path} is damaged (x.[key]: must be a SHA-256 digest: 64 lower-case hexadecimal")
     assert ran.err.endswith("the site bundle still names the images, and nothing says why\n")

@@ -178,7 +178,7 @@ def test_a_site_whose_images_are_signed_elsewhere_gets_no_key_of_its_own(tmp_pat
 @pytest.mark.parametrize(
     ("option", "value", "words"),
     [
-        ("--site", "Lab 1", "lower-case letters, digits, '-' and '.', at most 63, like 'lab' or 'fra-1'"),
+        ("--site", "Lab 1", "use lower-case letters, digits, '-' and '.', at most 63, like 'lab' or 'fra-1'"),
         ("--url", "192.0.2.1:8080", "must be http:// or https://, a host or address"),
     ],
 )
@@ -404,7 +404,7 @@ def test_without_a_configuration(tmp_path: Path, run: Run, monkeypatch: pytest.M
     monkeypatch.chdir(tmp_path)
     assert "no configuration at netboot.yaml" in run("config", "show").err
     words = (
-        "error: no configuration at netboot.yaml: change into the folder of a site, give --config, set NETBOOT_CONFIG, "
+        "Error: no configuration at netboot.yaml: change into the folder of a site, give --config, set NETBOOT_CONFIG, "
         "or make a new site with `netboot init DIR`\n"
     )
     for command in (("config", "check"), ("doctor",), ("machine", "show", "gpu-001"), ("serve",)):

@@ -337,7 +337,7 @@ def test_what_nobody_can_know_is_asked_for(tmp_path: Path, run: Run) -> None:
 def test_a_folder_that_could_be_another_line(tmp_path: Path, run: Run, root: str) -> None:
     done = run("dhcp", "config", "--config", site(tmp_path), "--for", "dnsmasq", "--tftp-root", root)
     assert (done.status, done.out) == (2, "")
-    assert "must be an absolute path of letters, digits" in done.err
+    assert "--tftp-root: give an absolute path of letters, digits" in done.err
     done = run("dhcp", "config", "--config", tmp_path / "netboot.yaml", "--for", "kea", "--tftp-root", "/srv/tftp")
     assert (done.status, "--tftp-root is of dnsmasq alone" in done.err) == (2, True)
 
@@ -400,6 +400,9 @@ def test_a_folder_for_tftp(tmp_path: Path, run: Run) -> None:
     refused = run("dhcp", "tftp-folder", "--config", config, to / "other")
     remedy = "Remedy: name a folder that is there as FOLDER"
     assert refused == (1, "", f"Error: {to}/other is no folder\n{remedy}\n")
+    words = "Error: cannot make /proc/x: the file system there takes no folders\n"
+    no_folder = run("dhcp", "tftp-folder", "--config", config, "/proc/x")
+    assert no_folder == (1, "", f"{words}Remedy: name a folder of a disk, like /srv/tftp\n")
     below = run("dhcp", "tftp-folder", "--config", config, to / "other/tftp")
     assert below == refused
 

@@ -17,7 +17,7 @@ from netboot.cli.ends import HERE, end_of, ended
 from netboot.failures import TABLE, UNEXPECTED, Answer
 from netboot.web import errors
 from netboot.web.join import server as join_server
-from tests.error_words import cause, raised, remedy, unreal, whole
+from tests.error_words import cause, raised, refused, remedy, unreal, whole
 from tests.unit.test_errors_end import caught, classes, trees
 
 
@@ -49,6 +49,18 @@ def test_the_remedies_that_commands_add_say_what_to_do() -> None:
     second = [(place, said[1]) for place, _, said in raised() if re.match("netboot/cl", place) and len(said) > 1]
     assert len([text for _, text in second if text]) > 40
     assert [(place, text) for place, text in second if text and text.strip("{}") and not remedy(text)] == []
+
+
+def test_what_was_given_wrongly_is_told_with_what_is_right() -> None:
+    """By every class of click's for it, and by what the client refuses before anything is asked."""
+    found = [*refused()]
+    assert len(found) > 45
+    wrong = [
+        (place, text)
+        for place, text, code in found
+        if not cause(text) or unreal(text) or not (remedy(text) or re.search(r"\{(remedy|said)\b", code))
+    ]
+    assert wrong == []
 
 
 def test_faults_of_a_site_say_what_to_do() -> None:

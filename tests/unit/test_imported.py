@@ -17,8 +17,16 @@ from netboot.machines.imported import Listed, in_order, left_out, wrong
 
 NEEDED = "the first line names the columns: name, one of macs, uuid and serial, and what else is to be said of them"
 NO_MAC = "not a MAC address (twelve hexadecimal digits, with ':', '-' or nothing between)"
-UNSAID = "is not said: fill it in; by which property of Redfish machines are called says --name-from"
+UNSAID = "is not said: fill it in"
+QUOTE = (
+    'a quote (") is opened here, and none closes it before a comma or the end of a line: close it, or take it out; '
+    "the lines after this one were not looked at"
+)
 NO_NAME = "must be lower-case letters, digits, '-' and '.', at most 63, beginning and ending with a letter or digit"
+LONG = "S" * 131_073
+NO_ROW = (
+    "is no row of a CSV (field larger than field limit (131072)): correct it; the lines after it were not looked at"
+)
 UUID = "38947555-7742-3448-3784-823347823834"
 
 
@@ -129,7 +137,15 @@ def test_what_spreadsheets_write_and_what_a_list_leaves_out() -> None:
                 'r.csv:4: is not UTF-8 text (byte 0xff): save the list as "CSV UTF-8"',
             ],
         ),
-        ('name,serial,profile\ngpu-001,S1,p\n"gpu-002', ["r.csv:3: not CSV: unexpected end of data"]),
+        ('name,serial,profile\ngpu-001,S1,p\n"gpu-002', [f"r.csv:3: {QUOTE}"]),
+        ('name,serial,profile\n"a","S\r\n1""2\n","p\n\nb,"S,2",p\nc,S3,p\n', [f"r.csv:4: {QUOTE}"]),
+        ('name,serial,profile\na,"19" rack",p\nB,S2,p\n', [f"r.csv:2: {QUOTE}"]),
+        (f'name,serial,profile\na,"S1,p\n{LONG}', [f"r.csv:2: {QUOTE}"]),
+        (f"name,serial,profile\na,{LONG},p\nB,S2,p\n", [f"r.csv:2: {NO_ROW}"]),
+        (
+            "name;serial\na;S1\n",
+            ["r.csv:1: unknown column 'name;serial'; cells are divided by commas, not by semicolons: save the list so"],
+        ),
         (
             "name,serial,profile,labels,enabled\nx,S1,p,gpu,\nx,S2,p,a=1 a=2,1\n",
             [
@@ -152,6 +168,13 @@ def test_what_spreadsheets_write_and_what_a_list_leaves_out() -> None:
             "name,serial,profile\n,S1,p\nx,S2,\n",
             [f"r.csv:2: name: {UNSAID}", "r.csv:3: profile: is not said: fill it in, or say --profile for all"],
         ),
+        (
+            "name,serial\nw,S0\n,S1\nx,S2\n",
+            [
+                "r.csv:2: profile: 3 machines say none, this one first: say --profile for all of them, or fill it in",
+                f"r.csv:3: name: {UNSAID}",
+            ],
+        ),
     ],
 )
 def test_what_is_wrong_with_a_table(text: str | bytes, faults: list[str]) -> None:
@@ -163,13 +186,26 @@ BAD_NAMES = st.sampled_from(["", "GPU", "-a", "a b", "a_b", "ä", "x" * 64])
 BAD_MACS = st.sampled_from(["", "52:54", "01:00:5e:00:00:01", "0" * 12, "525400000000 zz"])
 
 
-@given(st.lists(st.tuples(st.none() | BAD_NAMES, st.none() | BAD_MACS, st.booleans()), min_size=1, max_size=12))
-def test_every_wrong_line_and_no_other_is_named(rows: list[tuple[str | None, str | None, bool]]) -> None:
+ROWS = st.lists(
+    st.tuples(st.none() | BAD_NAMES, st.none() | BAD_MACS, st.booleans(), st.booleans()), min_size=1, max_size=12
+)
+
+
+@given(ROWS, st.none() | st.tuples(st.integers(0, 11), st.integers(0, 2)))
+def test_every_wrong_line_and_no_other_is_named(
+    rows: list[tuple[str | None, str | None, bool, bool]], stray: tuple[int, int] | None
+) -> None:
+    """Up to the line of a `stray` quote, which is before a cell and closed by none."""
     lines, bad = ["name,macs,profile"], set()
-    for number, (name, mac, surplus) in enumerate(rows):
+    for number, (name, mac, surplus, quoted) in enumerate(rows):
         said = (name if name is not None else f"m-{number}", mac if mac is not None else f"5254.0000.{number:04x}", "p")
-        lines.append(",".join([*said, *(["surplus"] if surplus else [])]))
-        if name is not None or mac is not None or surplus:
+        cells = [*said, *(["surplus"] if surplus else [])]
+        here = stray is not None and stray[0] == number
+        cells = [f'"{cell}"' for cell in cells] if quoted and not here else cells
+        if stray is not None and here:
+            cells[stray[1]] = f'"{cells[stray[1]]}'
+        lines.append(",".join(cells))
+        if (stray is None or number <= stray[0]) and (name is not None or mac is not None or surplus or here):
             bad.add(f"r.csv:{len(lines)}")
     assert {fault.partition(": ")[0] for fault in all_faults(table("\n".join(lines)))} == bad
 
@@ -269,7 +305,7 @@ def test_what_is_wrong_with_systems() -> None:
         f"s.json, system 3: {expand}",
         "s.json, system 6: is no ComputerSystem, but '#Chassis.v1_25_0.Chassis'",
         "s.json, system 8: is no ComputerSystem: an object is one",
-        f"s.json, system 1: HostName: {UNSAID}",
+        f"s.json, system 1: HostName: {UNSAID}, or say by --name-from which other property machines are called by",
         f"s.json, system 2: MACAddress '02:00': {NO_MAC}",
         "s.json, system 2: UUID '1-2': not a UUID (8-4-4-4-12 hexadecimal digits)",
         f"s.json, system 4: EthernetInterfaces: {expand}",
@@ -379,6 +415,10 @@ def test_what_is_wrong_with_answers_of_netbox() -> None:
         f"a.json, device 1: mac_address '02:00': {NO_MAC}",
         "a.json, device 2: match: needs at least one of macs, uuid and serial: nothing could be recognised by this",
     ]
+    nameless = netbox(answer(device(3, None, serial="CZ3")))
+    left_out(nameless.items, {"profile": "compute"})
+    words = "name: is not said: name the device in NetBox, or leave it out of the list"
+    assert all_faults(nameless) == [f"a.json, device 3: {words}"]
     first = answer(device(1, "a", serial="1"), count=2, following="https://netbox.example/api/dcim/devices/?offset=1")
     second = answer(device(2, "b", serial="2"), count=2) | {"previous": "https://netbox.example/api/dcim/devices/"}
     words = "only 1 of 2 results are in there: put in the other pages, to which `next` leads"

@@ -46,14 +46,22 @@ def test_what_has_no_names_says_so() -> None:
         show(Output("name"), {}, (), ())
 
 
+LIKE = "write it like jsonpath='$.machines[*].name'"
+
+
 @pytest.mark.parametrize(
     ("form", "words"),
     [
         ("xml", "'xml' is none of table, wide, json, yaml, name, jsonpath=EXPRESSION"),
         ("json=x", "'json=x' is none of table, wide, json, yaml, name, jsonpath=EXPRESSION"),
-        ("jsonpath", "wants an expression, like jsonpath='$.machines[*].name'"),
-        ("jsonpath=$.a[", "jsonpath: unexpected end of query: one expression of RFC 9535"),
-        ("jsonpath={.a}{.b}", "jsonpath: unexpected token '}': one expression of RFC 9535"),
+        ("jsonpath", "wants an expression: write it like jsonpath='$.machines[*].name'"),
+        ("jsonpath=$.a[", f"jsonpath: ] is missing at the end: {LIKE}"),
+        ("jsonpath={.machines[", f"jsonpath: ]}} is missing at the end: {LIKE}"),
+        ("jsonpath={.machines[*].name", f"jsonpath: }} is missing at the end: {LIKE}"),
+        ("jsonpath=$.a[?@.b=='x\\']", f"jsonpath: '] is missing at the end: {LIKE}"),
+        ("jsonpath=$.a[?(@.b=='['", f"jsonpath: )] is missing at the end: {LIKE}"),
+        ("jsonpath=$.a]", "jsonpath: unexpected token ']': write one expression of RFC 9535"),
+        ("jsonpath={.a}{.b}", "jsonpath: unexpected token '}': write one expression of RFC 9535"),
     ],
 )
 def test_a_form_that_is_none_is_refused_before_anything_is_asked(run: Run, form: str, words: str) -> None:

@@ -24,12 +24,12 @@ def test_a_full_disk_is_an_error_with_its_cause(words: tuple[str, ...]) -> None:
         told = ended((*COMMAND, *words), full)
     finally:
         os.close(full)
-    assert told == (1, f"error: cannot write to standard output: No space left on device\n{REMEDY}")
+    assert told == (1, f"Error: cannot write to standard output: No space left on device\n{REMEDY}")
 
 
 def test_one_that_was_closed_is_an_error_and_no_file_has_its_number() -> None:
     told = ended(("sh", "-c", 'exec "$@" >&-', "sh", *COMMAND, "cluster", "crds"), subprocess.DEVNULL)
-    assert told == (1, f"error: cannot write to standard output: Bad file descriptor\n{REMEDY}")
+    assert told == (1, f"Error: cannot write to standard output: Bad file descriptor\n{REMEDY}")
 
 
 @pytest.mark.parametrize("words", [("--help",), ("cluster", "crds"), ("boot", "list", "--help")])

@@ -11,7 +11,7 @@ from tests.plugins.unbuilt import Unbuilt
 ROOT = Path(__file__).parents[2]
 NO_MIRROR = (
     "mirrors      failed\n"
-    "error: the mirror http://mirror.invalid/ubuntu does not answer for suite noble: its name cannot be resolved. "
+    "Error: the mirror http://mirror.invalid/ubuntu does not answer for suite noble: its name cannot be resolved. "
     "Check the network, set http_proxy (or apt's Acquire::http::Proxy) where a proxy is needed, "
     "or name another mirror under 'sources' in the recipe\n"
 )
@@ -35,13 +35,13 @@ def test_what_was_built_is_handed_on_and_nothing_is_said() -> None:
 def test_a_mirror_that_does_not_answer_is_noted() -> None:
     said: list[str] = []
     assert Unbuilt(said, nobody).unless_built("ubuntu-24.04-dpu", lambda: ended(1, err=NO_MIRROR)) is None
-    assert said == [f"ubuntu-24.04-dpu was NOT BUILT: {NO_MIRROR.partition('error: ')[2].strip()}"]
+    assert said == [f"ubuntu-24.04-dpu was NOT BUILT: {NO_MIRROR.partition('Error: ')[2].strip()}"]
 
 
 @pytest.mark.parametrize(
     "message",
     [
-        "error: the mirror http://mirror.invalid/ubuntu has no suite noble (404 for …)\n",
+        "Error: the mirror http://mirror.invalid/ubuntu has no suite noble (404 for …)\n",
         f"{NO_MIRROR}error: something else\n",
         f"{NO_MIRROR}and something else\n",
         "",

@@ -411,7 +411,7 @@ def test_all_findings_at_once_on_the_command_line(kitchen: Kitchen, tmp_path: Pa
         ]
     }
     assert done.stderr.endswith(
-        "error: this image must not be booted, and was not stored; 2 findings:\n"
+        "Error: this image must not be booted, and was not stored; 2 findings:\n"
         "required: the package rdma-core, which the recipe requires, is not installed\n"
         "  add rdma-core to 'packages'\n"
         f"skew: {skew}\n"

@@ -188,7 +188,7 @@ def test_a_second_build_that_fails_says_where_and_with_which_words(there: Surrou
         rebuilt(Request(str(tmp_path / "none.yaml"), None, tmp_path, None, None), there, Building())
     first, *rest = str(caught.value).splitlines()
     assert first == f"the second build failed, and the first had not: another {', '.join(there.varied)}:"
-    assert any(line.startswith(f"error: there is no recipe {tmp_path}/none.yaml: shipped are ") for line in rest)
+    assert any(line.startswith(f"Error: there is no recipe {tmp_path}/none.yaml: shipped are ") for line in rest)
 
 
 WAITS = """\

@@ -297,7 +297,7 @@ def test_data_of_another_release_is_no_answer(site: Path, run: Run) -> None:
     done = run("image", "audit", "sample", "--data", FIXTURES / "pam.osv.json")
     assert (done.status, done.out) == (1, "")
     assert done.err == (
-        f"error: {FIXTURES}/pam.osv.json says nothing of debian bookworm, which the image is of: no answer can be had "
+        f"Error: {FIXTURES}/pam.osv.json says nothing of debian bookworm, which the image is of: no answer can be had "
         "from it (docs/audit.md says which files there are)\n"
     )
 
@@ -307,5 +307,5 @@ def test_an_image_without_a_bill_of_materials(site: Path, run: Run) -> None:
     done = run("image", "audit", "other", "--data", FIXTURES / "tracker.json")
     assert (done.status, done.err) == (
         3,
-        f"error: image {digest[:12]} has no bill of materials: the netboot that built it made none; build it again\n",
+        f"Error: image {digest[:12]} has no bill of materials: the netboot that built it made none; build it again\n",
     )
