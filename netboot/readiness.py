@@ -31,8 +31,8 @@ def of_configuration(changed: str) -> Detail:
 
 class Readiness(BaseModel):
     """The answer of the management listener's `/readyz`. `ready`: machines can boot now; `degraded`: they can or not,
-    something wants attention. `site`: a mark of the key of boot ids, the same for all who have that; "": it cannot be
-    read."""
+    something wants attention. `site`: a mark of the key of boot ids, the same for all who have that; "": it is not
+    there, or cannot be read."""
 
     model_config = ConfigDict(frozen=True)
 

@@ -1538,7 +1538,7 @@ class Reached(TypedDict):
 class Readiness(TypedDict):
     """The answer of the management listener's `/readyz`. `ready`: machines can boot now; `degraded`: they can
     or not, something wants attention. `site`: a mark of the key of boot ids, the same for all who have
-    that; "": it cannot be read."""
+    that; "": it is not there, or cannot be read."""
 
     ready: bool
     degraded: bool

@@ -130,6 +130,7 @@ def compose(
         issuer=_issuer(config, register, intents) if config.clusters else None,
         has_join=config.join is not None,
         boot_key=partial(bootkey.key_of, config),
+        site=partial(bootkey.said, config),
         up_ms=up_ms,
         holds_in=holds_in(config),
         logins=Logins(people, config.management.base_url, places) if people is not None else None,

@@ -63,12 +63,14 @@ def mark_of(key: bytes) -> str:
     return hmac.new(key, b"netboot: whose service this is", "sha256").hexdigest()[:16]
 
 
-def said(key: Callable[[], bytes]) -> str:
-    """The mark, as a service says it; "": the key cannot be read."""
+def said(config: Config) -> str:
+    """The mark, as a service says it to whoever asks, for whom no key is made; "": it is not there, or cannot be
+    read."""
     try:
-        return mark_of(key())
+        key = there(config)
     except StateUnavailableError:
         return ""
+    return mark_of(key) if key is not None else ""
 
 
 class BootIdKey:

@@ -85,6 +85,8 @@ class Dependencies:
     has_join: bool
     """Whether there is a listener at which machines prove themselves."""
     boot_key: Callable[[], bytes]
+    site: Callable[[], str]
+    """As `netboot.stores.bootkey.said`."""
     up_ms: Callable[[], int]
     """`netboot.status.up_ms`, by which processes say when they were at work last."""
     certificate_expires_ms: Callable[[], int | None] = lambda: None

@@ -14,7 +14,6 @@ from netboot.status.controllers import LifecycleStatus, ProjectionStatus, Publis
 from netboot.status.fetcher import FetcherStatus
 from netboot.status.reporting import reporting_class
 from netboot.status.supervisor import SupervisorStatus
-from netboot.stores import bootkey
 from netboot.stores.journal_file import STANDING
 from netboot.web import render
 from netboot.web.binding import plain, shown
@@ -95,7 +94,7 @@ def assess(deps: Dependencies) -> Readiness:
     return Readiness(
         ready=in_force and details["provisioning"].ok and not stopping and not hanging and not machines.nobody,
         degraded=not all(detail.ok for detail in details.values()),
-        site=bootkey.said(deps.boot_key),
+        site=deps.site(),
         details=details,
     )
 

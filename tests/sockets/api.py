@@ -34,7 +34,7 @@ from netboot.status.controllers import (
     RolloutStatus,
 )
 from netboot.status.supervisor import ProcessStatus, SupervisorStatus
-from netboot.stores import access_tokens
+from netboot.stores import access_tokens, bootkey
 from netboot.stores.acceptance import Acceptance
 from netboot.stores.access_tokens import AccessToken
 from netboot.stores.audit import SqliteAudit
@@ -262,6 +262,7 @@ class Api:
             issuer=self.issuer,
             has_join=self.has_join,
             boot_key=lambda: bytes(32),
+            site=lambda: bootkey.said(self.config),
             up_ms=lambda: UP_MS,
             logins=Logins(self.people, self.here) if self.people is not None else None,
             holds_in=holds_in(self.config),

@@ -1,6 +1,7 @@
 """`/readyz`, metrics and `doctor` where machines of the inventory could not boot."""
 
 from netboot.status.fetcher import FetcherStatus
+from netboot.stores import bootkey
 from tests.sites import add_image
 from tests.sockets.api import NOW, SUPERVISOR, UP, Api
 
@@ -51,3 +52,13 @@ def test_a_configuration_that_was_changed_since_the_start_is_said_with_its_cure(
     assert said["details"]["configuration"] == {"ok": False, "message": words, "remedy": cure}
     assert (said["ready"], said["degraded"]) == (True, True)
     assert 'netboot_detail_ok{detail="configuration"} 0.0' in api.get("/metrics", None).text
+
+
+def test_whose_service_it_is_is_said_and_no_key_is_made_for_who_asks(api: Api) -> None:
+    """Anybody may ask, and boot servers go by whatever key is there."""
+    path = api.config.data / "boot-id.key"
+    assert (api.get("/readyz").json["site"], path.exists()) == ("", False)
+    mark = bootkey.mark_of(bootkey.load_or_create(path))
+    assert [api.get("/readyz").json["site"] for _ in range(2)] == [mark, mark]
+    path.write_bytes(b"short")
+    assert api.get("/readyz").json["site"] == ""
