@@ -199,7 +199,7 @@ def restore(
 
 def _read(data: BinaryIO, folder: Path, file: Path) -> "Contents":
     from netboot.stores.backup import BackupError
-    from netboot.stores.restore import read_backup
+    from netboot.stores.backup_archive import read_backup
 
     try:
         return read_backup(data, folder)

@@ -73,13 +73,13 @@ def yaml_options(function: Command) -> Command:
     @wraps(function)
     def command(*, printed: bool, out: Path | None, force: bool, dry_run: bool, **rest: Any) -> None:
         if printed and out is not None:
-            raise click.UsageError("--print and --out are one or the other")
+            raise click.UsageError("--print shows the YAML and --out writes it: leave one of them out")
         if force and out is None:
-            raise click.UsageError("--force is of --out alone")
+            raise click.UsageError("--force replaces what --out names: give --out, too, or leave it out")
         if out is not None and dry_run:
-            raise click.UsageError("--out writes a file: --print shows what would be in it")
+            raise click.UsageError("--out writes a file: leave --dry-run out; --print shows the file")
         if out is not None and not out.name:  # '', '.' or '/'
-            raise click.BadParameter(f"{str(out)!r} is no name of a file", param_hint="--out")
+            raise click.BadParameter(f"{str(out)!r} is no name of a file: give one", param_hint="--out")
         yaml = Yaml(out, force) if printed or out is not None else None
         if yaml is not None:
             yaml.require_free()

@@ -9,8 +9,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 from images.values.strict import FaultsError
+from netboot.config import Config
 from netboot.controllers.audited import audit
 from netboot.controllers.loop import Rollouts
+from netboot.controllers.snapshot_publisher import SnapshotPublisher
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.holds import (
     OBJECTS,
@@ -31,6 +33,9 @@ from netboot.machines.former import present_names
 from netboot.machines.resources import Resource
 from netboot.machines.values import Inventory
 from netboot.status.controllers import RolloutsStatus
+from netboot.stores.holds import SaidHolds
+from netboot.stores.inventory import holds_in
+from netboot.stores.resources import HOLDS, KeptResources
 
 log = logging.getLogger(__name__)
 
@@ -115,7 +120,6 @@ class AndHolds:
         before = self._said.get(step.name)
         uid = each.uid if each is not None else before.uid if before is not None else ""
         by = each.hold.by if each is not None and each.hold is not None else before.by if before is not None else ""
-        until = {"until_ms": step.order.until_ms} if isinstance(step.order, PutOn) else {}
         audit(
             "hold" if isinstance(step.order, PutOn) else "unhold",
             operator=OBJECTS,
@@ -126,7 +130,7 @@ class AndHolds:
             namespace=self._namespace,
             uid=uid,
             by=by or "",
-            **until,
+            until_ms=step.order.until_ms if isinstance(step.order, PutOn) else None,
         )
 
     def _say(self, now: Mapping[str, HoldSaid]) -> None:
@@ -137,3 +141,23 @@ class AndHolds:
         if now != self._said or not self._told:
             self._said = now
             self._told = self._tell(HoldsSaid(holds=now))
+
+
+def holding(
+    config: Config, loop: Rollouts, intents: IntentStore, publisher: SnapshotPublisher, clock: Clock
+) -> Rollouts:
+    """The loop, with what follows holds that objects declare, where `inventory_kubernetes.holds` has it so."""
+    if (namespace := holds_in(config)) is None:
+        return loop
+    told = SaidHolds(config.data)
+    try:
+        before = told.read()
+    except CannotTellError:
+        before = None
+    kept = KeptResources(config.data, namespace, HOLDS)
+
+    def in_force() -> Inventory | None:
+        published = publisher.published
+        return published.inventory if published is not None else None
+
+    return AndHolds(loop, namespace, kept, intents, in_force, told.write, before, clock)

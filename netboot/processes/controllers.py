@@ -18,6 +18,7 @@ from netboot.controllers.declared import Published
 from netboot.controllers.drains import AndDrains
 from netboot.controllers.evidence import Evidence
 from netboot.controllers.helping import AndRemedies
+from netboot.controllers.holds import holding
 from netboot.controllers.judging import AndRecords
 from netboot.controllers.lifecycle import LifecycleController
 from netboot.controllers.loop import Beats, Controllers
@@ -42,7 +43,6 @@ from netboot.lifecycle.snapshot import BootWindow
 from netboot.machines.maintenance import Window
 from netboot.machines.values import Inventory
 from netboot.process import ProcessSpec
-from netboot.processes.holding import holding
 from netboot.status import FRESH_MS, up_ms
 from netboot.status.controllers import LifecycleStatus
 from netboot.status.fetcher import FetcherStatus

@@ -115,10 +115,16 @@ def test_written_into_a_file_that_was_not_there(api: Api, run: Run, tmp_path: Pa
 def test_where_yaml_goes_is_said_once(run: Run, tmp_path: Path) -> None:
     (tmp_path / "rack.csv").touch()
     for more, wrong in (
-        (("--print", "--out", "x.yaml"), "--print and --out are one or the other"),
-        (("--force",), "--force is of --out alone"),
-        (("--out", "x.yaml", "--dry-run"), "--out writes a file: --print shows what would be in it"),
-        (("--out", "/"), "Invalid value for --out: '/' is no name of a file"),
+        (("--print", "--out", "x.yaml"), "--print shows the YAML and --out writes it: leave one of them out"),
+        (
+            ("--force",),
+            "--force replaces what --out names: give --out, too, or leave it out",
+        ),
+        (
+            ("--out", "x.yaml", "--dry-run"),
+            "--out writes a file: leave --dry-run out; --print shows the file",
+        ),
+        (("--out", "/"), "Invalid value for --out: '/' is no name of a file: give one"),
     ):
         for words in (("declare", MAC, *NAMED), ("import", "--csv", str(tmp_path / "rack.csv"))):
             ran = run("machine", *words, *more)

@@ -19,6 +19,10 @@ LEFT_OUT = {
     ("operators.py", "act"): "what it left could not be read",
     ("remedies.py", "remedies-pause"): "a line of the log: GET /v1/remedies/pause has it",
     ("remedies.py", "remedy-{}"): "a line of the log: the remedy is on record, with its evidence",
+    (
+        "holds.py",
+        "'hold' if isinstance(step.order, PutOn) else 'unhold'",
+    ): "a line: the history has it",
     ("rollout_words.py", "rollout-auto-undo"): "a line of the log: the rollout's history has it",
 }
 """File and act of records without `before`, without `after`, or without both."""

@@ -28,11 +28,11 @@ from netboot.lifecycle.rollout_store import Note
 from netboot.lifecycle.transitions import Mark
 from netboot.stores import access_tokens
 from netboot.stores.backup import BackupError
+from netboot.stores.backup_archive import read_backup
 from netboot.stores.enrolment import SqliteEnrolments
 from netboot.stores.intents import SqliteIntents
 from netboot.stores.intents import make as make_intents
 from netboot.stores.lock import sole_instance
-from netboot.stores.restore import read_backup
 from netboot.stores.rollouts import SqliteRollouts, make
 from tests.commands import Run
 from tests.rollouts import rollout
@@ -364,7 +364,7 @@ def test_what_is_no_whole_backup(site: Path, tmp_path: Path, run: Run) -> None:
     assert refused(io.BytesIO(b"site: lab\n" * 99), folder) == NO_ARCHIVE
     plain = gzip.decompress(file.read_bytes())
     broken = f"{damaged} or cut short: its archive breaks off before its last file"
-    assert refused(io.BytesIO(plain[: plain.index(b"ustar", 512) + 100]), folder) == broken
+    assert refused(io.BytesIO(plain[: plain.index(b"ustar", 512) + 300]), folder) == broken
     assert refused(io.BytesIO(b"\0" * 10_240), folder).startswith("not a backup that `netboot backup` has made")
     status, _, err = run("restore", site / "netboot.yaml", "--config", tmp_path / "new/netboot.yaml")
     assert (status, err.startswith(f"Error: {site}/netboot.yaml: {NO_ARCHIVE}\n")) == (1, True)

@@ -398,7 +398,7 @@ def test_whose_boots_end_cannot_be_told_of_an_inventory_with_faults(site: Path, 
     ring.rotate()
     old = KEY.public.id
     fault = "machines[1].enabeld: unknown key; did you mean 'enabled'?"
-    why = f"the inventory has faults: {file}:5: {fault}"
+    why = f"the inventory has faults: {file}:5: {fault} (and 1 more)"
     for more in ((), ("--dry-run",)):
         assert run("key", "retire", old, *more) == Ran(
             5,

@@ -22,6 +22,7 @@ from netboot.machines.maintenance import Freeze
 from netboot.machines.values import Inventory
 from netboot.stores.acceptance import Acceptance
 from netboot.stores.backup import write_backup
+from netboot.stores.backup_archive import read_backup
 from netboot.stores.bootkey import load_or_create
 from netboot.stores.enrolment import SqliteEnrolments
 from netboot.stores.freezes import SqliteFreezes
@@ -30,7 +31,7 @@ from netboot.stores.intents import make as make_intents
 from netboot.stores.journal import SqliteJournal
 from netboot.stores.journal_reader import cursor_path, write_cursor
 from netboot.stores.removals import RemovalsFile
-from netboot.stores.restore import read_backup, restore
+from netboot.stores.restore import restore
 from netboot.stores.snapshot import write_snapshot
 from netboot.stores.state_writer import SqliteProjection
 from tests.joining import declared, snapshot_of

@@ -19,6 +19,7 @@ ROOT = Path(__file__).parents[2]
 READERS = ("netboot/cli", "netboot/stores", "netboot/client", "images/artifact", "images/store")
 OWN = {
     "netboot/cli/init.py": "(_TEMPLATES / name).read_text",
+    "netboot/cli/pages.py": "pages[name].read_text",
 }
 """What may be read otherwise: files of the program itself."""
 SECONDS = 20

@@ -128,7 +128,14 @@ def test_an_object_holds_and_its_deletion_lets_go_and_both_are_acts(
     stage.restart()
     assert stage.there() == []
     assert audited(caplog) == [
-        {"act": "unhold", **common, "reason": "hold/dimm was deleted", "did": "taken-off", "by": "alice"}
+        {
+            "act": "unhold",
+            **common,
+            "reason": "hold/dimm was deleted",
+            "did": "taken-off",
+            "by": "alice",
+            "until_ms": None,
+        }
     ]
     assert [(each.act, each.who) for each in stage.intents.history("gpu-001", 9)] == [
         ("taken-off", "kubernetes"),

@@ -23,8 +23,8 @@ UNTOLD = "cannot tell whether a service goes by it"
             20_000,
             "the one with data {data} was last heard 20 s ago: `netboot doctor` says whether it runs; {start}",
         ),
-        ("running", -3_600_000, "none runs here on {data}"),
-        ("stopping", 0, "none runs here on {data}"),
+        ("running", -3_600_000, "none runs on this host with data {data}: of one elsewhere ask there, with its file"),
+        ("stopping", 0, "none runs on this host with data {data}: of one elsewhere ask there, with its file"),
     ],
     ids=["silent", "of an earlier start of the host", "stopped"],
 )

@@ -23,7 +23,8 @@ def test_a_wheel_has_every_file_of_the_packages(wheel: zipfile.ZipFile) -> None:
         for file in (ROOT / package).rglob("*")
         if file.is_file() and "__pycache__" not in file.parts
     }
-    assert {name for name in wheel.namelist() if ".dist-info/" not in name} == tree
+    pages = {f"netboot/docs/{page.name}" for page in (ROOT / "docs").glob("*.md")}
+    assert {name for name in wheel.namelist() if ".dist-info/" not in name} == tree | pages
 
 
 def test_what_machines_execute_is_executable_in_a_wheel(wheel: zipfile.ZipFile) -> None:
