@@ -41,6 +41,7 @@ def test_what_the_page_tells_to_type_leads_to_where_it_says(tmp_path: Path, cont
         "http://192.0.2.1:8080": f"http://127.0.0.1:{machines}",
         "https://192.0.2.1:8443": f"https://127.0.0.1:{join}",
         "https://192.0.2.10:6443": control_plane.url,
+        f"{told}0": f"…\n{told}0",
         f"{told}1": f"…\n{told}1",
         f"{told}3": f"…\n{told}3",
         "$ cd site\n": f"$ cd site\n$ sed -i 's/:8081/:{operators}/' netboot.yaml\n",

@@ -1,5 +1,6 @@
 """Which time servers chrony is told, and how long the kubelet waits for the clock."""
 
+import configparser
 from pathlib import Path
 
 import pytest
@@ -80,6 +81,13 @@ def test_a_lease_cannot_say_anything_but_eight_names(host: Host) -> None:
     lines = told(host).splitlines()
     assert lines[0] == "# DHCP" and len(lines) == 9
     assert [line for line in lines[1:] if not line.startswith("server 10.0.0.")] == []
+
+
+def test_a_first_lease_that_came_while_the_service_ran_is_looked_for_soon(host: Host) -> None:
+    """A path unit sees no change that comes while its service runs."""
+    unit = configparser.ConfigParser(comment_prefixes="#")
+    unit.read(FEATURES / "time/usr/lib/systemd/system/netboot-time.timer")
+    assert dict(unit["Timer"]) == {"onactivesec": "30s", "onunitinactivesec": "5min"}
 
 
 def clock(host: Host, waitsync: int = 0) -> tuple[int, str, list[str]]:
