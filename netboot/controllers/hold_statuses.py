@@ -28,6 +28,8 @@ ANEW_SECONDS = 600.0
 PACE_SECONDS = 0.2
 """Between two writes: five a second, beside those of machines."""
 AGAIN = Backoff(first=1.0, longest=30.0)
+_Status = tuple[str, Mapping[str, Any]]
+"""The uid of an object, and what it is to say."""
 
 
 class Objects(Protocol):
@@ -51,10 +53,13 @@ class AndHoldStatuses:
     ) -> None:
         self._shipper, self._said, self._connect, self._monotonic = shipper, said, connect, monotonic
         self._objects: Objects | None = None
-        self._written = dict[str, tuple[str, Mapping[str, Any]]]()
+        self._written = dict[str, tuple[_Status, float]]()
+        """Name → what was written, and when."""
+        self._unanswered = ""
+        """Whose write failed last: it is tried after all others."""
         self._refused = dict[str, str]()
         """Name → the API server's words. It holds up no other, and is tried again with all."""
-        self._since, self._failures, self._problem = monotonic(), 0, ""
+        self._failures, self._problem = 0, ""
         self._stopping = threading.Event()
         self._trouble = Trouble(log, "Holds may not say what became of them", "Holds say what became of them")
         self._thread = threading.Thread(target=self._work, name="holds", daemon=True)
@@ -92,23 +97,30 @@ class AndHoldStatuses:
         return AGAIN.seconds(self._failures)
 
     def _write(self) -> bool:
-        if self._monotonic() - self._since >= ANEW_SECONDS:
-            self._written, self._since = {}, self._monotonic()
-        said = self._said()
+        said, now = self._said(), self._monotonic()
         due = {name: (each.uid, each.status()) for name, each in (said.holds if said is not None else {}).items()}
         self._written = {name: each for name, each in self._written.items() if name in due}
         self._refused = {name: why for name, why in self._refused.items() if name in due}
-        for name, each in due.items():
-            if self._written.get(name) != each:
-                self._objects = self._objects or self._connect()
-                try:
-                    self._objects.write(name, *each)
-                    self._refused.pop(name, None)
-                except InvalidError as error:
-                    self._refused[name] = str(error)
-                self._written[name] = each
-                return True
-        return False
+        if (name := self._first(due, now)) is None:
+            return False
+        self._objects, before = self._objects or self._connect(), self._unanswered
+        self._unanswered = name
+        try:
+            self._objects.write(name, *due[name])
+            self._refused.pop(name, None)
+        except InvalidError as error:
+            self._refused[name] = str(error)
+        self._unanswered = before if before != name else ""
+        self._written[name] = due[name], now
+        return True
+
+    def _first(self, due: Mapping[str, _Status], now: float) -> str | None:
+        """What says another thing comes before what is written anew."""
+        never: tuple[_Status | None, float] = (None, now)
+        written = {name: self._written.get(name, never) for name in due}
+        found = [name for name, each in due.items() if written[name][0] != each]
+        found += sorted((name for name in due if now - written[name][1] >= ANEW_SECONDS), key=lambda n: written[n][1])
+        return min(found, key=lambda name: name == self._unanswered, default=None)
 
     def _of_refused(self) -> str:
         return first_few([f"status of {shown(name)} is refused: {why}" for name, why in sorted(self._refused.items())])

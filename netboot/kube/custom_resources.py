@@ -139,4 +139,9 @@ class KubeHolds(KubeResources):
                 "--inventory` print"
             ) from None
         namespace, of = super().uid(), str(_metadata(found if isinstance(found, dict) else {}).get("uid") or "")
-        return f"{namespace}/{of}" if namespace and of else ""
+        if not namespace or not of:  # what is not known is equal to nothing
+            raise ClusterRefusedError(
+                f"the namespace {self._namespace} is not there, or may not be read: apply what `netboot cluster "
+                "manifests --inventory` prints"
+            )
+        return f"{namespace}/{of}"

@@ -14,9 +14,10 @@ def present_names(inventory: Inventory) -> dict[str, str]:
 
 def staying(inventory: Inventory, in_force: Set[str], lately: Set[str] = frozenset()) -> frozenset[str]:
     """The names of its machines, and what they were called of `in_force`, or of those that went `lately`: one of each
-    that is new. Who is declared a former name of a machine that stays, or a second one of another, has left."""
+    that is new, its own name first. Who is declared a former name of a machine that stays, or a second one of another,
+    has left."""
     before = in_force | lately
-    new = [machine for machine in inventory.machines if machine.name not in in_force]
+    new = [machine for machine in inventory.machines if machine.name not in before]
     were = [next((name for name in machine.former_names if name in before), machine.name) for machine in new]
     return frozenset((*were, *(machine.name for machine in inventory.machines)))
 

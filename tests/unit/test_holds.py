@@ -437,7 +437,7 @@ class Told:
 
     def __init__(self) -> None:
         self.now, self.written, self.away = 0.0, list[tuple[str, str, str]](), False
-        self.refused = ""
+        self.refused = self.unanswered = ""
         self.holds: HoldsSaid | None = None
         shipper = ShipperController(cast("Any", self), lambda: cast("Any", self), self)
         self.statuses = AndHoldStatuses(shipper, lambda: self.holds, lambda: self, lambda: self.now)
@@ -448,6 +448,8 @@ class Told:
     def write(self, name: str, uid: str, status: Mapping[str, Any]) -> None:
         if self.away:
             raise CannotTellError("away")
+        if name == self.unanswered:
+            raise CannotTellError(f"500: of {name}")
         if name == self.refused:
             raise InvalidError(f"422 Invalid: {name}: not this one")
         self.written.append((name, uid, status["conditions"][0]["reason"]))
@@ -501,6 +503,31 @@ def test_one_that_is_refused_holds_up_no_other_and_is_said() -> None:
     told.now, told.refused = ANEW_SECONDS, ""
     assert told.steps(2) == [("a", "u", "Held"), ("b", "u", "Held")]
     assert told.statuses.status().ok
+
+
+def test_one_that_is_never_answered_holds_up_no_other() -> None:
+    told = Told()
+    told.statuses._shipper._reflector.problem = None
+    told.says(a="Held", b="Held", c="Held")
+    told.unanswered = "a"
+    assert told.steps(4) == [("b", "u", "Held"), ("c", "u", "Held")]
+    assert told.statuses.status().message == "holds: 500: of a"
+    told.says(a="Held", b="Held", c="Ended")
+    assert told.steps(1) == [("c", "u", "Ended")]
+    told.unanswered = ""
+    assert told.steps(2) == [("a", "u", "Held")]
+    assert told.statuses.status().ok
+
+
+def test_what_says_another_thing_comes_before_what_is_written_anew() -> None:
+    told = Told()
+    told.says(a="Held", b="Held")
+    told.steps(1)
+    told.now = ANEW_SECONDS / 2
+    told.steps(1)
+    told.now = ANEW_SECONDS
+    told.says(a="Held", b="Held", c="Held")
+    assert told.steps(3) == [("c", "u", "Held"), ("a", "u", "Held")]
 
 
 def test_one_that_is_too_large_is_said() -> None:

@@ -22,7 +22,7 @@ from netboot.join.ports import NodeView
 from netboot.kube import custom_resources, transport
 from netboot.kube import following as watches
 from netboot.kube.connection import Connection, connect
-from netboot.kube.custom_resources import KubeResources
+from netboot.kube.custom_resources import KubeHolds, KubeResources
 from netboot.kube.drains import KubeDrains
 from netboot.kube.errors import ClusterRefusedError
 from netboot.kube.leases import KubeLeases
@@ -586,6 +586,25 @@ def test_kinds_that_are_being_removed_are_told(
     assert server.asked[0] == "GET /api/v1/namespaces/site"
     assert set(server.asked[1:]) <= {"GET /apis/netboot.dev/v1alpha1"}
     assert resources.uid() == ("u-1" if namespace == (200, PLACE) else "")
+
+
+@pytest.mark.parametrize(
+    ("namespace", "words"),
+    [
+        (status(403, "Forbidden", "cannot get"), "the namespace site is not there, or may not be read"),
+        (status(404, "NotFound", "no namespace"), "the namespace site is not there, or may not be read"),
+    ],
+)
+def test_of_which_namespace_holds_are_is_never_nothing(
+    server: Server, connection: Connection, namespace: Answer, words: str
+) -> None:
+    """What is not known would be equal to what is not known: who was held would be let go."""
+    definition = {"metadata": {"uid": "d-1"}}
+    server.answer = lambda _method, path: namespace if path == "/api/v1/namespaces/site" else (200, definition)
+    with pytest.raises(ClusterRefusedError, match=words):
+        KubeHolds(connection, "site").uid()
+    server.answer = lambda _method, path: (200, PLACE if path == "/api/v1/namespaces/site" else definition)
+    assert KubeHolds(connection, "site").uid() == "u-1/d-1"
 
 
 def test_where_kinds_cannot_be_told_nobody_says_that_there_are_none(server: Server, connection: Connection) -> None:

@@ -107,6 +107,17 @@ def test_who_comes_back_by_another_name_is_held_against_what_it_was(site: Site) 
     assert list(RemovalsFile(site.config.data).read().others) == ["n-1"]
 
 
+def test_who_is_back_takes_nobody_s_memory_by_a_former_name(site: Site) -> None:
+    """That went with it: else who comes by that name afterwards would be new, and another unasked."""
+    [last] = [each for each in fleet() if each.name == "gpu-006"]
+    taking = last.model_copy(update={"spec": {**last.spec, "former_names": ["gpu-001"]}})
+    assert site.reads(without(1, 6)).lately == 2
+    assert site.reads([*without(1, 6), taking]).lately == 1
+    assert site.reads(without(1)).lately == 1
+    assert site.reads(replaced(fleet(), another(1))).lately == 1
+    assert list(RemovalsFile(site.config.data).read().others) == ["gpu-001"]
+
+
 def test_a_restart_forgets_nothing(site: Site) -> None:
     assert site.reads(without(1, 2, 3, 4, 5)).lately == 5
     assert site.restarts().lately == 5
