@@ -39,6 +39,9 @@ from netboot.stores.resources import HOLDS, KeptResources
 
 log = logging.getLogger(__name__)
 
+MOST_AT_ONCE = 100
+"""Orders of one step, each of which waits for the disk: the loop has more to do, and is watched."""
+
 
 class Kept(Protocol):
     """What there is: `netboot.stores.resources.KeptResources`."""
@@ -98,13 +101,15 @@ class AndHolds:
             self._objects = [object_of(each) for each in self._kept.read()]
         now_ms = self._clock.now_ms()
         objects = {each.name: each for each in self._objects}
-        for step in steps(self._objects, self._intents.all(now_ms), machines, now_ms):
+        due = steps(self._objects, self._intents.all(now_ms), machines, now_ms)
+        for step in due[:MOST_AT_ONCE]:
             each = objects.get(step.name)
             puts = isinstance(step.order, PutOn) and each is not None
             change = self._intents.order(step.machine, step.order, who_of(each) if puts and each else OBJECTS, now_ms)
             if change.act:
                 self._audited(step, change, each)
-        self._say(said(self._objects, machines, self._said, now_ms))
+        if len(due) <= MOST_AT_ONCE:
+            self._say(said(self._objects, machines, self._said, now_ms))
 
     def _machines(self) -> Machines | None:
         inventory = self._inventory()

@@ -5,6 +5,7 @@ They are kept with all other holds, by an owner of their own each, so that whoev
 cannot be read of them takes none off.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -151,6 +152,9 @@ def steps(objects: Iterable[HoldObject], standing: Sequence[Intent], machines: M
     be let go. A machine that has another name now is meant by the one before, too.
     """
     ours = [intent for intent in standing if is_object(intent)]
+    by_owner = defaultdict[str, list[Intent]](list)
+    for intent in ours:
+        by_owner[intent.owner].append(intent)
     found, there = list[Step](), set[str]()
     for each in objects:
         owner, hold = owner_of(each.name), each.hold
@@ -158,7 +162,7 @@ def steps(objects: Iterable[HoldObject], standing: Sequence[Intent], machines: M
         machine = _machine(each, machines)
         if hold is None or machine is None:
             continue
-        own = [intent for intent in ours if intent.owner == owner]
+        own = by_owner[owner]
         if _ended(hold, now_ms):
             found += [_off(intent, f"{shown(each.name)} ended at {hold.until}") for intent in own]
             continue

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from images.values import strict
 from netboot.config import load_config
 from netboot.controllers.hold_statuses import ANEW_SECONDS, LOOK_SECONDS, PACE_SECONDS, AndHoldStatuses
-from netboot.controllers.holds import AndHolds
+from netboot.controllers.holds import MOST_AT_ONCE, AndHolds
 from netboot.controllers.resources import SETTLE_SECONDS, UNSETTLED_SECONDS, ResourcesController
 from netboot.controllers.resources_and_holds import AndHolds as BothFollowed
 from netboot.controllers.shipper import ShipperController
@@ -427,6 +427,14 @@ def test_holds_are_followed_where_it_is_said_and_forgotten_where_not(tmp_path: P
         kept.write([hold("dimm")])
         forget_objects(config)
         assert kept.there() == (namespace is not None), more
+
+
+def test_many_are_taken_a_part_at_a_time(stage: Stage) -> None:
+    many = [hold(f"n-{number:03}") for number in range(MOST_AT_ONCE + 1)]
+    assert len(stage.there(*many)) == MOST_AT_ONCE
+    assert SaidHolds(stage.data).read() is None, "not before all is so"
+    assert len(stage.held()) == MOST_AT_ONCE + 1
+    assert stage.said("n-100") == ("Held", "machine gpu-001 is held")
 
 
 # -- what became of them, in their status
