@@ -78,8 +78,9 @@ def yaml_options(function: Command) -> Command:
             raise click.UsageError("--force replaces what --out names: give --out, too, or leave it out")
         if out is not None and dry_run:
             raise click.UsageError("--out writes a file: leave --dry-run out; --print shows the file")
-        if out is not None and not out.name:  # '', '.' or '/'
-            raise click.BadParameter(f"{str(out)!r} is no name of a file: give one", param_hint="--out")
+        if out is not None and (out.suffix != ".yaml" or out.name.startswith(".")):
+            words = f"{str(out)!r} is no name of an inventory's file: give one that ends in .yaml"
+            raise click.BadParameter(words, param_hint="--out")
         yaml = Yaml(out, force) if printed or out is not None else None
         if yaml is not None:
             yaml.require_free()

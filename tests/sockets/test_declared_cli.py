@@ -114,6 +114,7 @@ def test_written_into_a_file_that_was_not_there(api: Api, run: Run, tmp_path: Pa
 
 def test_where_yaml_goes_is_said_once(run: Run, tmp_path: Path) -> None:
     (tmp_path / "rack.csv").touch()
+    no_name = "is no name of an inventory's file: give one that ends in .yaml"
     for more, wrong in (
         (("--print", "--out", "x.yaml"), "--print shows the YAML and --out writes it: leave one of them out"),
         (
@@ -124,7 +125,7 @@ def test_where_yaml_goes_is_said_once(run: Run, tmp_path: Path) -> None:
             ("--out", "x.yaml", "--dry-run"),
             "--out writes a file: leave --dry-run out; --print shows the file",
         ),
-        (("--out", "/"), "Invalid value for --out: '/' is no name of a file: give one"),
+        *((("--out", name), f"Invalid value for --out: '{name}' {no_name}") for name in ("/", "-", ".x.yaml", "x.yml")),
     ):
         for words in (("declare", MAC, *NAMED), ("import", "--csv", str(tmp_path / "rack.csv"))):
             ran = run("machine", *words, *more)
