@@ -63,7 +63,7 @@ def _whose(config: Config, url: str, site: str) -> Diagnosis:
     if key is None and not (own is None or own_host(own)):
         words = f"whose service answers at {url} cannot be told from here: {bootkey.file_of(config)} is not there"
         return Diagnosis("service", name, "unknown", words, "ask on the host of the service")
-    if key is not None and not site:
+    if not site:
         words = f"whose service answers at {url} cannot be told: it does not say it"
         return Diagnosis("service", name, "unknown", words, "see its log: it cannot read its key of boot ids")
     if key is None or bootkey.mark_of(key) != site:
