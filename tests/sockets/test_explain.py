@@ -33,7 +33,9 @@ def test_an_address_leads_to_the_claim(
                 3,
                 [said, "Remedy: `netboot explain --mac 52:54:00:12:34:56`"],
             )
-        said = "Error: the inventory has no machine of that name; it has 1 machines\nRemedy: see `netboot machine list`\n"
+        said = (
+            "Error: the inventory has no machine of that name; it has 1 machines\nRemedy: see `netboot machine list`\n"
+        )
         assert run("explain", "nobody") == Ran(3, "", said)
         for no_mac, why in (
             ("zz", "not a MAC address (twelve hexadecimal digits, with ':', '-' or nothing between)"),
