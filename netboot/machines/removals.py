@@ -1,5 +1,5 @@
 """What counts against the bound on removals: which machines went or became others within the last hour, and what those
-that went were known by, so that nobody is another by leaving and coming back.
+that went were known by, so that nobody is another by leaving and coming back. And which came, so that these hide none.
 """
 
 from collections.abc import Mapping, Set
@@ -10,8 +10,8 @@ from pydantic import Field
 from images.values.strict import Strict
 from netboot.machines.another import Known, became_others, known
 from netboot.machines.declarations import Judged
-from netboot.machines.difference import names
-from netboot.machines.former import staying
+from netboot.machines.difference import names, too_many_of
+from netboot.machines.former import present_names, staying
 from netboot.machines.values import Inventory, Machine
 
 REMEMBERED_MS = 3_600_000
@@ -19,8 +19,9 @@ REMEMBERED_MS = 3_600_000
 
 
 class Went(Strict):
-    """A machine that is not in force any more. `machine`: as it was; `by_profile`: as `Known`; `counts`: against the
-    bound; `left_out`: its object is there still, and has faults, so that it keeps what it was known by."""
+    """A machine that is not in force any more by this name. `machine`: as it was; `by_profile`: as `Known`; `counts`:
+    against the bound, which one does not that is there by another name; `left_out`: its object is there still, and has
+    faults, so that it keeps what it was known by."""
 
     machine: Machine
     by_profile: bool
@@ -30,11 +31,12 @@ class Went(Strict):
 
 
 class Removals(Strict):
-    """Of the last hour. `others`: who became another, and when; `untold_ms`: since when it is that all this may be less
-    than there was, for it could not be read, or was too much; None: it is all."""
+    """Of the last hour. `others`: who became another, and when; `came`: who was added, and when; `untold_ms`: since
+    when it is that all this may be less than there was, for it could not be read, or was too much; None: it is all."""
 
     went: dict[str, Went] = Field(default_factory=dict)
     others: dict[str, int] = Field(default_factory=dict)
+    came: dict[str, int] = Field(default_factory=dict)
     untold_ms: int | None = None
 
     @property
@@ -50,16 +52,31 @@ class Removals(Strict):
         return {name for name, each in self.went.items() if each.counts}
 
 
+class Part(NamedTuple):
+    """So many machines of so many that there were."""
+
+    gone: int
+    of: int
+
+
 class Counted(NamedTuple):
-    """What an inventory would do to the one in force. `together`: how many go or become others, with those of within
-    the hour before, which are `lately`; `of`: so many machines there were, with those; `left`: whether any is."""
+    """What an inventory would do to the one in force. `whole`: how many go or become others, with those of within the
+    hour before, which are `lately`; `older`: likewise, of those alone that were there before that hour, for who adds
+    machines makes the rest no fewer; `came`: how many in force were not; `left`: whether any machine is."""
 
     removed: Set[str]
     others: Set[str]
     lately: int
-    together: int
-    of: int
+    came: int
+    whole: Part
+    older: Part
     left: bool
+
+    def too_many(self, percent: int, minimum: int) -> Part | None:
+        """What of it may be an accident, by `too_many_of`; None: nothing."""
+        if too_many_of(*self.whole, percent, minimum, left=self.left):
+            return self.whole
+        return self.older if too_many_of(*self.older, percent, minimum, left=True) else None
 
 
 def counted(before: Inventory, after: Inventory, removals: Removals) -> Counted:
@@ -69,12 +86,14 @@ def counted(before: Inventory, after: Inventory, removals: Removals) -> Counted:
     removed, others = in_force - stay, set(became_others(before, after, removals.known))
     gone = were - stay
     lately = removals.others.keys() - others - gone
+    which, came = gone | others | lately, removals.came.keys()
     return Counted(
         removed=removed,
         others=others,
         lately=len(gone - in_force) + len(lately),
-        together=len(gone) + len(others) + len(lately),
-        of=len(were),
+        came=len(in_force & came),
+        whole=Part(len(which), len(were)),
+        older=Part(len(which - came), len(were - came)),
         left=bool(stay),
     )
 
@@ -89,12 +108,37 @@ def taken(before: Inventory, judged: Judged, removals: Removals, now_ms: int, *,
         if name not in stay
     }
     went = {name: each for name, each in removals.went.items() if name not in stay} | gone
-    after = with_faults(removals.model_copy(update={"went": went}), judged)
+    went = _given_up(before, judged.inventory, stay, now_ms) | went
+    came = _came(before, judged.inventory, removals, now_ms)
+    came |= {name: at_ms for name, at_ms in removals.came.items() if name in went}
+    after = with_faults(removals.model_copy(update={"went": went, "came": came}), judged)
     if accepted:
         kept = {name: each.model_copy(update={"counts": False}) for name, each in after.went.items() if each.left_out}
-        return Removals(went=kept)
+        return Removals(went=kept, came=came)
     others = dict.fromkeys(became_others(before, judged.inventory, removals.known), now_ms)
     return after.model_copy(update={"others": removals.others | others})
+
+
+def _given_up(before: Inventory, after: Inventory, stay: Set[str], now_ms: int) -> dict[str, Went]:
+    """Former names that a machine which stays has no more: who is declared by one is held against that machine."""
+    theirs, were = names(after) | present_names(after).keys(), known(before)
+    return {
+        former: Went(machine=were[name].machine, by_profile=were[name].by_profile, at_ms=now_ms, counts=False)
+        for former, name in present_names(before).items()
+        if former not in theirs and name in stay
+    }
+
+
+def _came(before: Inventory, after: Inventory, removals: Removals, now_ms: int) -> dict[str, int]:
+    """Machines of `after` that nobody knows from before the hour, and since when they are there: one that is another
+    by name came when that one did."""
+    there = names(before) | removals.counting
+    came = dict[str, int]()
+    for machine in after.machines:
+        was = there & {machine.name, *machine.former_names}
+        if was <= removals.came.keys():
+            came[machine.name] = min((removals.came[name] for name in was), default=now_ms)
+    return came
 
 
 def with_faults(removals: Removals, judged: Judged) -> Removals:
@@ -116,24 +160,27 @@ def within_the_hour(removals: Removals, now_ms: int) -> Removals:
         for name, each in removals.went.items()
         if each.at_ms > since or each.left_out
     }
-    others = {name: at_ms for name, at_ms in removals.others.items() if at_ms > since}
     untold_ms = removals.untold_ms if removals.untold_ms is not None and removals.untold_ms > since else None
-    return Removals(went=went, others=others, untold_ms=untold_ms)
+    others, came = (
+        {name: at_ms for name, at_ms in each.items() if at_ms > since} for each in (removals.others, removals.came)
+    )
+    return Removals(went=went, others=others, came=came, untold_ms=untold_ms)
 
 
 def moved(removals: Removals, by_ms: int, until_ms: int) -> Removals:
     """The same by another clock, which is `by_ms` ahead; nothing of it is after `until_ms`."""
-    went = {
-        name: each.model_copy(update={"at_ms": min(each.at_ms + by_ms, until_ms)})
-        for name, each in removals.went.items()
-    }
-    others = {name: min(at_ms + by_ms, until_ms) for name, at_ms in removals.others.items()}
-    untold_ms = None if removals.untold_ms is None else min(removals.untold_ms + by_ms, until_ms)
-    return Removals(went=went, others=others, untold_ms=untold_ms)
+
+    def by_it(at_ms: int) -> int:
+        return min(at_ms + by_ms, until_ms)
+
+    went = {name: each.model_copy(update={"at_ms": by_it(each.at_ms)}) for name, each in removals.went.items()}
+    others, came = ({name: by_it(at_ms) for name, at_ms in each.items()} for each in (removals.others, removals.came))
+    untold_ms = None if removals.untold_ms is None else by_it(removals.untold_ms)
+    return Removals(went=went, others=others, came=came, untold_ms=untold_ms)
 
 
 def without_the_oldest(removals: Removals, now_ms: int) -> Removals:
     """The later half of who went: the rest is too much, and nobody can tell of it any more."""
     went = sorted(removals.went.items(), key=lambda each: each[1].at_ms)
-    others = removals.others if went else {}
-    return Removals(went=dict(went[(len(went) + 1) // 2 :]), others=others, untold_ms=now_ms)
+    others, came = (removals.others, removals.came) if went else ({}, {})
+    return Removals(went=dict(went[(len(went) + 1) // 2 :]), others=others, came=came, untold_ms=now_ms)

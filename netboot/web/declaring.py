@@ -8,7 +8,6 @@ from netboot.lifecycle.errors import (
     StateUnavailableError,
     TooManyRemovedError,
 )
-from netboot.machines.difference import too_many_of
 from netboot.machines.identity import parse_mac
 from netboot.machines.removals import Removals, counted
 from netboot.machines.values import Inventory
@@ -47,10 +46,11 @@ def few_enough(then: Inventory) -> None:
     if deps.status.read("publisher", PublisherStatus) is None:
         raise InventoryUnreadError("the publisher has not said yet how many machines went lately")
     percent, minimum = limits.removals_percent, limits.removals_minimum
-    if too_many_of(found.together, found.of, percent, minimum, left=found.left):
+    if (many := found.too_many(percent, minimum)) is not None:
+        there = f" that were there before the {found.came} of this hour" if many is not found.whole else ""
         raise TooManyRemovedError(
-            f"{found.together} of {found.of} machines would be gone{' or be others' if found.others else ''} within an "
-            f"hour; {percent} % of them may go, and {minimum} at least, and never all"
+            f"{many.gone} of {many.of} machines{there} would be gone{' or be others' if found.others else ''} within "
+            f"an hour; {percent} % of them may go, and {minimum} at least, and never all"
         )
 
 

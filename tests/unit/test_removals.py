@@ -270,3 +270,60 @@ def test_what_is_deleted_or_given_up_is_free(site: Site) -> None:
     moved = machine(2, "52:54:00:00:00:0e", profile="compote")
     assert site.reads([*replaced(without(1), moved), machine(9, "52:54:00:00:00:02")]).left_out == 1
     assert "gpu-009" in site.machines
+
+
+MANY = fleet(60)
+"""Six that were there, and 54 more."""
+
+
+def test_machines_that_were_added_lift_the_bound_for_none_that_was_there(site: Site) -> None:
+    """Over a restart, too; those that came may go as before, and are machines like others after an hour."""
+    assert site.reads(MANY) == IN_FORCE
+    site.restarts()
+    kept = {f"gpu-{number:03}" for number in range(1, 7)}
+    status = site.reads([each for each in MANY if each.name not in kept])
+    assert status.message == (
+        "its objects changed: it removes 6 of 60 machines, 54 of which came within the last hour, (gpu-001, gpu-002, "
+        "gpu-003, …); the one before stays in force until an operator accepts it"
+    )
+    assert site.reads(replaced(MANY, *map(another, range(1, 7)))).pending is not None
+    assert site.reads(MANY[:-6]) == IN_FORCE.model_copy(update={"lately": 6})
+    assert site.reads(MANY) == IN_FORCE
+    site.now += REMEMBERED_MS / 1000
+    site.looks()
+    assert site.reads(replaced(MANY, *map(another, range(1, 7)))) == IN_FORCE.model_copy(update={"lately": 6})
+
+
+def test_nor_do_those_that_have_another_name_by_now(site: Site) -> None:
+    """And a machine that was there is one that was, by whatever name."""
+    assert site.reads(MANY) == IN_FORCE
+    renamed = [
+        each.model_copy(
+            update={
+                "name": f"n{each.name[3:]}",
+                "shown": f"machine/n{each.name[3:]}",
+                "spec": {**each.spec, "former_names": [each.name]},
+            }
+        )
+        if each.kind == "machine"
+        else each
+        for each in MANY
+    ]
+    assert site.reads(renamed) == IN_FORCE
+    status = site.reads([*renamed[:3], *renamed[9:]])
+    assert status.pending is not None
+    assert (status.pending.removed, status.pending.came, status.pending.names[0]) == (6, 54, "n-001")
+
+
+def test_who_is_declared_by_a_name_that_was_given_up_is_held_against_whom_it_was_of(site: Site) -> None:
+    """For an hour. Who gave it up is there, so nothing of it went."""
+    renamed = resource("machine", "n-1", match={"macs": ["52:54:00:00:00:01"]}, profile="compute")
+    was = renamed.model_copy(update={"spec": {**renamed.spec, "former_names": ["gpu-001"]}})
+    assert site.reads([*without(1), was]) == IN_FORCE
+    assert site.reads([*without(1), renamed]) == IN_FORCE
+    assert site.reads(replaced([*fleet(), renamed], another(1))).lately == 1
+    assert list(RemovalsFile(site.config.data).read().others) == ["gpu-001"]
+    site.reads([*without(1), was])
+    site.reads([*without(1), renamed])
+    site.now += REMEMBERED_MS / 1000
+    assert site.reads(replaced([*fleet(), renamed], another(1))) == IN_FORCE
