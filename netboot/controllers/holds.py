@@ -101,7 +101,7 @@ class AndHolds:
             self._objects = [object_of(each) for each in self._kept.read()]
         now_ms = self._clock.now_ms()
         objects = {each.name: each for each in self._objects}
-        due = steps(self._objects, self._intents.all(now_ms), machines, now_ms)
+        due = steps(self._objects, self._intents.all(now_ms), machines, self._said, now_ms)
         for step in due[:MOST_AT_ONCE]:
             each = objects.get(step.name)
             puts = isinstance(step.order, PutOn) and each is not None

@@ -74,10 +74,12 @@ class HoldObject(NamedTuple):
 
 
 class HoldSaid(Strict):
-    """What became of an object. `machine`: the one that it names; `since_ms`: since when this is so."""
+    """What became of an object. `machine`: the one that it names, or named before its fault; `held`: the one that it
+    holds, or held last, by its name in the inventory; `since_ms`: since when this is so."""
 
     uid: str
     machine: str = ""
+    held: str = ""
     by: str = ""
     why: Why
     message: str
@@ -145,11 +147,19 @@ def object_of(resource: Resource) -> HoldObject:
         return HoldObject(resource.name, resource.uid, None, f"{where}: {fault.message}")
 
 
-def steps(objects: Iterable[HoldObject], standing: Sequence[Intent], machines: Machines, now_ms: int) -> list[Step]:
-    """What is to be done so that what stands is what the objects say. `standing`: of all owners.
+def steps(
+    objects: Iterable[HoldObject],
+    standing: Sequence[Intent],
+    machines: Machines,
+    before: Mapping[str, HoldSaid],
+    now_ms: int,
+) -> list[Step]:
+    """What is to be done so that what stands is what the objects say. `standing`: of all owners; `before`: what was
+    said of them last.
 
     Of one that cannot be read, or names a machine that there is not, what it held stays held: nobody said that it is to
-    be let go. A machine that has another name now is meant by the one before, too.
+    be let go. A machine that has another name now is meant by the one before, too, and stays so for as long as it is
+    the same object, whoever has that name afterwards.
     """
     ours = [intent for intent in standing if is_object(intent)]
     by_owner = defaultdict[str, list[Intent]](list)
@@ -159,7 +169,7 @@ def steps(objects: Iterable[HoldObject], standing: Sequence[Intent], machines: M
     for each in objects:
         owner, hold = owner_of(each.name), each.hold
         there.add(owner)
-        machine = _machine(each, machines)
+        machine = _machine(each, machines, before.get(each.name))
         if hold is None or machine is None:
             continue
         own = by_owner[owner]
@@ -187,18 +197,21 @@ def said(
 
 
 def _said(each: HoldObject, machines: Machines, before: HoldSaid | None, now_ms: int) -> HoldSaid:
-    why, message = _word(each, machines, now_ms)
-    same = before is not None and (before.uid, before.why) == (each.uid, why)
-    since = before.since_ms if same and before is not None else now_ms
-    named, by = (each.hold.machine, each.hold.by or "") if each.hold is not None else ("", "")
-    return HoldSaid(uid=each.uid, machine=named, by=by, why=why, message=message, since_ms=since)
+    if before is not None and before.uid != each.uid:
+        before = None
+    machine = _machine(each, machines, before)
+    why, message = _word(each, machine, now_ms)
+    since = before.since_ms if before is not None and before.why == why else now_ms
+    by_it = (before.machine, before.by) if before is not None else ("", "")
+    named, by = (each.hold.machine, each.hold.by or "") if each.hold is not None else by_it
+    held = machine or (before.held if before is not None and before.machine == named else "")
+    return HoldSaid(uid=each.uid, machine=named, held=held, by=by, why=why, message=message, since_ms=since)
 
 
-def _word(each: HoldObject, machines: Machines, now_ms: int) -> tuple[Why, str]:
+def _word(each: HoldObject, machine: str | None, now_ms: int) -> tuple[Why, str]:
     hold = each.hold
     if hold is None:
         return "Malformed", f"{each.fault}; what it held before stays held until the object is mended or deleted"[:800]
-    machine = _machine(each, machines)
     if machine is None:
         return "NoSuchMachine", (
             f"the inventory in force has no machine {hold.machine!r}; it is held as soon as there is one"
@@ -209,12 +222,15 @@ def _word(each: HoldObject, machines: Machines, now_ms: int) -> tuple[Why, str]:
     return "Held", f"machine {machine} is held{until}"
 
 
-def _machine(each: HoldObject, machines: Machines) -> str | None:
+def _machine(each: HoldObject, machines: Machines, before: HoldSaid | None) -> str | None:
     """Which is meant; None: none that there is."""
     if each.hold is None:
         return None
-    name = each.hold.machine
-    return name if name in machines.names else machines.present.get(name)
+    names = [each.hold.machine]
+    if before is not None and (before.uid, before.machine) == (each.uid, each.hold.machine):
+        names.insert(0, before.held)
+    found = (name if name in machines.names else machines.present.get(name) for name in names)
+    return next((name for name in found if name is not None), None)
 
 
 def _ended(hold: Hold, now_ms: int) -> bool:

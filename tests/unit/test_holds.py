@@ -200,6 +200,22 @@ def test_a_machine_that_was_renamed_stays_held_by_its_name_of_now(stage: Stage) 
     assert stage.said("dimm") == ("Held", "machine gpu-002 is held")
 
 
+def test_who_has_that_name_afterwards_is_not_held_and_the_renamed_machine_is_not_let_go(stage: Stage) -> None:
+    """Over restarts, too, and while the object has a fault; who wants it to be of the new one makes another object."""
+    held = [("gpu-002", "hold/dimm", "DIMM 4", None)]
+    assert stage.there(hold("dimm", "old-2")) == held
+    stage.inventory = strict.check(
+        strict.parse(SITE.replace("gpu-001", "old-2").replace(", former_names: [old-2]", ""), "x"), Inventory
+    )
+    stage.restart()
+    assert stage.held() == held
+    assert stage.said("dimm") == ("Held", "machine gpu-002 is held")
+    assert stage.there(hold("dimm", "old-2").model_copy(update={"spec": BAD})) == held
+    stage.restart()
+    assert stage.there(hold("dimm", "old-2", reason="DIMM 5")) == [("gpu-002", "hold/dimm", "DIMM 5", None)]
+    assert stage.there(hold("dimm", "old-2", uid="u-2")) == [("old-2", "hold/dimm", "DIMM 4", None)]
+
+
 def test_what_cannot_be_told_lets_nobody_go_over_restarts_too(stage: Stage) -> None:
     stage.loop.step()
     assert stage.loop.status().problem == (
@@ -248,10 +264,10 @@ def test_whatever_comes_and_goes_what_stands_is_what_is_said_and_nobody_else_s_i
     for world in many:
         objects = objects_of(world)
         before = {(each.owner, each.machine) for each in intents.all(NOW)}
-        for step in steps(objects, intents.all(NOW), MACHINES, NOW):
+        for step in steps(objects, intents.all(NOW), MACHINES, {}, NOW):
             by = {each.name: who_of(each) for each in objects}
             intents.order(step.machine, step.order, by.get(step.name, "kubernetes"), NOW)
-        assert steps(objects, intents.all(NOW), MACHINES, NOW) == [], "all is done"
+        assert steps(objects, intents.all(NOW), MACHINES, {}, NOW) == [], "all is done"
         stands = {(each.owner, each.machine) for each in intents.all(NOW)}
         told = said(objects, MACHINES, {}, NOW)
         assert {("operator", "gpu-001"), ("remedy/1", "gpu-002")} <= stands
@@ -286,7 +302,7 @@ def test_whatever_an_object_has_it_is_a_hold_or_says_what_is_wrong(name: str, sp
         True,
         "2027-01-15T08:00:00Z",
     )
-    for step in steps([each], [], MACHINES, NOW):
+    for step in steps([each], [], MACHINES, {}, NOW):
         assert isinstance(step.order, PutOn)
         Intent(
             machine=step.machine, mark=Mark.HELD, owner=step.order.owner, who=who_of(each), reason=step.order.reason,
@@ -547,5 +563,5 @@ def test_one_that_is_too_large_is_said() -> None:
 
 def test_the_order_of_a_deletion_is_of_its_owner_alone() -> None:
     intent = Intent(machine="gpu-001", mark=Mark.HELD, owner=owner_of("dimm"), who="x", reason="y", since_ms=NOW)
-    [step] = steps([], [intent], MACHINES, NOW)
+    [step] = steps([], [intent], MACHINES, {}, NOW)
     assert step.order == TakeOff(Mark.HELD, "hold/dimm was deleted", "kubernetes/dimm")
