@@ -1,5 +1,6 @@
 """URLs that machines are given, and where they lead: nowhere is refused, to the machine itself is told apart."""
 
+import re
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -8,16 +9,27 @@ from pydantic import AfterValidator
 
 from netboot.addresses import MachineUrl, TlsUrl
 
+_NUMBER = re.compile(r"(^|\.)([0-9]+|0x[0-9a-f]*)\.?$")
+"""A host whose last label is a number: to `inet_aton` (and curl) 127.1, 0x7f000001 and 2130706433 are 127.0.0.1."""
+_BROADCAST = IPv4Address("255.255.255.255")
+
 
 def somewhere(url: str) -> str:
-    """The URL, whose host is an address or a name that somebody can have.
+    """The URL, whose host is an address or a name that one host can have.
 
     Raises:
-        ValueError: it is 0.0.0.0 or ::, which stand for all addresses of a listener.
+        ValueError: it is 0.0.0.0 or ::, which stand for all addresses of a listener, an address of many hosts, or one
+            that is written so that some take it for a name (https://url.spec.whatwg.org/#ends-in-a-number-checker).
     """
     address = _address(url)
-    if address is not None and address.is_unspecified:
+    if address is None:
+        if _NUMBER.search(urlsplit(url).hostname or ""):
+            raise ValueError("its host is a name to some and an address to others: write an address with four numbers")
+        return url
+    if address.is_unspecified:
         raise ValueError("leads nowhere: its host stands for all addresses of a listener; give the one that is reached")
+    if address.is_multicast or address == _BROADCAST:
+        raise ValueError("leads nowhere: its host is an address of many hosts; give the one that is reached")
     return url
 
 

@@ -88,7 +88,8 @@ def command(
         raise unwritten(folder, error) from None
     for words in loopback.warnings(config):
         click.secho(f"warning: {words}", fg="yellow", err=True)
-    click.echo(next_steps(folder, _told(config, wanted, kept=kept, guessed=url is None), owner, hardware))
+    joins = config.join is not None
+    click.echo(next_steps(folder, _told(config, wanted, kept=kept, guessed=url is None), owner, hardware, joins=joins))
 
 
 def _require_sound(file: Path, values: dict[str, str]) -> Config:

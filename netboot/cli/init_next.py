@@ -15,8 +15,8 @@ IMAGES = {
 """By what is to boot: the image that is named next, and what it is for."""
 
 
-def next_steps(folder: Path, note: str, owner: pwd.struct_passwd | None, hardware: str | None) -> str:
-    """The commands, with this site's values."""
+def next_steps(folder: Path, note: str, owner: pwd.struct_passwd | None, hardware: str | None, *, joins: bool) -> str:
+    """The commands, with this site's values. `joins`: whether machines are to join a cluster."""
     images = [IMAGES[kind] for kind in IMAGES if hardware in (kind, None)]
     one = len(images) == 1
     image = images[0][0] if one else "IMAGE"
@@ -25,7 +25,11 @@ def next_steps(folder: Path, note: str, owner: pwd.struct_passwd | None, hardwar
     return (
         f"\n{note}next:\n"
         f"  cd {folder}\n"
-        "  netboot config check                            every fault at once\n"
+        + (
+            "  edit netboot.yaml: `clusters`                   which cluster machines join: docs/first-rack.md\n"
+            * joins
+        )
+        + "  netboot config check                            every fault at once\n"
         f"  netboot image build {image:27} build and sign an image into the store\n"
         f"  {start:47} start the service\n"
         f"  netboot channel set stable {image:20} in another terminal: machines boot this image\n"

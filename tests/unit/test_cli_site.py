@@ -446,6 +446,15 @@ def test_the_image_that_is_named_next_is_for_what_is_to_boot(
     )
 
 
+def test_before_the_service_comes_which_cluster_machines_join(tmp_path: Path, run: Run) -> None:
+    out = run("init", tmp_path / "site", "--url", URL, "--join-url", "https://192.0.2.1:8443").out
+    assert out.partition("\nnext:\n")[2].splitlines()[:3] == [
+        f"  cd {tmp_path}/site",
+        "  edit netboot.yaml: `clusters`                   which cluster machines join: docs/first-rack.md",
+        "  netboot config check                            every fault at once",
+    ]
+
+
 def test_state_may_be_in_a_folder_of_its_own(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     state = tmp_path / "with: a colon"
     assert run("init", tmp_path / "site", "--url", URL, "--state", state).status == 0

@@ -250,6 +250,11 @@ def redfish(value: Any, name_from: str = "HostName") -> Listed:
     return read_redfish(json.dumps(value).encode(), "s.json", name_from)
 
 
+def test_a_byte_order_mark_of_a_list_is_no_part_of_it() -> None:
+    text = json.dumps(system()).encode()
+    assert read_redfish(b"\xef\xbb\xbf" + text, "s.json", "HostName") == read_redfish(text, "s.json", "HostName")
+
+
 def test_a_system_of_redfish() -> None:
     nics = (
         nic("12:44:6A:3B:04:11", permanent="12:44:6A:3B:04:11"),

@@ -131,6 +131,20 @@ def test_a_url_that_leads_nowhere_is_refused(tmp_path: Path, run: Run, host: str
     assert tree(tmp_path) == []
 
 
+@pytest.mark.parametrize("host", ["127.1", "0", "2130706433", "0x7f000001", "a.7", "192.0.2.1.", "01.0.2.1"])
+def test_a_host_that_is_a_name_to_some_and_an_address_to_others_is_refused(tmp_path: Path, run: Run, host: str) -> None:
+    ran = run("init", tmp_path / "site", "--url", f"http://{host}:8080")
+    said = "its host is a name to some and an address to others: write an address with four numbers"
+    assert (ran.status, ran.err.splitlines()[-1]) == (2, f"Error: Invalid value for '--url': {said}")
+
+
+@pytest.mark.parametrize("host", ["224.0.0.1", "255.255.255.255", "[ff02::1]"])
+def test_a_url_of_many_hosts_is_refused(tmp_path: Path, run: Run, host: str) -> None:
+    ran = run("init", tmp_path / "site", "--url", f"http://{host}:8080")
+    said = "leads nowhere: its host is an address of many hosts; give the one that is reached"
+    assert (ran.status, ran.err.splitlines()[-1]) == (2, f"Error: Invalid value for '--url': {said}")
+
+
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "[::1]", "localhost", "a.localhost", "localhost."])
 def test_a_url_that_leads_a_machine_to_itself_is_warned_of(tmp_path: Path, run: Run, host: str) -> None:
     """Where `curl` plays the machine it is right."""

@@ -47,6 +47,9 @@ def test_what_has_no_names_says_so() -> None:
 
 
 LIKE = "write it like jsonpath='$.machines[*].name'"
+TEMPLATE = (
+    f"jsonpath: kubectl's templates (text, {{range}}, several {{}}) are not taken: {LIKE}, a line is what it finds"
+)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +64,11 @@ LIKE = "write it like jsonpath='$.machines[*].name'"
         ("jsonpath=$.a[?@.b=='x\\']", f"jsonpath: '] is missing at the end: {LIKE}"),
         ("jsonpath=$.a[?(@.b=='['", f"jsonpath: )] is missing at the end: {LIKE}"),
         ("jsonpath=$.a]", "jsonpath: unexpected token ']': write one expression of RFC 9535"),
-        ("jsonpath={.a}{.b}", "jsonpath: unexpected token '}': write one expression of RFC 9535"),
+        ("jsonpath={.a}{.b}", TEMPLATE),
+        ("jsonpath={range .machines[*]}{.name}{end}", TEMPLATE),
+        ("jsonpath={.a} of {.b}", TEMPLATE),
+        ("jsonpath=machines[*].name", f"jsonpath: it begins with none of $, . and [: {LIKE}"),
+        ("jsonpath={machines}", f"jsonpath: it begins with none of $, . and [: {LIKE}"),
     ],
 )
 def test_a_form_that_is_none_is_refused_before_anything_is_asked(run: Run, form: str, words: str) -> None:
