@@ -30,7 +30,8 @@ ACTS: dict[type[BaseException], Answer] = {
         _INFO,
         "that is not the service's to write",
         "edit the inventory where its files are kept; `netboot inventory show` prints the YAML of what is declared, "
-        "`netboot machine declare --print` that of a machine that asked, `netboot machine import --print` of a list",
+        "`netboot machine declare --out FILE` writes that of a machine that asked, `netboot machine import --out FILE` "
+        "that of a list",
         says=True,
     ),
     lifecycle.NameTakenError: Answer(

@@ -23,6 +23,13 @@ if TYPE_CHECKING:
 
 
 _NUMBERED = re.compile(r"[^%]*%(0[1-9])?d[^%]*")
+_SEEN = re.compile(r"[0-9a-f]{32}")
+
+
+def _seen(_context: click.Context, _option: click.Parameter, given: str) -> str:
+    if given and not _SEEN.fullmatch(given):
+        raise click.BadParameter("must be what `netboot machine discovered` shows under seen: 32 hexadecimal digits")
+    return given
 
 
 @click.command()
@@ -33,7 +40,9 @@ _NUMBERED = re.compile(r"[^%]*%(0[1-9])?d[^%]*")
 @click.option("--profile", required=True, help="A declared profile, which says what it boots.")
 @click.option("--class", "class_name", help="A declared class, whose hardware it has.")
 @click.option("--rack", help="A declared rack, where it stands.")
-@click.option("--seen", default="", help="What `discovered` shows under seen: it is declared by nothing else.")
+@click.option(
+    "--seen", default="", callback=_seen, help="What `discovered` shows under seen: it is declared by nothing else."
+)
 @yaml_options
 @may_say_why_option
 @dry_run_option
@@ -107,7 +116,13 @@ def undeclare(machine: str, reason: str, dry_run: bool, connection: Connection, 
       netboot machine undeclare gpu-001 --reason "sold"
     """
     said: Literal["true", "false"] = "true" if dry_run else "false"
-    answer = connection.open().declared.delete(machine, reason=reason or None, dry_run=said, if_match="*")
+    client = connection.open()
+    there = client.declared.get(machine)
+    if there["read_only"] and there["line"]:
+        at, why = f"{there['file']}:{there['line']}", there["read_only"]
+        why = why if at in why else f"{machine} is declared at {at}; {why}"
+        raise NotAllowedError(why, "take it out there, then `netboot config check`")
+    answer = client.declared.delete(machine, reason=reason or None, dry_run=said, if_match="*")
     show(output, answer, (), (), f"{machine} {'would be' if dry_run else 'is'} declared no more")
 
 
@@ -160,7 +175,8 @@ def _found(
     """What one that asked would be, in the inventory."""
     found = next((each for each in client.boots.each_discovered() if each["mac"] == mac), None)
     if found is None:
-        raise UnknownError(f"no machine with the MAC {mac} asked and may not boot", "see `netboot machine discovered`")
+        remedy = f"see `netboot machine discovered`; what it is told, `netboot explain --mac {mac}` says"
+        raise UnknownError(f"no machine with the MAC {mac} asked and may not boot", remedy)
     if seen and seen != found["seen"]:
         why = f"the machine with the MAC {mac} says something else of itself by now than was shown ({seen})"
         raise NotAllowedError(why, "look again: `netboot machine discovered`")
@@ -171,11 +187,16 @@ def _require_right(client: Client, values: "list[dict[str, Any]]") -> None:
     """See that they are such as the service would declare: by themselves, and by what they refer to there.
 
     Raises:
-        click.BadParameter: a name that no machine can have. NotAllowedError: all that is not declared.
+        click.BadParameter: a name that no machine can have. NotAllowedError: what is not declared,
+        or a name that is taken.
     """
     from netboot.machines.imported import of_sent, sent
     from netboot.machines.inventory import faults_among, unknown_references  # bring the whole inventory
 
+    declared = {each["name"] for each in client.declared.each()}
+    if taken := [value["name"] for value in values if value["name"] in declared]:
+        why = f"{', '.join(taken)} {'is' if len(taken) == 1 else 'are'} declared already: choose another name"
+        raise NotAllowedError(f"{why}\nnothing was made", "`netboot inventory list machines` has those that are taken")
     there = client.declared.overview()
     others = {key: [{"name": name} for name in there[key]] for key in ("profiles", "classes", "racks")}
     documents = [sent(value["name"], value) for value in values]

@@ -10,8 +10,6 @@ import click
 from click.shell_completion import CompletionItem
 
 FORMS = ("table", "wide", "json", "yaml", "name", "jsonpath=")
-_LIKE = "write it like jsonpath='$.machines[*].name'"
-_TEMPLATE = f"kubectl's templates (text, {{range}}, several {{}}) are not taken: {_LIKE}, a line is what it finds"
 _PLAIN = re.compile(r"[A-Za-z/](?:[A-Za-z0-9 _./@-]*[A-Za-z0-9])?")
 _WORDS = frozenset(("true", "false", "yes", "no", "on", "off", "null", "y", "n"))
 """What one YAML reads as something else than text, or the other."""
@@ -31,7 +29,7 @@ class Output(str):
     def __new__(cls, given: str) -> "Output":
         form, equals, expression = given.partition("=")
         if form == "jsonpath" and not expression:
-            raise ValueError(f"wants an expression: {_LIKE}")
+            raise _wrong("", "wants an expression")
         if f"{form}{equals}" not in FORMS:
             raise ValueError(f"{given!r} is none of table, wide, json, yaml, name, jsonpath=EXPRESSION")
         made = super().__new__(cls, "table" if form in ("table", "wide") else "json")
@@ -71,14 +69,14 @@ class Output(str):
 
         text = self._expression.strip()
         if missing := _missing(text):
-            raise ValueError(f"jsonpath: {missing} is missing at the end: {_LIKE}")
+            raise _wrong("jsonpath: ", f"{missing} is missing at the end")
         if text.startswith("{") and text.endswith("}"):
             text = text[1:-1].strip()
         if set("{}") & set(_unquoted(text)):
-            raise ValueError(f"jsonpath: {_TEMPLATE}")
+            raise _wrong("jsonpath: ", "kubectl's templates (text, {range}, several {}) are not taken")
         text = f"${text}" if text[:1] in (".", "[") else text
         if text[:1] != "$":
-            raise ValueError(f"jsonpath: it begins with none of $, . and [: {_LIKE}")
+            raise _wrong("jsonpath: ", "it begins with none of $, . and [")
         try:
             return JSONPathEnvironment(strict=True).compile(text)
         except JSONPathError as error:
@@ -102,6 +100,10 @@ class OutputType(click.ParamType[Output]):
     def shell_complete(self, _ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """Forms that begin so."""
         return [CompletionItem(form) for form in FORMS if form.startswith(incomplete)]
+
+
+def _wrong(of: str, why: str) -> ValueError:
+    return ValueError(f"{of}{why}: write it like jsonpath='$.machines[*].name'")
 
 
 def _unquoted(text: str) -> str:

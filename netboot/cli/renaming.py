@@ -1,11 +1,13 @@
 """`netboot machine rename`: a machine gets another name, and keeps what is known of it. Asks the running service."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from images.values import files
+from images.values.types import NAME
 from netboot.cli import complete, file_acts
 from netboot.cli.client import NOT_ALLOWED, ApiError, Client, Connection, api_command
 from netboot.cli.dry_run import dry_run_option
@@ -17,6 +19,7 @@ from netboot.config import Config
 
 if TYPE_CHECKING:
     from netboot.client.models import DeclaredShown
+    from netboot.machines.declared import Declared
 
 
 @click.command()
@@ -103,6 +106,7 @@ def _edit(declared: "DeclaredShown", name: str, connection: Connection, reason: 
     item = next((each for each in items if each.name == machine), None)
     if item is None or Path(item.document.file).name != path.name:
         raise ApiError(f"{path} does not declare {machine} here", "see --config", NOT_ALLOWED)
+    _require_free(name, items)
     try:
         text = renamed(files.bytes_of(path, files.LARGE).decode(), item, name)  # its lines end as they do
     except NotEditableError as error:
@@ -119,6 +123,22 @@ def _edit(declared: "DeclaredShown", name: str, connection: Connection, reason: 
         with file_acts.recorded(lambda: _declares(config, (machine, name)), write):
             InventoryFiles(config).write({path.name: text})
     return str(path)
+
+
+def _require_free(name: str, items: "Sequence[Declared]") -> None:
+    """See that a machine may have that name.
+
+    Raises:
+        click.BadParameter: none can. ApiError: one of `items` has it, or had it.
+    """
+    if not NAME.fits(name):
+        raise click.BadParameter(NAME.message, param_hint="NEW")
+    remedy = "`netboot inventory list machines` has those that are taken"
+    for item in items:
+        if item.name == name:
+            raise ApiError(
+                f"{name} is declared already, at {item.place('name')}: choose another name", remedy, NOT_ALLOWED
+            )
 
 
 def _declares(config: Config, names: tuple[str, str]) -> file_acts.Stood:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,7 +10,7 @@ from images.values import strict
 from netboot.lifecycle.events import AnyRecord
 from netboot.lifecycle.state import Batch
 from netboot.stores.inventory import read_inventory
-from tests.commands import Run
+from tests.commands import Ran, Run
 from tests.records import made_of, sighted
 from tests.sites import INVENTORY
 from tests.sockets.api import Api, of_alice
@@ -160,12 +161,55 @@ def test_what_would_not_be_declared_is_not_made_either(run: Run, tmp_path: Path,
 
 def test_all_are_made_or_none(api: Api, run: Run, tmp_path: Path) -> None:
     introduced(api, MAC, "Z1")
-    file, order = tmp_path / "all.yaml", ("machine", "declare", "--all", "--name", "gpu-%03d", "--profile")
+    file, order = tmp_path / "all.yaml", ("machine", "declare", "--all", "--name", "new-%03d", "--profile")
     refused = run(*order, "compte", "--out", str(file))
-    assert (refused.status, "gpu-001: profile: no profile is named 'compte'" in refused.err) == (4, True)
+    assert (refused.status, "new-001: profile: no profile is named 'compte'" in refused.err) == (4, True)
     assert not file.exists()
     assert run(*order, "compute", "--out", str(file)).out.startswith(f"wrote {file}: 1 machine; ")
-    assert [each["name"] for each in strict.parse(file.read_text(), "out").value["machines"]] == ["gpu-001"]
+    assert [each["name"] for each in strict.parse(file.read_text(), "out").value["machines"]] == ["new-001"]
+
+
+def test_a_name_that_is_taken_is_refused_alike(api: Api, run: Run, tmp_path: Path) -> None:
+    file, words = tmp_path / "gpu-001.yaml", ("machine", "declare", MAC, "--name", "gpu-001", "--profile", "compute")
+    assert run(*words) == Ran(
+        4,
+        "",
+        "Error: gpu-001 is declared already: choose another name, or edit that machine\n"
+        "Remedy: `netboot inventory list` has those that are taken\n",
+    )
+    for more in (("--print",), ("--out", str(file))):
+        assert run(*words, *more) == Ran(
+            4,
+            "",
+            "Error: gpu-001 is declared already: choose another name\nnothing was made\n"
+            "Remedy: `netboot inventory list machines` has those that are taken\n",
+        )
+    assert not file.exists()
+
+
+@pytest.mark.parametrize("more", [(), ("--print",)])
+def test_what_was_shown_has_one_form(run: Run, more: tuple[str, ...]) -> None:
+    ran = run("machine", "declare", MAC, *NAMED, "--seen", "soon", *more)
+    said = "must be what `netboot machine discovered` shows under seen: 32 hexadecimal digits"
+    assert (ran.status, ran.err.splitlines()[-1]) == (2, f"Error: Invalid value for '--seen': {said}")
+
+
+def test_taken_out_where_it_is_declared(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
+    """At a site whose inventory is its files alone: what there is not is unknown, and no folder has to be searched."""
+    api = of_alice(Api(tmp_path, inventory=INVENTORY))
+    with served(api) as address:
+        run = runner(address, api, capsys, monkeypatch)
+        unknown = run("machine", "undeclare", "gpu-077")
+        refused = run("machine", "undeclare", "gpu-001")
+    assert (unknown.status, "declare no machine 'gpu-077'" in unknown.err) == (3, True)
+    (line,) = [number for number, each in enumerate(INVENTORY.splitlines(), 1) if "name: gpu-001" in each]
+    at = f"{api.config.inventory / 'site.yaml'}:{line}"
+    why = f"this site's inventory is its files alone: edit {api.config.inventory}, or set `inventory_writable: true`"
+    assert refused == Ran(
+        4,
+        "",
+        f"Error: gpu-001 is declared at {at}; {why}\nRemedy: take it out there, then `netboot config check`\n",
+    )
 
 
 def test_another_than_was_shown_is_refused_alike(run: Run) -> None:

@@ -30,6 +30,11 @@ REMEDY = "Remedy: `netboot machine drain gpu-009`, then --yes, and reboot it\n"
 AT = "/v1/inventory/machines/gpu-009/rename"
 
 
+def line_of(text: str, name: str) -> int:
+    """Where a machine is declared."""
+    return next(number for number, line in enumerate(text.splitlines(), 1) if f"name: {name}" in line)
+
+
 def test_what_is_known_of_it_goes_with_it(tmp_path: Path) -> None:
     config = make_site(tmp_path / "site", workers=1)
     file, inventory = tmp_path / "site" / "netboot.yaml", tmp_path / "site" / "inventory" / "site.yaml"
@@ -46,6 +51,13 @@ def test_what_is_known_of_it_goes_with_it(tmp_path: Path) -> None:
         before = inventory.read_text()
         tried = service.netboot("machine", "rename", "gpu-001", "r7-1", "--dry-run")
         assert (tried.stdout, tried.stderr) == (f"gpu-001 would be r7-1 in {inventory}\n", "")
+        assert inventory.read_text() == before
+        for name, status, words in (
+            ("gpu-002", 4, f"gpu-002 is declared already, at {inventory}:{line_of(before, 'gpu-002')}: choose another"),
+            ("GPU_2", 2, "Invalid value for NEW: must be lower-case letters, digits, '-' and '.', at most 63"),
+        ):
+            wrong = service.netboot("machine", "rename", "gpu-001", name)
+            assert (wrong.returncode, words in wrong.stderr) == (status, True), wrong.stderr
         assert inventory.read_text() == before
         done = service.netboot("machine", "rename", "gpu-001", "r7-1", "--reason", "moved")
         assert (done.stdout, done.stderr) == (f"gpu-001 is r7-1 in {inventory}\n", "")

@@ -47,9 +47,7 @@ def test_what_has_no_names_says_so() -> None:
 
 
 LIKE = "write it like jsonpath='$.machines[*].name'"
-TEMPLATE = (
-    f"jsonpath: kubectl's templates (text, {{range}}, several {{}}) are not taken: {LIKE}, a line is what it finds"
-)
+TEMPLATE = f"jsonpath: kubectl's templates (text, {{range}}, several {{}}) are not taken: {LIKE}"
 
 
 @pytest.mark.parametrize(
