@@ -22,7 +22,12 @@ ACTS: dict[type[BaseException], Answer] = {
         says=True,
     ),
     lifecycle.NotDeclaredError: Answer(
-        404, "not-declared", _DEBUG, "the inventory declares no such thing", "see `netboot inventory list`", says=True
+        404,
+        "not-declared",
+        _DEBUG,
+        "the inventory declares no such thing",
+        "see what is declared of that kind, for example by `netboot inventory list racks`",
+        says=True,
     ),
     lifecycle.InventoryReadOnlyError: Answer(
         409,
@@ -35,7 +40,12 @@ ACTS: dict[type[BaseException], Answer] = {
         says=True,
     ),
     lifecycle.NameTakenError: Answer(
-        409, "name-taken", _INFO, "that name is taken", "`netboot inventory list` has those that are taken", says=True
+        409,
+        "name-taken",
+        _INFO,
+        "that name is taken",
+        "`netboot inventory list machines` has those that are taken",
+        says=True,
     ),
     lifecycle.NoClusterError: Answer(
         400,

@@ -11,6 +11,7 @@ from images.values import strict
 from netboot.cli.client import NOT_ALLOWED, ApiError, Client, Connection, api_command
 from netboot.cli.dry_run import dry_run_option
 from netboot.cli.inventory_yaml import Yaml, yaml_options
+from netboot.cli.moves import not_meanwhile
 from netboot.cli.ordering import may_say_why_option
 from netboot.cli.output import show
 from netboot.client.errors import NotAllowedError, UnknownError
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 
 _NUMBERED = re.compile(r"[^%]*%(0[1-9])?d[^%]*")
+LOOK = "look at it again, `netboot inventory show machines {}`: nothing was changed"
 _SEEN = re.compile(r"[0-9a-f]{32}")
 
 
@@ -95,7 +97,8 @@ def declare(
         yaml.put([value], output)
         return
     body: DeclaringFound = {"name": name, "profile": profile, "class": class_name, "rack": rack, "seen": seen}
-    answer = client.declared.declare(wanted, {**body, "reason": reason, "dry_run": dry_run})
+    with not_meanwhile(_another(wanted, seen)):
+        answer = client.declared.declare(wanted, {**body, "reason": reason, "dry_run": dry_run})
     so = "would be" if answer["dry_run"] else "is"
     match = (answer["declared"] or {}).get("match", {})
     show(output, answer, (), (), f"{name} {so} declared in {answer['file']}: {in_words(match)}")
@@ -117,12 +120,14 @@ def undeclare(machine: str, reason: str, dry_run: bool, connection: Connection, 
     """
     said: Literal["true", "false"] = "true" if dry_run else "false"
     client = connection.open()
-    there = client.declared.get(machine)
+    there, tag = client.tagged(client.declared.get, machine)
     if there["read_only"] and there["line"]:
         at, why = f"{there['file']}:{there['line']}", there["read_only"]
         why = why if at in why else f"{machine} is declared at {at}; {why}"
         raise NotAllowedError(why, "take it out there, then `netboot config check`")
-    answer = client.declared.delete(machine, reason=reason or None, dry_run=said, if_match="*")
+    changed = ApiError(f"{machine} was changed by somebody else just now", LOOK.format(machine), NOT_ALLOWED)
+    with not_meanwhile(changed):
+        answer = client.declared.delete(machine, reason=reason or None, dry_run=said, if_match=tag)
     show(output, answer, (), (), f"{machine} {'would be' if dry_run else 'is'} declared no more")
 
 
@@ -178,9 +183,13 @@ def _found(
         remedy = f"see `netboot machine discovered`; what it is told, `netboot explain --mac {mac}` says"
         raise UnknownError(f"no machine with the MAC {mac} asked and may not boot", remedy)
     if seen and seen != found["seen"]:
-        why = f"the machine with the MAC {mac} says something else of itself by now than was shown ({seen})"
-        raise NotAllowedError(why, "look again: `netboot machine discovered`")
+        raise _another(mac, seen)
     return declaration(name, profile, found, class_name=class_name, rack=rack)
+
+
+def _another(mac: str, seen: str) -> ApiError:
+    why = f"the machine with the MAC {mac} says something else of itself by now than was shown ({seen})"
+    return ApiError(why, "look again, it may be another: `netboot machine discovered`", NOT_ALLOWED)
 
 
 def _require_right(client: Client, values: "list[dict[str, Any]]") -> None:
@@ -190,12 +199,12 @@ def _require_right(client: Client, values: "list[dict[str, Any]]") -> None:
         click.BadParameter: a name that no machine can have. NotAllowedError: what is not declared,
         or a name that is taken.
     """
+    from netboot.machines.former import taken
     from netboot.machines.imported import of_sent, sent
     from netboot.machines.inventory import faults_among, unknown_references  # bring the whole inventory
 
-    declared = {each["name"] for each in client.declared.each()}
-    if taken := [value["name"] for value in values if value["name"] in declared]:
-        why = f"{', '.join(taken)} {'is' if len(taken) == 1 else 'are'} declared already: choose another name"
+    declared = [(each["declared"], f"{each['file']}:{each['line']}") for each in client.declared.each()]
+    if why := "\n".join(filter(None, (taken(value["name"], declared) for value in values))):
         raise NotAllowedError(f"{why}\nnothing was made", "`netboot inventory list machines` has those that are taken")
     there = client.declared.overview()
     others = {key: [{"name": name} for name in there[key]] for key in ("profiles", "classes", "racks")}

@@ -73,7 +73,9 @@ class Output(str):
         if text.startswith("{") and text.endswith("}"):
             text = text[1:-1].strip()
         if set("{}") & set(_unquoted(text)):
-            raise _wrong("jsonpath: ", "kubectl's templates (text, {range}, several {}) are not taken")
+            raise _wrong(
+                "jsonpath: ", "braces are kubectl's, around all of it: its text, {range} and several {} are not taken"
+            )
         text = f"${text}" if text[:1] in (".", "[") else text
         if text[:1] != "$":
             raise _wrong("jsonpath: ", "it begins with none of $, . and [")

@@ -10,6 +10,7 @@ from netboot.cli.client import ApiError, Client, Connection, api_command
 from netboot.cli.dry_run import dry_run_option
 from netboot.cli.given_files import GivenFile
 from netboot.cli.inventory_yaml import Yaml, yaml_options
+from netboot.cli.moves import count
 from netboot.cli.ordering import may_say_why_option
 from netboot.cli.output import printable, show
 from netboot.client.errors import ClientError
@@ -83,8 +84,9 @@ def import_(
     if len(read.items) > MOST:
         raise ApiError(f"{len(read.items)} machines are more than {MOST}, which go at once", "divide the list", 1)
     answer = _declare(connection.open(), read, reason, dry_run=dry_run)
-    so = "would be" if dry_run else "are"
-    show(output, answer, (), (), f"{len(answer['machines'])} machines {so} declared in {answer['file']}")
+    one = len(answer["machines"]) == 1
+    so = "would be" if dry_run else "is" if one else "are"
+    show(output, answer, (), (), f"{count(len(answer['machines']))} {so} declared in {answer['file']}")
 
 
 def _read(csv_: BinaryIO | None, redfish: BinaryIO | None, netbox: Sequence[BinaryIO], name_from: str) -> "Listed":

@@ -88,8 +88,8 @@ def command(
         raise unwritten(folder, error) from None
     for words in loopback.warnings(config):
         click.secho(f"warning: {words}", fg="yellow", err=True)
-    joins = config.join is not None
-    click.echo(next_steps(folder, _told(config, wanted, kept=kept, guessed=url is None), owner, hardware, joins=joins))
+    told = _told(config, wanted, kept=kept, guessed=url is None) + (_kept(config, site, join_url) if kept else "")
+    click.echo(next_steps(folder, told, owner, hardware, joins=config.join is not None))
 
 
 def _require_sound(file: Path, values: dict[str, str]) -> Config:
@@ -113,6 +113,16 @@ def _told(config: Config, wanted: str, *, kept: bool, guessed: bool) -> str:
     now, other = config.provisioning.url, "" if guessed else f", not {wanted}"
     why = f", as the netboot.yaml says that was there{other}" if kept else ": change provisioning.url if that is not so"
     return f"machines are told to reach this service at {now}{why}\n" if guessed or now != wanted else ""
+
+
+def _kept(config: Config, site: str, join_url: str | None) -> str:
+    """What the configuration that was there says otherwise than what was typed; "": nothing."""
+    joins, said = config.join.url if config.join is not None else "", list[str]()
+    if join_url is not None and joins != join_url:
+        said.append(f"machines join at {joins}, not {join_url}" if joins else "machines join no cluster")
+    if init_options.was_given("site") and config.site != site:
+        said.append(f"this is site {config.site}, not {site}")
+    return "".join(f"{each}, as the netboot.yaml says that was there: edit it to change that\n" for each in said)
 
 
 def _fill(folder: Path, values: dict[str, str], owner: pwd.struct_passwd | None) -> Config:

@@ -4,6 +4,7 @@ import os
 import pwd
 
 import click
+from click.core import ParameterSource
 from pydantic import TypeAdapter, ValidationError
 
 from images.values.types import Name
@@ -44,3 +45,8 @@ def account(_context: click.Context, _option: click.Parameter, value: str | None
         raise click.BadParameter(
             f"there is no account {value}: `adduser --system --group --no-create-home {value}` makes one"
         ) from None
+
+
+def was_given(option: str) -> bool:
+    """Whether somebody typed it, be it what it is without."""
+    return click.get_current_context().get_parameter_source(option) is ParameterSource.COMMANDLINE

@@ -78,6 +78,8 @@ def yaml_options(function: Command) -> Command:
             raise click.UsageError("--force replaces what --out names: give --out, too, or leave it out")
         if out is not None and dry_run:
             raise click.UsageError("--out writes a file: leave --dry-run out; --print shows the file")
+        if out is not None and out == Path():
+            raise click.BadParameter("it names no file: give one that ends in .yaml", param_hint="--out")
         if out is not None and (out.suffix != ".yaml" or out.name.startswith(".")):
             words = f"{str(out)!r} is no name of an inventory's file: give one that ends in .yaml"
             raise click.BadParameter(words, param_hint="--out")

@@ -106,7 +106,7 @@ def _edit(declared: "DeclaredShown", name: str, connection: Connection, reason: 
     item = next((each for each in items if each.name == machine), None)
     if item is None or Path(item.document.file).name != path.name:
         raise ApiError(f"{path} does not declare {machine} here", "see --config", NOT_ALLOWED)
-    _require_free(name, items)
+    _require_free(name, items, machine)
     try:
         text = renamed(files.bytes_of(path, files.LARGE).decode(), item, name)  # its lines end as they do
     except NotEditableError as error:
@@ -125,20 +125,18 @@ def _edit(declared: "DeclaredShown", name: str, connection: Connection, reason: 
     return str(path)
 
 
-def _require_free(name: str, items: "Sequence[Declared]") -> None:
+def _require_free(name: str, items: "Sequence[Declared]", machine: str) -> None:
     """See that a machine may have that name.
 
     Raises:
         click.BadParameter: none can. ApiError: one of `items` has it, or had it.
     """
+    from netboot.machines.former import taken
+
     if not NAME.fits(name):
         raise click.BadParameter(NAME.message, param_hint="NEW")
-    remedy = "`netboot inventory list machines` has those that are taken"
-    for item in items:
-        if item.name == name:
-            raise ApiError(
-                f"{name} is declared already, at {item.place('name')}: choose another name", remedy, NOT_ALLOWED
-            )
+    if why := taken(name, [(item.value, item.place("name")) for item in items], machine):
+        raise ApiError(why, "`netboot inventory list machines` has those that are taken", NOT_ALLOWED)
 
 
 def _declares(config: Config, names: tuple[str, str]) -> file_acts.Stood:

@@ -11,7 +11,16 @@ from netboot.lifecycle.errors import StateUnavailableError
 from netboot.logs import Trouble
 from netboot.machines.declarations import Judged
 from netboot.machines.difference import digest_of
-from netboot.machines.removals import Removals, counted, moved, taken, with_faults, within_the_hour, without_the_oldest
+from netboot.machines.removals import (
+    Part,
+    Removals,
+    counted,
+    moved,
+    taken,
+    with_faults,
+    within_the_hour,
+    without_the_oldest,
+)
 from netboot.machines.values import Inventory
 from netboot.status.controllers import PendingInventory
 from netboot.stores.removals import RemovalsFile
@@ -59,15 +68,17 @@ class Bound:
         """Why `judged` has to be accepted before it takes the place of `before`; None: it need not be."""
         self._remember(within_the_hour(with_faults(self._removals, judged), self._now()))
         found, limits = counted(before, judged.inventory, self._removals), self._limits
-        many = found.too_many(limits.removals_percent, limits.removals_minimum) is not None
+        many = found.too_many(limits.removals_percent, limits.removals_minimum)
         emptied = tuple(sorted(each for each in judged.absent if getattr(before, each)))
         if not emptied and not ((found.removed or found.others) and (many or self.untold)):
             return None
+        older = found.older if many is found.older else Part(0, 0)
         return PendingInventory(
             digest=digest_of(judged.inventory),
             removed=len(found.removed),
             of=len(before.machines),
-            came=found.came,
+            older=older.gone,
+            of_older=older.of,
             lately=found.lately,
             names=_first(found.removed),
             lists=emptied,
@@ -129,13 +140,14 @@ def goes(pending: PendingInventory) -> str:
     lately = f", after {pending.lately} within the last hour" if pending.lately else ""
     said = list[str]()
     if pending.removed:
-        of = f"{pending.removed} of {_fleet(pending)}"
+        of = f"{pending.removed} of {pending.of} machines"
         said.append(f"removes {of} ({_shown(pending.names, pending.removed)})")
     if pending.others:
-        of = f"{pending.others} of {_fleet(pending)} are recognised or prove themselves"
+        of = f"{pending.others} of {pending.of} machines are recognised or prove themselves"
         said.append(f"changes by what {of} ({_shown(pending.other_names, pending.others)})")
     if said:
-        said[-1] += lately
+        older = f", {pending.older} of the {pending.of_older} that were there before this hour" if pending.older else ""
+        said[-1] += lately + older
     if pending.lists:
         lists = f"all that was declared of {', '.join(pending.lists)}"
         said.append(lists if pending.removed and not pending.others else f"removes {lists}")
@@ -143,11 +155,6 @@ def goes(pending: PendingInventory) -> str:
         said += [] if said else ["changes"]
         said[-1] += f", and {UNTOLD}"
     return " and ".join(said)
-
-
-def _fleet(pending: PendingInventory) -> str:
-    came = f", {pending.came} of which came within the last hour," if pending.came else ""
-    return f"{pending.of} machines{came}"
 
 
 def _shown(names_: tuple[str, ...], count: int) -> str:

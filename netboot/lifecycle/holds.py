@@ -200,7 +200,7 @@ def _said(each: HoldObject, machines: Machines, before: HoldSaid | None, now_ms:
     if before is not None and before.uid != each.uid:
         before = None
     machine = _machine(each, machines, before)
-    why, message = _word(each, machine, now_ms)
+    why, message = _word(each, machine, _meant(each, before), now_ms)
     since = before.since_ms if before is not None and before.why == why else now_ms
     by_it = (before.machine, before.by) if before is not None else ("", "")
     named, by = (each.hold.machine, each.hold.by or "") if each.hold is not None else by_it
@@ -208,14 +208,12 @@ def _said(each: HoldObject, machines: Machines, before: HoldSaid | None, now_ms:
     return HoldSaid(uid=each.uid, machine=named, held=held, by=by, why=why, message=message, since_ms=since)
 
 
-def _word(each: HoldObject, machine: str | None, now_ms: int) -> tuple[Why, str]:
+def _word(each: HoldObject, machine: str | None, meant: str, now_ms: int) -> tuple[Why, str]:
     hold = each.hold
     if hold is None:
         return "Malformed", f"{each.fault}; what it held before stays held until the object is mended or deleted"[:800]
     if machine is None:
-        return "NoSuchMachine", (
-            f"the inventory in force has no machine {hold.machine!r}; it is held as soon as there is one"
-        )
+        return "NoSuchMachine", (f"the inventory in force has no machine {meant!r}; it is held as soon as there is one")
     if _ended(hold, now_ms):
         return "Ended", f"it ended at {hold.until}"
     until = f" until {hold.until}" if hold.until is not None else ""
@@ -224,13 +222,14 @@ def _word(each: HoldObject, machine: str | None, now_ms: int) -> tuple[Why, str]
 
 def _machine(each: HoldObject, machines: Machines, before: HoldSaid | None) -> str | None:
     """Which is meant; None: none that there is."""
-    if each.hold is None:
-        return None
-    names = [each.hold.machine]
-    if before is not None and (before.uid, before.machine) == (each.uid, each.hold.machine):
-        names.insert(0, before.held)
-    found = (name if name in machines.names else machines.present.get(name) for name in names)
-    return next((name for name in found if name is not None), None)
+    name = _meant(each, before)
+    return name if name in machines.names else machines.present.get(name)
+
+
+def _meant(each: HoldObject, before: HoldSaid | None) -> str:
+    """The one that this very object held, by its name of then, else the one that it names; "": nobody can read it."""
+    named = each.hold.machine if each.hold is not None else ""
+    return named if before is None or (before.uid, before.machine) != (each.uid, named) else before.held or named
 
 
 def _ended(hold: Hold, now_ms: int) -> bool:

@@ -1,6 +1,6 @@
 """Names that machines had before: what was known of them by those is theirs."""
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
 from images.values.strict import Fault
 from netboot.machines.declared import Declared
@@ -22,11 +22,27 @@ def staying(inventory: Inventory, in_force: Set[str], lately: Set[str] = frozens
     return frozenset((*were, *(machine.name for machine in inventory.machines)))
 
 
+def formers(machine: Mapping[str, object]) -> list[str]:
+    """Former names of a machine as a file has it, be it with faults."""
+    listed = machine.get("former_names")
+    return [each for each in listed if isinstance(each, str)] if isinstance(listed, list) else []
+
+
+def taken(name: str, machines: Iterable[tuple[Mapping[str, object], str]], but: str = "") -> str:
+    """Why no machine may get that name; "": it is free. `machines`: each as a file has it, and where its name is;
+    `but`: the one that is to get it, whose own former name it may be."""
+    for value, place in machines:
+        if value.get("name") == name:
+            return f"{name} is declared already, at {place}: choose another name, or edit that machine"
+        if name in formers(value) and value.get("name") != but:
+            return f"{name} is a former name of {value.get('name')}, which is declared at {place}: choose another name"
+    return ""
+
+
 def of_renamed(value: dict[str, object], name: str) -> dict[str, object]:
     """A machine, as a file has it, under another name: the one before is its latest former name. What it is called
     again is no former name any more."""
-    before = value.get("former_names")
-    former = [value["name"], *(before if isinstance(before, list) else [])]
+    former = [value["name"], *formers(value)]
     renamed = {**value, "name": name, "former_names": [each for each in dict.fromkeys(former) if each != name]}
     return {key: each for key, each in renamed.items() if key != "former_names" or each}
 

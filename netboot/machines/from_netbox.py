@@ -1,6 +1,7 @@
 """Machines as NetBox has them: what its REST API answers about devices, about their interfaces, or both
 (docs/inventory.md says which fields are read)."""
 
+from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -30,7 +31,7 @@ def read_netbox(files: Sequence[tuple[str, bytes]]) -> Listed:
     read = _Answers()
     for file, data in files:
         try:
-            for number, each in enumerate(_objects(read, strict_json.read(data)), 1):
+            for number, each in enumerate(_objects(read, strict_json.read(data.removeprefix(BOM_UTF8))), 1):
                 _take(read, each, file, number)
         except ValueError as error:
             read.faults.append(f"{file}: {error}")

@@ -1,7 +1,7 @@
 """Machines as their BMCs describe them: `ComputerSystem` of Redfish, with its `EthernetInterfaces` expanded (DSP0268;
 `$expand`: DSP0266, 7.3). What the properties mean is said in docs/inventory.md."""
 
-import codecs
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from typing import Any
 
@@ -22,7 +22,7 @@ def read_redfish(data: bytes, file: str, name_from: str) -> Listed:
     items: list[Item] = []
     faults: list[str] = []
     try:
-        systems = list(_systems(strict_json.read(data.removeprefix(codecs.BOM_UTF8))))
+        systems = list(_systems(strict_json.read(data.removeprefix(BOM_UTF8))))
     except ValueError as error:
         return Listed([], [f"{file}: {error}"])
     for number, system in enumerate(systems, 1):

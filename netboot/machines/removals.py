@@ -11,7 +11,7 @@ from images.values.strict import Strict
 from netboot.machines.another import Known, became_others, known
 from netboot.machines.declarations import Judged
 from netboot.machines.difference import names, too_many_of
-from netboot.machines.former import present_names, staying
+from netboot.machines.former import staying
 from netboot.machines.values import Inventory, Machine
 
 REMEMBERED_MS = 3_600_000
@@ -19,9 +19,8 @@ REMEMBERED_MS = 3_600_000
 
 
 class Went(Strict):
-    """A machine that is not in force any more by this name. `machine`: as it was; `by_profile`: as `Known`; `counts`:
-    against the bound, which one does not that is there by another name; `left_out`: its object is there still, and has
-    faults, so that it keeps what it was known by."""
+    """A machine that is not in force any more. `machine`: as it was; `by_profile`: as `Known`; `counts`: against the
+    bound; `left_out`: its object is there still, and has faults, so that it keeps what it was known by."""
 
     machine: Machine
     by_profile: bool
@@ -62,12 +61,11 @@ class Part(NamedTuple):
 class Counted(NamedTuple):
     """What an inventory would do to the one in force. `whole`: how many go or become others, with those of within the
     hour before, which are `lately`; `older`: likewise, of those alone that were there before that hour, for who adds
-    machines makes the rest no fewer; `came`: how many in force were not; `left`: whether any machine is."""
+    machines makes the rest no fewer; `left`: whether any machine is."""
 
     removed: Set[str]
     others: Set[str]
     lately: int
-    came: int
     whole: Part
     older: Part
     left: bool
@@ -86,12 +84,18 @@ def counted(before: Inventory, after: Inventory, removals: Removals) -> Counted:
     removed, others = in_force - stay, set(became_others(before, after, removals.known))
     gone = were - stay
     lately = removals.others.keys() - others - gone
-    which, came = gone | others | lately, removals.came.keys()
+    which = gone | others | lately
+    came = removals.came.keys() | {
+        machine.name
+        for machine in after.machines
+        if machine.name in others
+        and (was := were & {machine.name, *machine.former_names})
+        and was <= removals.came.keys()
+    }
     return Counted(
         removed=removed,
         others=others,
         lately=len(gone - in_force) + len(lately),
-        came=len(in_force & came),
         whole=Part(len(which), len(were)),
         older=Part(len(which - came), len(were - came)),
         left=bool(stay),
@@ -108,25 +112,14 @@ def taken(before: Inventory, judged: Judged, removals: Removals, now_ms: int, *,
         if name not in stay
     }
     went = {name: each for name, each in removals.went.items() if name not in stay} | gone
-    went = _given_up(before, judged.inventory, stay, now_ms) | went
     came = _came(before, judged.inventory, removals, now_ms)
-    came |= {name: at_ms for name, at_ms in removals.came.items() if name in went}
+    came |= {name: at_ms for name, at_ms in removals.came.items() if name in went or name in removals.others}
     after = with_faults(removals.model_copy(update={"went": went, "came": came}), judged)
     if accepted:
         kept = {name: each.model_copy(update={"counts": False}) for name, each in after.went.items() if each.left_out}
         return Removals(went=kept, came=came)
     others = dict.fromkeys(became_others(before, judged.inventory, removals.known), now_ms)
     return after.model_copy(update={"others": removals.others | others})
-
-
-def _given_up(before: Inventory, after: Inventory, stay: Set[str], now_ms: int) -> dict[str, Went]:
-    """Former names that a machine which stays has no more: who is declared by one is held against that machine."""
-    theirs, were = names(after) | present_names(after).keys(), known(before)
-    return {
-        former: Went(machine=were[name].machine, by_profile=were[name].by_profile, at_ms=now_ms, counts=False)
-        for former, name in present_names(before).items()
-        if former not in theirs and name in stay
-    }
 
 
 def _came(before: Inventory, after: Inventory, removals: Removals, now_ms: int) -> dict[str, int]:
@@ -161,9 +154,9 @@ def within_the_hour(removals: Removals, now_ms: int) -> Removals:
         if each.at_ms > since or each.left_out
     }
     untold_ms = removals.untold_ms if removals.untold_ms is not None and removals.untold_ms > since else None
-    others, came = (
-        {name: at_ms for name, at_ms in each.items() if at_ms > since} for each in (removals.others, removals.came)
-    )
+    others = {name: at_ms for name, at_ms in removals.others.items() if at_ms > since}
+    counted = went.keys() | others.keys()  # who came and counts is not one of before for having come over an hour ago
+    came = {name: at_ms for name, at_ms in removals.came.items() if at_ms > since or name in counted}
     return Removals(went=went, others=others, came=came, untold_ms=untold_ms)
 
 

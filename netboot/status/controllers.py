@@ -18,16 +18,18 @@ class PendingInventory(Strict):
     """An inventory that waits for an operator's word, for it removes `removed` of the `of` machines in force, or makes
     `others` of them others: recognised by something else, or let in by another proof.
 
-    `digest`: its own; `came`: machines in force that were added within the last hour, which make the rest no fewer;
-    `lately`: machines that went or became others within the last hour before; `names`, `other_names`: the first of
-    them; `lists`: lists of the inventory of which all that there was is gone; `untold`: which machines went within that
-    hour cannot be told, and who is new may be one of them, so is among `others`.
+    `digest`: its own; `older`, `of_older`: how many go or become others of how many that were there before the last
+    hour, where that is why it waits, else 0; `lately`: machines that went or became others within the last hour before;
+    `names`, `other_names`: the first of them; `lists`: lists of the inventory of which all that there was is gone;
+    `untold`: which machines went within that hour cannot be told, and who is new may be one of them, so is among
+    `others`.
     """
 
     digest: str
     removed: int
     of: int
-    came: int = 0
+    older: int = 0
+    of_older: int = 0
     lately: int
     names: tuple[str, ...]
     lists: tuple[str, ...] = ()

@@ -1,14 +1,15 @@
 """`/v1/inventory[/machines[/<name>]]`, `POST /v1/discovered/<mac>/declare`: machines as the inventory's files declare
 them, and where those are the service's to write, declaring them (docs/http-management.md)."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, SkipValidation, StringConstraints
 
-from images.values.strict import FaultsError, Strict
+from images.values.strict import Fault, FaultsError, Strict
 from images.values.types import Name
-from netboot.lifecycle.errors import NameTakenError
 from netboot.machines.declared import NO_EDIT
+from netboot.machines.former import formers, taken
 from netboot.machines.found import declaration
 from netboot.machines.imported import MOST, of_sent, sent
 from netboot.machines.selectors import declared_that_fit
@@ -20,9 +21,9 @@ from netboot.web.declared_items import (
     DeclaredShown,
     Removing,
     declare_item,
-    declared_item,
     listed_of,
     named,
+    require_free,
     shown_item,
     writing,
 )
@@ -147,9 +148,21 @@ def declare(mac: str, body: DeclaringFound) -> DeclaredActed:
     with writing():
         found = plain(seen(mac, body.seen))
         value = declaration(body.name, body.profile, found, class_name=body.class_name, rack=body.rack)
-        if declared_item("machine", body.name) is not None:
-            raise NameTakenError(f"{body.name} is declared already: choose another name, or edit that machine")
+        require_free(body.name)
         return declare_item("machine", body.name, value, body.reason, dry_run=body.dry_run)
+
+
+def _names_that_were(given: Sequence[Any], places: Sequence[str]) -> dict[str, Fault]:
+    """Of a list, the names that another machine had before, with the fault that this is."""
+    items, _ = dependencies().inventory_files.items("machine")
+    former = {each for item in items for each in formers(item.value)}
+    declared = [(item.value, item.place("name")) for item in items]
+    names = [(value.get("name") if isinstance(value, dict) else None) for value in given]
+    return {
+        name: Fault(place, 0, "name", taken(name, declared))
+        for name, place in zip(names, places, strict=True)
+        if isinstance(name, str) and name in former
+    }
 
 
 def imported(body: DeclaringMany) -> DeclaredMany:
@@ -162,7 +175,12 @@ def imported(body: DeclaringMany) -> DeclaredMany:
             few_enough(store.declared(NO_EDIT, [sent(place, each) for place, each in zip(places, given, strict=True)]))
             edit = store.together(given)
         except FaultsError as error:
-            raise FaultyError(of_sent(error.faults, places), "correct the list, and send it whole") from None
+            were = _names_that_were(given, places)
+            theirs = {repr(name) for name in were}  # as the fault of the other machine begins, which is none of its own
+            others = [each for each in error.faults if each.message.partition(" is the name of ")[0] not in theirs]
+            raise FaultyError(
+                of_sent([*were.values(), *others], places), "correct the list, and send it whole"
+            ) from None
         ((file, _),) = edit.items()
         if not body.dry_run:
             with partly("declare", {"file": file, "machines": [each["name"] for each in given]}, reason=body.reason):

@@ -9,8 +9,18 @@ from pydantic import TypeAdapter, ValidationError
 
 from images.values.strict import FaultsError, Strict
 from images.values.types import Name
-from netboot.lifecycle.errors import BadClaimError, InventoryReadOnlyError, NoSuchMachineError, NotDeclaredError
+from netboot.lifecycle.errors import (
+    BadClaimError,
+    InventoryReadOnlyError,
+    LifecycleError,
+    NameTakenError,
+    NoSuchMachineError,
+    NotDeclaredError,
+    NotReadyError,
+)
+from netboot.lifecycle.views import machine_named
 from netboot.machines.declared import LISTS, Declared
+from netboot.machines.former import taken
 from netboot.web.binding import Shown, plain
 from netboot.web.declaring import few_enough
 from netboot.web.dependencies import dependencies
@@ -72,6 +82,30 @@ def declared_item(kind: str, name: str) -> Declared | None:
     return next((item for item in items if item.name == name), None)
 
 
+def require_free(name: str, but: str = "") -> None:
+    """See that no machine has that name, or had it. `but`: the one that is to get it.
+
+    Raises:
+        NameTakenError: says which, and where.
+    """
+    items, _ = dependencies().inventory_files.items("machine")
+    if why := taken(name, [(item.value, item.place("name")) for item in items], but):
+        raise NameTakenError(why)
+
+
+def unknown(kind: str, name: str) -> LifecycleError:
+    """What says that it is declared nowhere; of a machine, what it is called now."""
+    if kind != "machine":
+        return NotDeclaredError(f"the inventory's files declare no {kind} {name[:63]!r}")
+    try:
+        machine_named(dependencies().live.view(), name)
+    except NoSuchMachineError as error:
+        return error
+    except NotReadyError:
+        pass  # nothing is in force yet
+    return NoSuchMachineError(f"the inventory's files declare no machine {name[:63]!r}")
+
+
 def shown_item(kind: str, name: str) -> DeclaredShown:
     """The same, and why the API does not write it.
 
@@ -80,8 +114,7 @@ def shown_item(kind: str, name: str) -> DeclaredShown:
     """
     store, item = dependencies().inventory_files, declared_item(kind, name)
     if item is None:
-        unknown = NoSuchMachineError if kind == "machine" else NotDeclaredError
-        raise unknown(f"the inventory's files declare no {kind} {name[:63]!r}")
+        raise unknown(kind, name)
     return DeclaredShown(**plain(listed_of(item)), read_only=store.kept_from() or store.kept_file(kind, name, item))
 
 
@@ -103,6 +136,8 @@ def declare_item(kind: str, name: str, value: dict[str, Any] | None, reason: str
         _NAME.validate_python(name)
     except ValidationError:
         raise BadClaimError("a name has at most 63 lower-case letters, digits, - and .", field="name") from None
+    if kind == "machine" and before is None and value is not None:
+        require_free(name)
     if why := store.kept_file(kind, name, before):
         raise InventoryReadOnlyError(why)
     was = before.value if before is not None else None

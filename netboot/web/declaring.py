@@ -47,7 +47,7 @@ def few_enough(then: Inventory) -> None:
         raise InventoryUnreadError("the publisher has not said yet how many machines went lately")
     percent, minimum = limits.removals_percent, limits.removals_minimum
     if (many := found.too_many(percent, minimum)) is not None:
-        there = f" that were there before the {found.came} of this hour" if many is not found.whole else ""
+        there = " that were there before this hour" if many is found.older else ""
         raise TooManyRemovedError(
             f"{many.gone} of {many.of} machines{there} would be gone{' or be others' if found.others else ''} within "
             f"an hour; {percent} % of them may go, and {minimum} at least, and never all"

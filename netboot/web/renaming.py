@@ -5,9 +5,9 @@ from typing import Any
 
 from images.values.strict import FaultsError, Strict
 from images.values.types import Name
-from netboot.lifecycle.errors import InventoryReadOnlyError, NameTakenError, NoSuchMachineError
+from netboot.lifecycle.errors import InventoryReadOnlyError
 from netboot.machines.former import of_renamed
-from netboot.web.declared_items import DeclaredActed, declared_item
+from netboot.web.declared_items import DeclaredActed, declared_item, require_free, unknown
 from netboot.web.declaring import few_enough
 from netboot.web.dependencies import dependencies
 from netboot.web.errors import FaultyError
@@ -27,11 +27,10 @@ def renamed(name: str, body: Renaming) -> DeclaredActed:
     """Give a machine another name. The one that it had becomes a former name."""
     store, item, new = dependencies().inventory_files, declared_item("machine", name), body.name
     if item is None:
-        raise NoSuchMachineError(f"the inventory's files declare no machine {name[:63]!r}")
+        raise unknown("machine", name)
     if new == name:
         return DeclaredActed(name=new, did="", dry_run=body.dry_run, file=item.document.file, declared=item.value)
-    if declared_item("machine", new) is not None:
-        raise NameTakenError(f"{new} is declared already: choose another name")
+    require_free(new, name)
     value, kept = of_renamed(item.value, new), store.kept_file("machine", name, item)
     edit = dict(store.edit("machine", name, value, item))
     if store.is_of_one(item):

@@ -409,7 +409,8 @@ def test_who_asked_is_declared_as_they_were_seen(api: Api) -> None:
     assert made["declared"]["match"] == {"macs": [MAC], "uuid": uuid}
     assert [machine.match.uuid for machine in read_inventory(api.config).machines if machine.rack] == [uuid]
     assert refused(ask(api, "POST", path, body))[2] == (
-        "gpu-009 is declared already: choose another name, or edit that machine"
+        f"gpu-009 is declared already, at {api.config.inventory}/machine-gpu-009.yaml:2: choose another name, or edit "
+        "that machine"
     )
     assert refused(ask(api, "POST", path, body | {"name": "x"}))[:2] == (422, "faults")
     assert refused(ask(api, "POST", "/v1/discovered/nothing/declare", body))[0] == 400

@@ -45,8 +45,9 @@ def test_declared_in_one_command(api: Api, run: Run) -> None:
     again = run("machine", "declare", MAC, *NAMED)
     assert again.status == 4
     assert again.err == (
-        "Error: gpu-009 is declared already: choose another name, or edit that machine\n"
-        "Remedy: `netboot inventory list` has those that are taken\n"
+        f"Error: gpu-009 is declared already, at {api.config.inventory}/machine-gpu-009.yaml:2: choose another name, "
+        "or edit that machine\n"
+        "Remedy: `netboot inventory list machines` has those that are taken\n"
     )
 
 
@@ -169,22 +170,26 @@ def test_all_are_made_or_none(api: Api, run: Run, tmp_path: Path) -> None:
     assert [each["name"] for each in strict.parse(file.read_text(), "out").value["machines"]] == ["new-001"]
 
 
-def test_a_name_that_is_taken_is_refused_alike(api: Api, run: Run, tmp_path: Path) -> None:
-    file, words = tmp_path / "gpu-001.yaml", ("machine", "declare", MAC, "--name", "gpu-001", "--profile", "compute")
-    assert run(*words) == Ran(
-        4,
-        "",
-        "Error: gpu-001 is declared already: choose another name, or edit that machine\n"
-        "Remedy: `netboot inventory list` has those that are taken\n",
-    )
-    for more in (("--print",), ("--out", str(file))):
-        assert run(*words, *more) == Ran(
-            4,
-            "",
-            "Error: gpu-001 is declared already: choose another name\nnothing was made\n"
-            "Remedy: `netboot inventory list machines` has those that are taken\n",
-        )
+def test_a_name_that_is_taken_or_was_another_s_is_refused_alike(api: Api, run: Run, tmp_path: Path) -> None:
+    """Of a list by its line."""
+    site = api.config.inventory / "site.yaml"
+    site.write_text(site.read_text().replace("{name: gpu-001,", "{name: gpu-001, former_names: [old-001],"))
+    (line,) = [number for number, each in enumerate(site.read_text().splitlines(), 1) if "name: gpu-001" in each]
+    file, remedy = tmp_path / "new.yaml", "Remedy: `netboot inventory list machines` has those that are taken\n"
+    for name, why in (
+        ("gpu-001", f"gpu-001 is declared already, at {site}:{line}: choose another name, or edit that machine"),
+        ("old-001", f"old-001 is a former name of gpu-001, which is declared at {site}:{line}: choose another name"),
+    ):
+        words = ("machine", "declare", MAC, "--name", name, "--profile", "compute")
+        assert run(*words) == Ran(4, "", f"Error: {why}\n{remedy}")
+        for more in (("--print",), ("--out", str(file))):
+            assert run(*words, *more) == Ran(4, "", f"Error: {why}\nnothing was made\n{remedy}")
     assert not file.exists()
+    listed = tmp_path / "l.csv"
+    listed.write_text("name,macs\nold-001,52:54:00:00:00:77\n")
+    ran = run("machine", "import", "--csv", listed, "--profile", "compute")
+    wrong = f"Error: {listed}:2: name 'old-001': {why}\n1 fault; nothing was imported\n"
+    assert ran == Ran(1, "", f"{wrong}Remedy: correct the list, and import it whole\n")
 
 
 @pytest.mark.parametrize("more", [(), ("--print",)])
@@ -201,7 +206,7 @@ def test_taken_out_where_it_is_declared(tmp_path: Path, capsys: pytest.CaptureFi
         run = runner(address, api, capsys, monkeypatch)
         unknown = run("machine", "undeclare", "gpu-077")
         refused = run("machine", "undeclare", "gpu-001")
-    assert (unknown.status, "declare no machine 'gpu-077'" in unknown.err) == (3, True)
+    assert (unknown.status, "no machine of that name; did you mean" in unknown.err) == (3, True)
     (line,) = [number for number, each in enumerate(INVENTORY.splitlines(), 1) if "name: gpu-001" in each]
     at = f"{api.config.inventory / 'site.yaml'}:{line}"
     why = f"this site's inventory is its files alone: edit {api.config.inventory}, or set `inventory_writable: true`"

@@ -61,10 +61,8 @@ def test_declared_shown_changed_and_removed(api: Api, run: Run, tmp_path: Path) 
     assert run("inventory", "remove", "racks", "r7", "--reason", "sold").out == "rack r7 is declared no more\n"
     assert not ours.exists()
     gone = run("inventory", "remove", "racks", "r7")
-    assert (gone.status, gone.err) == (
-        3,
-        "Error: the inventory's files declare no rack 'r7'\nRemedy: see `netboot inventory list`\n",
-    )
+    remedy = "Remedy: see what is declared of that kind, for example by `netboot inventory list racks`\n"
+    assert (gone.status, gone.err) == (3, f"Error: the inventory's files declare no rack 'r7'\n{remedy}")
 
 
 def test_machines_are_no_exception(api: Api, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -107,7 +107,7 @@ def test_what_is_refused_is_said_and_nothing_typed_is_lost(api: Api) -> None:
     said = {"form": form(client.get(AT).text), "name": "gpu-001", "profile": "compute", "reason": "it's <new>"}
     answer = client.post(AT, data=said, headers=HOME)
     assert answer.status_code == 409
-    assert "gpu-001 is declared already: choose another name" in answer.text
+    assert "gpu-001 is declared already, at " in answer.text
     assert 'value="gpu-001"' in answer.text and 'value="it&#39;s &lt;new&gt;"' in answer.text
     faulty = client.post(AT, data=said | {"name": "x", "profile": "nothing"}, headers=HOME)
     assert (faulty.status_code, "no profile is named &#39;nothing&#39;" in faulty.text) == (422, True)

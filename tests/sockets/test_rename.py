@@ -239,10 +239,10 @@ def test_what_is_refused(tmp_path: Path) -> None:
     site = api.config.inventory / "site.yaml"
     theirs = f"old-001 is declared at {site}:8, in a file that a person wrote: edit it there"
     path = "/v1/inventory/machines/{}/rename"
-    words = "old-001 is declared already: choose another name"
+    words = f"old-001 is declared already, at {site}:8: choose another name, or edit that machine"
     taken = ask(api, "POST", AT, {"name": "old-001"})
     assert refused(taken) == (409, "name-taken", words)
-    assert taken.json["remedy"] == "`netboot inventory list` has those that are taken"
+    assert taken.json["remedy"] == "`netboot inventory list machines` has those that are taken"
     assert refused(ask(api, "POST", path.format("old-001"), {"name": "r7-9"}))[2] == theirs
     assert refused(ask(api, "POST", path.format("gpu-010"), {"name": "r7-9"}))[:2] == (404, "no-such-machine")
     assert refused(ask(api, "POST", AT, {"name": "../r7"}))[0] == 400

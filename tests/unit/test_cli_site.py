@@ -144,6 +144,14 @@ def test_what_machines_are_told_is_said_as_the_configuration_that_was_kept_has_i
     asked = run("init", "--force", site, "--url", "http://192.0.2.8:8080").out
     assert f"\n{told}, not http://192.0.2.8:8080\nnext:\n" in asked
     assert "told to reach" not in run("init", "--force", site, "--url", "http://192.0.2.7:8080").out
+    why = "as the netboot.yaml says that was there: edit it to change that"
+    asked = run("init", "--force", site, "--join-url", "https://192.0.2.8:8443", "--site", "b").out
+    assert f"\nmachines join no cluster, {why}\nthis is site mine, not b, {why}\nnext:\n" in asked
+    joins = 'join: {url: "https://192.0.2.7:8443"}'
+    (site / "netboot.yaml").write_text(f"{(site / 'netboot.yaml').read_text()}{joins}\n")
+    asked = run("init", "--force", site, "--join-url", "https://192.0.2.8:8443").out
+    assert f"\nmachines join at https://192.0.2.7:8443, not https://192.0.2.8:8443, {why}\nnext:\n" in asked
+    assert why not in run("init", "--force", site, "--join-url", "https://192.0.2.7:8443").out
 
 
 def test_files_that_look_like_an_inventory_s_and_are_not_read_are_named(site: Path, run: Run) -> None:

@@ -53,6 +53,7 @@ machines:
 profiles: [{name: p, channel: stable}]
 channels: [{name: stable}]
 """
+GPU_2 = '  - {name: gpu-002, match: {macs: ["52:54:00:00:00:02"]}, profile: p, former_names: [old-2]}\n'
 INVENTORY = strict.check(strict.parse(SITE, "x"), Inventory)
 MACHINES = Machines(frozenset({"gpu-001", "gpu-002"}), {"old-2": "gpu-002"})
 STANDS = "what objects hold cannot be told, and stays as it was: "
@@ -212,6 +213,12 @@ def test_who_has_that_name_afterwards_is_not_held_and_the_renamed_machine_is_not
     assert stage.said("dimm") == ("Held", "machine gpu-002 is held")
     assert stage.there(hold("dimm", "old-2").model_copy(update={"spec": BAD})) == held
     stage.restart()
+    taken = stage.inventory
+    stage.inventory = strict.check(strict.parse(SITE.replace("gpu-001", "old-2").replace(GPU_2, ""), "x"), Inventory)
+    assert stage.there(hold("dimm", "old-2")) == held, "while the machine is out of the inventory, too"
+    assert stage.said("dimm")[0] == "NoSuchMachine" and "no machine 'gpu-002'" in stage.said("dimm")[1]
+    stage.inventory = taken
+    assert stage.held() == held
     assert stage.there(hold("dimm", "old-2", reason="DIMM 5")) == [("gpu-002", "hold/dimm", "DIMM 5", None)]
     assert stage.there(hold("dimm", "old-2", uid="u-2")) == [("old-2", "hold/dimm", "DIMM 4", None)]
 

@@ -131,17 +131,22 @@ def test_a_url_that_leads_nowhere_is_refused(tmp_path: Path, run: Run, host: str
     assert tree(tmp_path) == []
 
 
-@pytest.mark.parametrize("host", ["127.1", "0", "2130706433", "0x7f000001", "a.7", "192.0.2.1.", "01.0.2.1"])
+@pytest.mark.parametrize(
+    "host", ["127.1", "0", "2130706433", "0x7f000001", "a.7", "192.0.2.1.", "01.0.2.1", "192.0.2.256"]
+)
 def test_a_host_that_is_a_name_to_some_and_an_address_to_others_is_refused(tmp_path: Path, run: Run, host: str) -> None:
     ran = run("init", tmp_path / "site", "--url", f"http://{host}:8080")
-    said = "its host is a name to some and an address to others: write an address with four numbers"
+    said = (
+        "its host is a name to some and an address to others: write an address as four numbers, each 0 to 255, without "
+        "leading zeros"
+    )
     assert (ran.status, ran.err.splitlines()[-1]) == (2, f"Error: Invalid value for '--url': {said}")
 
 
-@pytest.mark.parametrize("host", ["224.0.0.1", "255.255.255.255", "[ff02::1]"])
-def test_a_url_of_many_hosts_is_refused(tmp_path: Path, run: Run, host: str) -> None:
+@pytest.mark.parametrize("host", ["224.0.0.1", "255.255.255.255", "240.0.0.1", "0.0.0.5", "[ff02::1]"])
+def test_a_url_of_no_host_is_refused(tmp_path: Path, run: Run, host: str) -> None:
     ran = run("init", tmp_path / "site", "--url", f"http://{host}:8080")
-    said = "leads nowhere: its host is an address of many hosts; give the one that is reached"
+    said = "leads nowhere: its host is an address that no host has; give the one that is reached"
     assert (ran.status, ran.err.splitlines()[-1]) == (2, f"Error: Invalid value for '--url': {said}")
 
 

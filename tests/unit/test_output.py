@@ -47,7 +47,9 @@ def test_what_has_no_names_says_so() -> None:
 
 
 LIKE = "write it like jsonpath='$.machines[*].name'"
-TEMPLATE = f"jsonpath: kubectl's templates (text, {{range}}, several {{}}) are not taken: {LIKE}"
+TEMPLATE = (
+    f"jsonpath: braces are kubectl's, around all of it: its text, {{range}} and several {{}} are not taken: {LIKE}"
+)
 
 
 @pytest.mark.parametrize(

@@ -283,8 +283,8 @@ def test_machines_that_were_added_lift_the_bound_for_none_that_was_there(site: S
     kept = {f"gpu-{number:03}" for number in range(1, 7)}
     status = site.reads([each for each in MANY if each.name not in kept])
     assert status.message == (
-        "its objects changed: it removes 6 of 60 machines, 54 of which came within the last hour, (gpu-001, gpu-002, "
-        "gpu-003, …); the one before stays in force until an operator accepts it"
+        "its objects changed: it removes 6 of 60 machines (gpu-001, gpu-002, gpu-003, …), 6 of the 6 that were there "
+        "before this hour; the one before stays in force until an operator accepts it"
     )
     assert site.reads(replaced(MANY, *map(another, range(1, 7)))).pending is not None
     assert site.reads(MANY[:-6]) == IN_FORCE.model_copy(update={"lately": 6})
@@ -312,18 +312,42 @@ def test_nor_do_those_that_have_another_name_by_now(site: Site) -> None:
     assert site.reads(renamed) == IN_FORCE
     status = site.reads([*renamed[:3], *renamed[9:]])
     assert status.pending is not None
-    assert (status.pending.removed, status.pending.came, status.pending.names[0]) == (6, 54, "n-001")
+    assert (status.pending.removed, status.pending.of_older, status.pending.names[0]) == (6, 6, "n-001")
 
 
-def test_who_is_declared_by_a_name_that_was_given_up_is_held_against_whom_it_was_of(site: Site) -> None:
-    """For an hour. Who gave it up is there, so nothing of it went."""
-    renamed = resource("machine", "n-1", match={"macs": ["52:54:00:00:00:01"]}, profile="compute")
-    was = renamed.model_copy(update={"spec": {**renamed.spec, "former_names": ["gpu-001"]}})
-    assert site.reads([*without(1), was]) == IN_FORCE
-    assert site.reads([*without(1), renamed]) == IN_FORCE
-    assert site.reads(replaced([*fleet(), renamed], another(1))).lately == 1
-    assert list(RemovalsFile(site.config.data).read().others) == ["gpu-001"]
-    site.reads([*without(1), was])
-    site.reads([*without(1), renamed])
-    site.now += REMEMBERED_MS / 1000
-    assert site.reads(replaced([*fleet(), renamed], another(1))) == IN_FORCE
+def test_boards_of_machines_that_came_and_left_again_are_changed_one_by_one(site: Site) -> None:
+    """Who came an hour ago and went since was none of those that were there before."""
+    more = fleet(20)
+    assert site.reads(more) == IN_FORCE
+    site.now += 1_800
+    assert site.reads(fleet(250)) == IN_FORCE
+    site.now += 1_700
+    left = [each for each in fleet(250) if each in fleet() or each not in more]
+    assert site.reads(left).lately == 14
+    site.now += 600
+    assert site.reads(replaced(left, another(1))) == IN_FORCE.model_copy(update={"lately": 15})
+
+
+def test_what_came_is_corrected_unasked_be_it_by_another_name(site: Site) -> None:
+    """As many as the bound on all lets go."""
+    assert site.reads(MANY) == IN_FORCE
+    corrected = [
+        resource(
+            "machine",
+            f"n-{number}",
+            match={"macs": [f"52:54:00:00:02:{number:02x}"]},
+            profile="compute",
+            former_names=[f"gpu-{number:03}"],
+        )
+        for number in range(10, 16)
+    ]
+    names = {f"gpu-{number:03}" for number in range(10, 16)}
+    assert site.reads([*(each for each in MANY if each.name not in names), *corrected]).lately == 6
+
+
+def test_who_leaves_and_comes_back_is_no_newcomer(site: Site) -> None:
+    assert site.reads(MANY) == IN_FORCE
+    gone = {f"gpu-{number:03}" for number in range(1, 6)}
+    assert site.reads([each for each in MANY if each.name not in gone]).lately == 5
+    assert site.reads(MANY) == IN_FORCE
+    assert site.reads([each for each in MANY if each.name not in ALL]).pending is not None
