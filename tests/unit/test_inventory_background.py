@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from netboot.config import Config
 from netboot.controllers.changes import Changes
 from netboot.controllers.inventory import InventoryInForce
 from netboot.machines.inventory import load_inventory
@@ -40,13 +41,20 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> Slow:
     return slow
 
 
+def site(root: Path) -> Config:
+    """With the folder of a service that has run."""
+    config = make_site(root)
+    config.data.mkdir()
+    return config
+
+
 def names(in_force: InventoryInForce) -> list[str]:
     assert in_force.value is not None
     return [machine.name for machine in in_force.value.machines]
 
 
 def test_the_one_before_is_in_force_while_the_files_are_read(tmp_path: Path, slow: Slow) -> None:
-    config = make_site(tmp_path)
+    config = site(tmp_path)
     in_force = InventoryInForce(config, load_inventory(config.inventory), in_background=True)
     (config.inventory / "site.yaml").write_text(MORE)
     assert not in_force.step(now=True)
@@ -58,7 +66,7 @@ def test_the_one_before_is_in_force_while_the_files_are_read(tmp_path: Path, slo
 
 
 def test_files_that_changed_while_they_were_read_are_read_again(tmp_path: Path, slow: Slow) -> None:
-    config = make_site(tmp_path)
+    config = site(tmp_path)
     in_force, file = (
         InventoryInForce(config, load_inventory(config.inventory), in_background=True),
         config.inventory / "site.yaml",
@@ -74,13 +82,13 @@ def test_files_that_changed_while_they_were_read_are_read_again(tmp_path: Path, 
 
 
 def test_with_nothing_in_force_it_waits_for_the_files(tmp_path: Path) -> None:
-    in_force = InventoryInForce(make_site(tmp_path), None, in_background=True)
+    in_force = InventoryInForce(site(tmp_path), None, in_background=True)
     assert in_force.step(now=True)
     assert "gpu-001" in names(in_force)
 
 
 def test_faults_that_were_read_meanwhile_are_told(tmp_path: Path) -> None:
-    config = make_site(tmp_path)
+    config = site(tmp_path)
     in_force = InventoryInForce(config, load_inventory(config.inventory), in_background=True)
     (config.inventory / "site.yaml").write_text("machines: 7\n")
     wait_for(lambda: in_force.step(now=True))
@@ -113,7 +121,7 @@ def test_files_that_cannot_be_read_to_their_end_are_said_and_nobody_waits_for_th
 
     if act == "looked at":
         monkeypatch.setattr(Changes, "settled", stands)
-    config, clock = make_site(tmp_path), Clock()
+    config, clock = site(tmp_path), Clock()
     in_force = InventoryInForce(config, load_inventory(config.inventory), clock, in_background=True)
     (config.inventory / "site.yaml").write_text(MORE)
     for seconds in (0, 60):
@@ -133,7 +141,7 @@ def test_files_that_cannot_be_read_to_their_end_are_said_and_nobody_waits_for_th
 
 
 def test_files_that_change_more_often_than_they_can_be_read_are_said(tmp_path: Path) -> None:
-    config, clock = make_site(tmp_path), Clock()
+    config, clock = site(tmp_path), Clock()
     in_force = InventoryInForce(config, load_inventory(config.inventory), clock, in_background=True)
     wait_for(lambda: in_force.step(now=True))
     text = MORE
