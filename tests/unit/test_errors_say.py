@@ -87,6 +87,21 @@ def test_faults_of_a_site_say_what_to_do() -> None:
     assert wrong == []
 
 
+def test_faults_of_files_say_what_is_wrong_and_lead_nowhere() -> None:
+    """Of the inventory and of the configuration: a fault has its place, and says there what has to be so."""
+    found = [
+        (f"{path.name}:{node.lineno}", text)
+        for path, tree in trees()
+        if path.parent.name == "machines" or path.name.startswith(("config", "addresses"))
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and node.args
+        for name in [node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")]
+        if name in ("fault", "ValueError") and (text := whole(node.args[0])) is not None
+    ]
+    assert len(found) > 60
+    assert [(place, text) for place, text in found if not cause(text) or unreal(text)] == []
+
+
 PUT_IN = r"remedy|cure|renew|_new\b|in_words|unread|put_it_there|str\(misfit\)"
 """What has a remedy in it, or is one; a misfit ends with its own."""
 
