@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 _NUMBERED = re.compile(r"[^%]*%(0[1-9])?d[^%]*")
-LOOK = "look at it again, `netboot inventory show machines {}`: nothing was changed"
+_LOOK = "look at it again, `netboot inventory show machines {}`: nothing was changed"
 _SEEN = re.compile(r"[0-9a-f]{32}")
 
 
@@ -125,7 +125,7 @@ def undeclare(machine: str, reason: str, dry_run: bool, connection: Connection, 
         at, why = f"{there['file']}:{there['line']}", there["read_only"]
         why = why if at in why else f"{machine} is declared at {at}; {why}"
         raise NotAllowedError(why, "take it out there, then `netboot config check`")
-    changed = ApiError(f"{machine} was changed by somebody else just now", LOOK.format(machine), NOT_ALLOWED)
+    changed = ApiError(f"{machine} was changed by somebody else just now", _LOOK.format(machine), NOT_ALLOWED)
     with not_meanwhile(changed):
         answer = client.declared.delete(machine, reason=reason or None, dry_run=said, if_match=tag)
     show(output, answer, (), (), f"{machine} {'would be' if dry_run else 'is'} declared no more")

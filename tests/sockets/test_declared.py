@@ -300,6 +300,29 @@ def test_machines_that_went_and_come_back_as_others_count_with_them(api: Api) ->
     assert refused(remove(5)) == (409, "too-many-removed", words)
 
 
+OLD = {f"m-{number}" for number in range(64, 72)}
+
+
+def test_machines_that_were_added_lift_the_bound_for_none_that_was_there(api: Api) -> None:
+    for number in range(72):
+        value = {"name": f"m-{number}", "match": {"serial": f"S{number}"}, "profile": "compute"}
+        assert create(api, value).status_code == 200
+    api.publisher.step(now=True)
+    file = RemovalsFile(api.config.data)
+    came = {name: at_ms for name, at_ms in file.read().came.items() if name not in OLD}
+    file.write(Removals(came=came))
+
+    def remove(number: int) -> Any:
+        return ask(api, "DELETE", f"/v1/inventory/machines/m-{number}", If_Match="*")
+
+    assert [remove(number).status_code for number in range(64, 69)] == [200] * 5
+    words = (
+        "6 of 10 machines that were there before this hour would be gone within an hour; 10 % of them may go, and 5 at"
+    )
+    assert refused(remove(69)) == (409, "too-many-removed", f"{words} least, and never all")
+    assert remove(0).status_code == 200, "one that came"
+
+
 def test_where_nobody_can_tell_who_went_nothing_that_may_be_another_is_declared(api: Api) -> None:
     api.publisher.step(now=True)
     file = RemovalsFile(api.config.data)

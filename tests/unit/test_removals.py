@@ -8,7 +8,7 @@ import pytest
 
 from netboot.config import Config, load_config
 from netboot.lifecycle.snapshot import Snapshot
-from netboot.machines.removals import REMEMBERED_MS
+from netboot.machines.removals import REMEMBERED_MS, Removals, without_the_oldest
 from netboot.machines.resources import Resource
 from netboot.status.controllers import InventoryStatus
 from netboot.stores import removals as stores
@@ -351,3 +351,16 @@ def test_who_leaves_and_comes_back_is_no_newcomer(site: Site) -> None:
     assert site.reads([each for each in MANY if each.name not in gone]).lately == 5
     assert site.reads(MANY) == IN_FORCE
     assert site.reads([each for each in MANY if each.name not in ALL]).pending is not None
+
+
+def test_what_was_accepted_makes_nobody_older(site: Site) -> None:
+    more = fleet(99)
+    assert site.reads(more) == IN_FORCE
+    assert site.accepts(site.reads(more[:-33])) == IN_FORCE
+    status = site.reads([each for each in more[:-33] if each.name not in ALL])
+    assert status.pending is not None and (status.pending.older, status.pending.of_older) == (6, 6)
+
+
+def test_where_those_that_came_alone_are_too_much_they_are_forgotten_too() -> None:
+    """Else it would never be small enough."""
+    assert without_the_oldest(Removals(came={"gpu-001": 5}), 7) == Removals(untold_ms=7)
