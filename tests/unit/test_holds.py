@@ -268,15 +268,16 @@ def test_whatever_comes_and_goes_what_stands_is_what_is_said_and_nobody_else_s_i
     intents = MemoryIntents()
     intents.order("gpu-001", PutOn(Mark.HELD, "fan"), "bob", NOW)
     intents.order("gpu-002", PutOn(Mark.QUARANTINED, "usb", owner="remedy/1"), "netboot", NOW)
+    last = dict[str, HoldSaid]()
     for world in many:
         objects = objects_of(world)
         before = {(each.owner, each.machine) for each in intents.all(NOW)}
-        for step in steps(objects, intents.all(NOW), MACHINES, {}, NOW):
+        for step in steps(objects, intents.all(NOW), MACHINES, last, NOW):
             by = {each.name: who_of(each) for each in objects}
             intents.order(step.machine, step.order, by.get(step.name, "kubernetes"), NOW)
-        assert steps(objects, intents.all(NOW), MACHINES, {}, NOW) == [], "all is done"
+        assert steps(objects, intents.all(NOW), MACHINES, last, NOW) == [], "all is done"
         stands = {(each.owner, each.machine) for each in intents.all(NOW)}
-        told = said(objects, MACHINES, {}, NOW)
+        last = told = said(objects, MACHINES, last, NOW)
         assert {("operator", "gpu-001"), ("remedy/1", "gpu-002")} <= stands
         for name in ("a", "b", "c"):
             own = {machine for owner, machine in stands if owner == owner_of(name)}
