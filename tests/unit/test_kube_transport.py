@@ -72,7 +72,7 @@ class Server:
                 if isinstance(body, threading.Event):  # begins to answer, and then says nothing until it is set
                     self.send_response(status)
                     self.end_headers()
-                    body.wait(20)
+                    body.wait(180)
                     self.close_connection = True
                     return
                 lines = body if isinstance(body, bytes) else json.dumps(body).encode()
@@ -331,7 +331,7 @@ def test_an_apiserver_that_does_not_answer_in_time(
     server: Server, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answered = threading.Event()
-    server.answer = lambda _method, _path: (200 if answered.wait(20) else 500, {})
+    server.answer = lambda _method, _path: (200 if answered.wait(180) else 500, {})
     exchange = connection.transport.exchange
     monkeypatch.setattr(
         connection.transport, "exchange", lambda method, url, headers, body: exchange(method, url, headers, body, 0.05)
@@ -646,7 +646,7 @@ def test_a_watch_that_fell_silent_is_begun_again_where_it_was(
     server: Server, connection: Connection, monkeypatch: pytest.MonkeyPatch, *, alive: bool
 ) -> None:
     """A quiet cluster is no failure; an apiserver that is gone is one, as soon as it is asked again."""
-    monkeypatch.setattr(watches, "SILENCE_SECONDS", 0.5)
+    monkeypatch.setattr(watches, "SILENCE_SECONDS", 2.0)  # an answer has to begin within it
     ended = threading.Event()
     listed = {"items": [], "metadata": {"resourceVersion": "7"}}
     following = (200, json.dumps(event("ADDED", "b", "8")).encode() + b"\n") if alive else (0, None)
@@ -678,7 +678,7 @@ def test_a_watch_whose_time_is_up_before_its_answer_begins_is_no_failure(
 ) -> None:
     """The last one of a round may have a tenth of a second. One that has time is waited for, and then it is one."""
     ended, listed = threading.Event(), {"items": [node("a", "7")], "metadata": {"resourceVersion": "7"}}
-    server.answer = lambda _method, path: (500, None) if "watch=1" in path and ended.wait(20) else (200, listed)
+    server.answer = lambda _method, path: (500, None) if "watch=1" in path and ended.wait(180) else (200, listed)
     try:
         assert [seen.name for seen in KubeNodes(connection).watch(0.3)] == ["a"]
         monkeypatch.setattr(watches, "BEGINS_SECONDS", 0.1)
