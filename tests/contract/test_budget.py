@@ -119,7 +119,7 @@ def test_two_at_once_never_both_take_the_last_place(tmp_path: Path, monkeypatch:
         turns = [site.counted(1), site.counted(2)]
 
         def act(number: int, start: threading.Barrier = start, turns: list[Any] = turns) -> None:
-            start.wait(10)
+            start.wait(180)
             if number < 2:
                 site.reserve(turns[number])
             else:
@@ -129,7 +129,7 @@ def test_two_at_once_never_both_take_the_last_place(tmp_path: Path, monkeypatch:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(30)
+            thread.join(180)
         (machine,) = site.out()
         site.over(machine)
         site.intents.order(machine, TakeOff(Mark.QUARANTINED, ""), "bob", START)

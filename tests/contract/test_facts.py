@@ -102,11 +102,11 @@ def test_on_a_disk_that_stands_still_nobody_waits_without_an_end(
     def slow(file: JournalFile, rows: Rows) -> str | None:
         if stands.is_set():
             on_their_way.append(len(rows))
-            goes_on.wait(60)
+            goes_on.wait(180)
         return commit(file, rows)
 
     monkeypatch.setattr(JournalFile, "commit", slow)
-    monkeypatch.setattr(journal_file, "DEADLINE_SECONDS", 60)
+    monkeypatch.setattr(journal_file, "DEADLINE_SECONDS", 180)
     facts = Facts(path)
     facts.append(event("gpu-001", 1, Phase.ATTESTED))
     stands.set()
@@ -123,11 +123,11 @@ def test_on_a_disk_that_stands_still_nobody_waits_without_an_end(
     wait_for(lambda: sum(on_their_way) + facts._queue.qsize() == 8)  # the idle thread's own commit has no rows
     monkeypatch.setattr(journal_file, "DEADLINE_SECONDS", 0.01)
     for thread in threads:
-        thread.join(30)
+        thread.join(180)
     assert (refused, facts.failure) == ([STANDING] * 8, STANDING)
     write(10)
     assert sum(on_their_way) + facts._queue.qsize() == 8, "at once: nobody waits behind it"
-    monkeypatch.setattr(journal_file, "DEADLINE_SECONDS", 60)
+    monkeypatch.setattr(journal_file, "DEADLINE_SECONDS", 180)
     stands.clear()
     goes_on.set()
     wait_for(lambda: facts.failure is None)

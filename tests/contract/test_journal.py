@@ -65,7 +65,7 @@ def run(kind: Kind, use: Callable[[Kept], Awaitable[None]], most_rows: int = 1_0
     async def whole() -> None:
         journal = kind.open(most_rows)
         try:
-            await asyncio.wait_for(use(journal), 30)
+            await asyncio.wait_for(use(journal), 180)
         finally:
             await journal.aclose()
 

@@ -337,12 +337,12 @@ def test_a_writer_can_wait_for_another(store: Store, monkeypatch: pytest.MonkeyP
     def hold() -> None:
         with store.writing():
             held.set()
-            assert waiting.wait(30)
+            assert waiting.wait(180)
 
     other = threading.Thread(target=hold)
     other.start()
-    assert held.wait(30)
+    assert held.wait(180)
     monkeypatch.setattr("time.sleep", lambda seconds: waiting.set())
-    with Store(store.root, wait=30).writing():
+    with Store(store.root, wait=180).writing():
         assert waiting.is_set()
     other.join()

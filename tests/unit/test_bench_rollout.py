@@ -201,7 +201,7 @@ def test_leases_are_renewed_of_those_that_have_registered(monkeypatch: pytest.Mo
     monkeypatch.setattr(kubelets, "THREADS", 1)
     simulated = kubelets.Kubelets(each)
     simulated.start()
-    assert on.twice.wait(30)
+    assert on.twice.wait(180)
     simulated.stop()
     assert on.asked[:3] == ["POST /api/v1/nodes", "PATCH /api/v1/nodes/node-1/status", f"POST {LEASES}"]
     assert off.asked == []

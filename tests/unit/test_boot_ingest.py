@@ -143,7 +143,7 @@ def test_an_address_has_less_in_hand_while_others_ask_and_more_again_when_it_is_
         await asyncio.wait(waiting)
         assert len(turns) == 0 and begun == list(range(2 * IN_HAND))
 
-    asyncio.run(asyncio.wait_for(use(), 30))
+    asyncio.run(asyncio.wait_for(use(), 180))
 
 
 def test_a_boot_id_is_served_again_to_whom_it_was_served_then_to_others() -> None:
@@ -222,4 +222,4 @@ def test_no_turn_is_lost_and_in_the_end_nothing_is_kept_in_mind(acts: list[tuple
         assert (len(askers.turns), askers.turns._waiting) == (0, {})
         assert all(each == sorted(each) for each in askers.order.values())
 
-    asyncio.run(asyncio.wait_for(use(), 30))
+    asyncio.run(asyncio.wait_for(use(), 180))

@@ -230,10 +230,10 @@ def test_ctrl_c_ends_all_that_runs_and_tells_what_was_measured(site: Path) -> No
     command = [sys.executable, "-m", "netboot.cli.main", "fabric", "check", "a", "b", "--over", "tcp", "--via", VIA]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         with os.fdopen(os.open(pids, os.O_RDONLY | os.O_NONBLOCK)) as said:
-            assert select.select([said], [], [], 60)[0], process.communicate(timeout=60)
+            assert select.select([said], [], [], 180)[0], process.communicate(timeout=60)
             client = int(said.readline())
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=180)
     assert process.returncode == 130, err
     assert out.endswith("\n0 of 2 measured, interrupted: nothing\n")
     with pytest.raises(ProcessLookupError):

@@ -31,7 +31,7 @@ def test_while_one_makes_it_others_get_the_one_before_or_wait(monkeypatch: pytes
 
     def slow() -> bytes:
         begun.set()
-        assert goes_on.wait(30)
+        assert goes_on.wait(180)
         return b"new"
 
     scrapes = Kept(1.0, lambda: now[0])
@@ -39,33 +39,33 @@ def test_while_one_makes_it_others_get_the_one_before_or_wait(monkeypatch: pytes
     now[0] = 2.0
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(scrapes.of, slow)
-        assert begun.wait(30)
+        assert begun.wait(180)
         assert scrapes.of(slow) == b"old"
         now[0] = kept.OLDEST_SECONDS
         monkeypatch.setattr(kept, "WAIT_SECONDS", 0.01)
         with pytest.raises(OverloadedError, match="it is being made for somebody else"):
             scrapes.of(slow)
-        monkeypatch.setattr(kept, "WAIT_SECONDS", 30.0)
+        monkeypatch.setattr(kept, "WAIT_SECONDS", 180.0)
         waits = pool.submit(scrapes.of, lambda: b"made twice")
         goes_on.set()
-        assert (first.result(30), waits.result(30)) == (b"new", b"new")
+        assert (first.result(180), waits.result(180)) == (b"new", b"new")
 
 
 def test_few_wait_and_keep_a_thread_each(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept, "WAIT_SECONDS", 60.0)  # all are there before the first has waited for too long
+    monkeypatch.setattr(kept, "WAIT_SECONDS", 180.0)  # all are there before the first has waited for too long
     begun, goes_on = threading.Event(), threading.Event()
 
     def slow() -> bytes:
         begun.set()
-        assert goes_on.wait(30)
+        assert goes_on.wait(180)
         return b"new"
 
     scrapes = Kept(1.0)
     with ThreadPoolExecutor(kept.MOST_WAITING + 3) as pool:
         asked = [pool.submit(scrapes.of, slow)]
-        assert begun.wait(30)
+        assert begun.wait(180)
         asked += [pool.submit(scrapes.of, slow) for _ in range(kept.MOST_WAITING + 2)]
-        told = list(islice(as_completed(asked, 30), 2))
+        told = list(islice(as_completed(asked, 180), 2))
         goes_on.set()
     assert [str(each.exception()) for each in told] == ["it is being made for somebody else"] * 2
     assert [each.result() for each in asked if each not in told] == [b"new"] * (kept.MOST_WAITING + 1)

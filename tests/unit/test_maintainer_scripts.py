@@ -44,7 +44,7 @@ def script(host: Path, name: str, *arguments: str) -> tuple[str, list[str]]:
         text = text.replace(path, f"{host}{path}")
     env = {"PATH": f"{host}/bin:{os.environ['PATH']}", "CALLS": f"{host}/calls"}
     argv = ["sh", "-c", text, name, *arguments]
-    done = subprocess.run(argv, env=env, capture_output=True, text=True, check=False, timeout=30)
+    done = subprocess.run(argv, env=env, capture_output=True, text=True, check=False, timeout=180)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout, (host / "calls").read_text().splitlines()
 

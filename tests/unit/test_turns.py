@@ -20,7 +20,7 @@ def _has(turns: Turns, number: int) -> bool:
 
 
 def test_who_came_first_is_first_and_the_line_has_an_end() -> None:
-    turns, done = Turns(1, 3, seconds=60), list[str]()
+    turns, done = Turns(1, 3, seconds=180), list[str]()
 
     def ask(name: str) -> None:
         with turns.turn(name):
@@ -31,7 +31,7 @@ def test_who_came_first_is_first_and_the_line_has_an_end() -> None:
         for number, name in enumerate(("second", "third"), 2):
             waiting.append(threading.Thread(target=ask, args=(name,)))
             waiting[-1].start()
-            wait_for(partial(_has, turns, number), 10)
+            wait_for(partial(_has, turns, number))
         with pytest.raises(NoTurnError), turns.turn("fourth"):
             raise AssertionError
         assert done == []

@@ -95,7 +95,7 @@ def outcome(work: Callable[[Path], None], instant: Instant) -> str:
             found.append(raised)
         for thread in threading.enumerate():
             if thread is not threading.current_thread():
-                thread.join(10)
+                thread.join(60)
                 found += [f"{thread.name} is left"] * thread.is_alive()
         with contextlib.suppress(ChildProcessError):
             found.append(f"a process is left: {os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)}")

@@ -277,13 +277,13 @@ def test_killed_at_any_moment_the_next_build_works(
     with building(folder) as process:
         assert process.stdout
         for _ in range(ticks):
-            ready, _, _ = select.select([process.stdout], [], [], 30)
+            ready, _, _ = select.select([process.stdout], [], [], 180)
             assert ready
             if not os.read(process.stdout.fileno(), 2):
                 break
         process.send_signal(number)
         process.stdout.read()
-        process.wait(30)
+        process.wait(180)
     for product in (folder / "products").iterdir() if (folder / "products").is_dir() else ():
         assert len((product / "data").read_bytes()) == 3000, "a product is whole or not there"
     assert build(folder, lambda: None) == b"c" * 1000 + b"b" * 1000 + b"a" * 1000

@@ -195,11 +195,11 @@ def test_a_cluster_that_does_not_answer_closes_neither_its_own_gate_nor_another_
     slow, quick = Asked(), Asked()
 
     def check() -> tuple[Finding, ...]:
-        never.wait(20)
+        never.wait(180)
         raise ClusterUnavailableError("it did not answer")
 
     def cleans(_access: ClusterAccess, _now_ms: int) -> None:
-        never.wait(20)
+        never.wait(180)
 
     reached = {"slow": lambda: (slow.connect()[0], check), "quick": quick.connect}
     clusters = CheckedClusters(reached, lambda: NOW, cleans)
@@ -301,7 +301,7 @@ def test_who_waits_for_a_thread_that_stands_still_is_told_and_the_thread_keeps_i
     def stand() -> str:
         nonlocal asked
         asked += 1
-        goes_on.wait(60)
+        goes_on.wait(180)
         return "through"
 
     def failure(answer: web.Response) -> tuple[int, str, str, str | None]:
@@ -326,6 +326,6 @@ def test_who_waits_for_a_thread_that_stands_still_is_told_and_the_thread_keeps_i
         assert answer.body == b"through"
 
     try:
-        asyncio.run(asyncio.wait_for(whole(), 60))
+        asyncio.run(asyncio.wait_for(whole(), 180))
     finally:
         goes_on.set()

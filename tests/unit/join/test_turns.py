@@ -14,7 +14,7 @@ from netboot.web.join.turns import Turns
 def in_turns(most: int, use: Callable[[Turns], Awaitable[None]]) -> None:
     async def whole() -> None:
         turns = Turns(most)
-        await asyncio.wait_for(use(turns), 20)
+        await asyncio.wait_for(use(turns), 180)
         assert len(turns) == 0
 
     asyncio.run(whole())
@@ -41,7 +41,7 @@ class Requests:
             await asyncio.sleep(0.001)
 
     async def _served(self, network: str) -> None:
-        async with self.turns.turn(network, 10):
+        async with self.turns.turn(network, 60):
             self.order.append(network)
             end = self._ends[f"{network}{len(self._ends)}"] = asyncio.Event()
             await end.wait()
@@ -71,11 +71,11 @@ def test_networks_take_turns_whoever_asked_first() -> None:
 
 def test_who_waits_too_long_or_leaves_has_no_turn_and_costs_none() -> None:
     async def use(turns: Turns) -> None:
-        async with turns.turn("a", 1):
+        async with turns.turn("a", 60):
             with pytest.raises(TimeoutError):
                 async with turns.turn("b", 0.01):
                     raise AssertionError
-            leaving = asyncio.ensure_future(turns.turn("c", 10).__aenter__())
+            leaving = asyncio.ensure_future(turns.turn("c", 60).__aenter__())
             await asyncio.sleep(0)
             assert len(turns) == 2
             leaving.cancel()
@@ -105,7 +105,7 @@ def test_whoever_leaves_whenever_no_thread_is_lost_and_nobody_is_stranded(
         tasks, ends = list[asyncio.Task[None]](), list[asyncio.Event]()
 
         async def served(network: str, end: asyncio.Event) -> None:
-            async with turns.turn(network, 10):
+            async with turns.turn(network, 60):
                 await end.wait()
 
         for step, which in steps:
@@ -125,7 +125,7 @@ def test_whoever_leaves_whenever_no_thread_is_lost_and_nobody_is_stranded(
             assert outcome is None or isinstance(outcome, asyncio.CancelledError)
         async with contextlib.AsyncExitStack() as held:
             for number in range(most):
-                await held.enter_async_context(turns.turn(f"network-{number}", 1))
+                await held.enter_async_context(turns.turn(f"network-{number}", 60))
 
     in_turns(most, use)
 
@@ -135,14 +135,14 @@ def test_who_leaves_while_another_gives_its_thread_back_takes_none_with_it() -> 
         served = list[str]()
 
         async def serve(name: str) -> None:
-            async with turns.turn("c", 10):
+            async with turns.turn("c", 60):
                 served.append(name)
 
-        async with turns.turn("a", 1):
+        async with turns.turn("a", 60):
             leaving, staying = (asyncio.ensure_future(serve(name)) for name in ("leaving", "staying"))
             await asyncio.sleep(0)
             leaving.cancel()
-        await asyncio.wait([leaving, staying], timeout=1)
+        await asyncio.wait([leaving, staying], timeout=60)
         assert served == ["staying"]
 
     in_turns(1, use)
