@@ -3,12 +3,12 @@
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.processes import wait_for
 from tests.unit.health.recorded import plant
 
 pytestmark = pytest.mark.tools
@@ -61,9 +61,7 @@ def processes_of(path: Path) -> list[str]:
 
 def nothing_is_left_of(program: Path) -> None:
     """All are killed, and the kernel ends them; who was not would be there for ever."""
-    until = time.monotonic() + 30
-    while left := processes_of(program):
-        assert time.monotonic() < until, left
+    wait_for(lambda: not processes_of(program))
 
 
 def test_a_tool_that_hangs_is_ended_with_all_that_it_started(tmp_path: Path) -> None:

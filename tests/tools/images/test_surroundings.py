@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -18,6 +17,7 @@ from images.errors import ImageError
 from images.run import run
 from netboot.cli.building import Building
 from netboot.cli.rebuild import Request, rebuilt
+from tests.processes import wait_for
 from tests.tools.images.mounts import mounts
 
 pytestmark = pytest.mark.tools
@@ -155,9 +155,7 @@ def test_a_second_build_that_is_stopped_leaves_no_mount_and_no_process(there: Su
     before = mounts()
     with pytest.raises(KeyboardInterrupt):
         there.run(["sh", "-c", "touch $0/made; echo begun; exec sleep 600", str(there.place)], stop)
-    until = time.monotonic() + 30
-    while left := [path for path in Path("/proc").glob("[0-9]*") if str(there.place) in command_of(path)]:
-        assert time.monotonic() < until, left
+    wait_for(lambda: not any(str(there.place) in command_of(path) for path in Path("/proc").glob("[0-9]*")))
     assert mounts() == before
     assert list(there.place.iterdir()) == []
 
