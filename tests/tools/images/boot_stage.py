@@ -66,6 +66,6 @@ class Stage:
             cwd=self.folder,
             capture_output=True,
             text=True,
-            timeout=90,
+            timeout=300,
             check=False,
         )

@@ -110,7 +110,7 @@ class _Handler(BaseHTTPRequestHandler):
                 break
         if stop < end:
             if origin.stalls_at is not None:
-                origin.released.wait(30)
+                origin.released.wait(180)
             if origin.recovers:
                 origin.dies_at = None
             self.close_connection = True

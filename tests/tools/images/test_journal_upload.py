@@ -37,13 +37,13 @@ class Receiver:
         argv += [f"--cert={self.folder / 'log.crt'}", f"--key={self.folder / 'log.key'}", "--split-mode=host"]
         argv += [f"--output={self.folder / 'taken'}"]
         with child("journal-remote", argv, self.folder / "remote.log"):
-            wait_for(self._listens, 30)
+            wait_for(self._listens)
             yield
 
     def taken(self) -> list[str]:
         """The messages that it has."""
         argv = ["journalctl", "--quiet", f"--directory={self.folder / 'taken'}", "--output=cat"]
-        return subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False).stdout.splitlines()
+        return subprocess.run(argv, capture_output=True, text=True, timeout=180, check=False).stdout.splitlines()
 
     def _listens(self) -> bool:
         found = subprocess.run(["ss", "-Hltn", f"sport = :{self.port}"], capture_output=True, text=True, check=True)
@@ -70,12 +70,12 @@ def upload(folder: Path, receiver: Receiver, authority: str, *messages: str) -> 
     exported = "".join(SAID.format(BOOT_ID, message) for message in messages)
     journal = folder / "machine.journal"
     writing = [str(SYSTEMD / "systemd-journal-remote"), f"--output={journal}", "-"]
-    subprocess.run(writing, input=exported, capture_output=True, text=True, timeout=60, check=True)
+    subprocess.run(writing, input=exported, capture_output=True, text=True, timeout=180, check=True)
     program = folder / "upload"
     program.write_text(f'#!/bin/sh\nexec {SYSTEMD}/systemd-journal-upload "$@" --file={journal} --follow=no\n')
     program.chmod(0o755)
     env = {"NETBOOT_RUN": str(folder / "run"), "NETBOOT_UPLOAD": str(program), "STATE_DIRECTORY": str(folder / "state")}
-    done = subprocess.run(["sh", str(SCRIPT)], env=env, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(["sh", str(SCRIPT)], env=env, capture_output=True, text=True, timeout=180, check=False)
     print(done.stderr)
     return done.returncode
 

@@ -44,11 +44,11 @@ def test_boots_ask_the_service_once(tmp_path: Path) -> None:
         config.write_text(AROUND.format(folder=tmp_path, documented=documented))
         argv = ["nginx", "-e", "stderr", "-c", str(config), "-p", str(tmp_path)]
         with child("nginx", argv, tmp_path / "nginx.log") as nginx:
-            nginx.output.wait_for(r"start worker process \d+", 30)
+            nginx.output.wait_for(r"start worker process \d+", 180)
             url = f"http://127.0.0.1:{port}{BLOB}"
             for asked in ("?boot=1&machine=a", "?boot=2&machine=b", ""):
-                assert requests.get(url + asked, timeout=30).content == DATA
-            part = requests.get(url, headers={"Range": f"bytes={CHUNK_SIZE}-{len(DATA) - 1}"}, timeout=30)
+                assert requests.get(url + asked, timeout=180).content == DATA
+            part = requests.get(url, headers={"Range": f"bytes={CHUNK_SIZE}-{len(DATA) - 1}"}, timeout=180)
             assert (part.status_code, part.content) == (206, DATA[CHUNK_SIZE:])
             assert part.headers["Content-Range"] == f"bytes {CHUNK_SIZE}-{len(DATA) - 1}/{len(DATA)}"
     slices = [f"bytes={at}-{at + CHUNK_SIZE - 1}" for at in range(0, len(DATA), CHUNK_SIZE)]

@@ -139,7 +139,7 @@ def beside(stage: Stage, script: str, *holds: Callable[[], bool], **variables: s
         running = beside_us.submit(stage.sh, ended, **variables)
         try:
             for each in holds:
-                wait_for(each, 30)
+                wait_for(each)
                 os.write(go, b"\n")
         finally:
             os.write(go, b"\n" * len(holds))
@@ -236,11 +236,11 @@ def test_of_a_root_that_is_late_a_console_is_sent_and_no_secret_of_a_service(sta
     of_root(stage, service, joins=True)
     with ThreadPoolExecutor(1) as beside_us:
         running = beside_us.submit(stage.sh, 'exec "$BUSYBOX" sh console.sh 1')
-        wait_for(lambda: service.posted != [], 30)
+        wait_for(lambda: service.posted != [])
         (stage.folder / "multi-user.target").touch()
-        wait_for(lambda: "netboot-join.service\n" in (stage.folder / "asked").read_text(), 30)
+        wait_for(lambda: "netboot-join.service\n" in (stage.folder / "asked").read_text())
         (stage.folder / "netboot-join.service").touch()
-        done = running.result(30)
+        done = running.result(300)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     lines = (
         "[    1.000000] node-1 netboot: switching to the root image",

@@ -14,7 +14,7 @@ NOBODY = Account(65534, 65534)
 
 def run_as_nobody(needs: Path, *argv: str) -> subprocess.CompletedProcess[str]:
     full = reachable(wrapped(argv, account=NOBODY), NOBODY, [needs])
-    return subprocess.run(full, capture_output=True, text=True, timeout=30, check=False)
+    return subprocess.run(full, capture_output=True, text=True, timeout=180, check=False)
 
 
 @pytest.mark.parametrize("closed", [".", "checkout", "checkout/site"])

@@ -25,7 +25,7 @@ class Tpm:
 
     def _run(self, arguments: tuple[str, ...]) -> str:
         argv = ["tpm2", *arguments]
-        done = subprocess.run(argv, cwd=self.folder, env=self._environment, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(argv, cwd=self.folder, env=self._environment, capture_output=True, text=True, timeout=180)
         assert done.returncode == 0, f"{' '.join(argv)}\n{done.stderr}"
         return done.stdout
 
@@ -53,10 +53,10 @@ def swtpm() -> Iterator[Tpm]:
         try:
             tpm = Tpm(folder)
             subprocess.run(
-                ["sh", "-c", "until [ -S server.sock ]; do sleep 0.02; done"], cwd=folder, check=True, timeout=60
+                ["sh", "-c", "until [ -S server.sock ]; do sleep 0.02; done"], cwd=folder, check=True, timeout=180
             )
             yield tpm
         finally:
             process.terminate()
-            process.wait(timeout=60)
+            process.wait(timeout=180)
             shutil.rmtree(folder)
