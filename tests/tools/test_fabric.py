@@ -15,8 +15,9 @@ from tests.tools import namespaces
 pytestmark = pytest.mark.tools
 
 HOSTS = ("a", "b", "c", "d")
-MBIT = {"a": 200, "b": 200, "c": 40, "d": 200}
-"""What each may send (tbf)."""
+MBIT = {"a": 20, "b": 20, "c": 4, "d": 20}
+"""What each may send (tbf): little, and a second of it waits at the card, so that none seems slow whose processor was
+others' for a moment."""
 INVENTORY = "machines:\n" + "".join(
     f"- {{name: {host}, match: {{serial: S{at}}}, profile: p, node: {{addresses: [198.51.100.{at}]}}}}\n"
     for at, host in enumerate(HOSTS, 1)
@@ -45,7 +46,7 @@ def hosts(tmp_path: Path) -> Iterator[Path]:
             tool(f"ip link set port{at} master br0 up".split(), namespace=switch)
             tool(f"ip addr add 198.51.100.{at}/24 dev eth0".split(), namespace=inside)
             tool(["ip", "link", "set", "eth0", "up"], namespace=inside)
-            shape = f"tc qdisc add dev eth0 root tbf rate {MBIT[host]}mbit burst 64k latency 50ms"
+            shape = f"tc qdisc add dev eth0 root tbf rate {MBIT[host]}mbit burst 64k latency 1s"
             tool(shape.split(), namespace=inside)
         yield tmp_path
 
@@ -61,5 +62,5 @@ def test_the_one_that_sends_slowly_is_found(hosts: Path, run: Run, monkeypatch: 
     assert [(one["host"], one["way"]) for one in told["slow"]["hosts"]] == [("c", "sends")]
     assert told["slow"]["pairs"] == []
     assert done.status == 6
-    assert 0.02 < told["hosts"]["c"]["sends"] < 0.05
-    assert 0.1 < told["median_gbps"] < 0.25
+    assert 0.002 < told["hosts"]["c"]["sends"] < 0.005
+    assert 0.01 < told["median_gbps"] < 0.025
