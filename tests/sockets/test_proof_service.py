@@ -10,7 +10,7 @@ import pytest
 
 from netboot.lifecycle.known import Node
 from tests.processes import environment, wait_for
-from tests.sockets.proven import MAC, in_cluster, joined, node, reported
+from tests.sockets.proven import MAC, in_cluster, joined, node, reason, reported
 from tests.sockets.service import COMMAND, Service
 
 
@@ -37,6 +37,7 @@ def elsewhere(folder: Path, *arguments: str) -> tuple[int, str]:
 def prove(service: Service, folder: Path) -> str:
     """A boot that comes into service; its proof is there."""
     node(service, Node.NOT_READY)
+    wait_for(lambda: reason(service, "InService") not in ("", "InService"))  # whoever judges has read that
     boot = service.boot(MAC)
     reported(service, boot)
     joined(service, boot, folder)
