@@ -27,7 +27,8 @@ class Seen(Strict):
 def supervise(folder: Path, how: str) -> None:
     """Three processes of three stages."""
     logs.set_up("supervisor", "supervisor", logs.Log())
-    supervisor.HURRY_SECONDS = 8.0  # long enough for those that end, on a busy machine too
+    supervisor.HURRY_SECONDS = 20.0  # long enough for those that end, on a busy machine too
+    supervisor.STAGE_SECONDS = 3600.0  # longer than any test waits, so that who has ended has hurried
     pid = os.getpid()
 
     def definition(name: str, stage: int, reload: bool = False) -> Definition:
