@@ -47,4 +47,4 @@ def test_what_the_page_says_is_so(tmp_path: Path) -> None:
     command.write_text(f'#!/bin/sh\nexec {sys.executable} -m netboot.cli.main "$@"\n')
     command.chmod(0o755)
     variables = {**environment(), "PATH": f"{command.parent}:{os.environ['PATH']}"}
-    run_page(PAGE, site, variables, {"/srv/netboot/": f"{site}/"}, seconds=120)
+    run_page(PAGE, site, variables, {"/srv/netboot/": f"{site}/"}, seconds=300)
