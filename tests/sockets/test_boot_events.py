@@ -152,7 +152,7 @@ def test_a_body_that_is_framed_wrongly_is_refused(
         assert server.records() == []
         await close(writer)
 
-    serve(tmp_path, use, body_seconds=0.3)
+    serve(tmp_path, use, body_seconds=2.0)  # not over before it was seen in flight
     assert "defect" not in caplog.text
 
 

@@ -137,7 +137,7 @@ def test_idle_connections_and_slow_heads_are_ended(tmp_path: Path) -> None:
         for writer in (idle, slow, kept):
             await close(writer)
 
-    serve(tmp_path, use, idle_seconds=0.4)
+    serve(tmp_path, use, idle_seconds=2.0)
 
 
 def test_one_that_asks_and_asks_and_never_reads_is_ended(tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_one_that_asks_and_asks_and_never_reads_is_ended(tmp_path: Path) -> None
                 await writer.drain()
 
         asking = asyncio.ensure_future(ask())
-        while server.internals.gate.open == 0:
+        while server.internals.gate.open == 0 and not asking.done():
             await asyncio.sleep(0.01)
         await works(server)
         while server.internals.gate.open:
@@ -176,7 +176,8 @@ def test_others_do_not_notice_many_stalled_readers_and_slow_senders(tmp_path: Pa
         assert (await server.ask(f"/v1/blobs/{digest_of(ROOT)}")).body == ROOT
         await emptied(server, writers)
 
-    serve(tmp_path, use, max_connections_per_address=1_000)
+    # none of them is ended before all are there
+    serve(tmp_path, use, max_connections_per_address=1_000, body_seconds=170.0, send_stall_seconds=170.0)
 
 
 def test_a_body_that_nobody_asked_for_does_not_hold_the_connection(tmp_path: Path) -> None:

@@ -34,7 +34,14 @@ from tests.sockets.boot_server import (
     snapshot,
 )
 
-COMMAND = [sys.executable, "-m", "netboot.cli.main", "process", "boot-0"]
+COMMAND = [sys.executable, "-m", "netboot.cli.main"]
+PATIENT = """\
+from netboot.boot import server
+from netboot.cli.main import main
+server.UNREADY_SECONDS, server.QUIET_SECONDS, server.STOP_SECONDS = 5.0, 60.0, 120.0
+main()
+"""
+"""One whose stop waits for a test that is slow to look."""
 
 
 class Process(RunningBootServer):
@@ -44,8 +51,8 @@ class Process(RunningBootServer):
 
 
 @contextmanager
-def process(root: Path) -> Iterator[Process]:
-    """A boot server; its listening socket stays open here, as the supervisor's does."""
+def process(root: Path, *command: str) -> Iterator[Process]:
+    """A boot server, which is begun by `command`; its listening socket stays open here, as the supervisor's does."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         provisioning = Provisioning(
@@ -63,7 +70,7 @@ def process(root: Path) -> Iterator[Process]:
         numbers = {"listener": listener.fileno(), "ready": writing}
         spec = ProcessSpec(kind="boot", name="boot-0", config=config, supervisor=os.getpid(), **numbers)
         child = subprocess.Popen(
-            COMMAND,
+            [*(command or COMMAND), "process", "boot-0"],
             pass_fds=list(numbers.values()),
             stdin=subprocess.PIPE,
             env=environment(),
@@ -80,7 +87,7 @@ def process(root: Path) -> Iterator[Process]:
             yield server
         finally:
             child.kill()
-            child.wait(30)
+            child.wait(60)
 
 
 def test_sigterm_fails_readiness_first_cuts_nothing_and_exits_zero(tmp_path: Path) -> None:
@@ -106,11 +113,11 @@ def test_sigterm_fails_readiness_first_cuts_nothing_and_exits_zero(tmp_path: Pat
         assert got == len(big)
         await close(writer)
         await close(asking)
-        assert await asyncio.to_thread(server.process.wait, 30) == 0
+        assert await asyncio.to_thread(server.process.wait, 150) == 0
         assert [record.kind for record in server.records()] == ["script"]
 
-    with process(tmp_path) as server:
-        asyncio.run(asyncio.wait_for(use(server), 60))
+    with process(tmp_path, sys.executable, "-c", PATIENT) as server:
+        asyncio.run(asyncio.wait_for(use(server), 180))
 
 
 def test_killed_during_a_thousand_posts_it_has_every_one_that_was_acknowledged(tmp_path: Path) -> None:
@@ -133,7 +140,7 @@ def test_killed_during_a_thousand_posts_it_has_every_one_that_was_acknowledged(t
 
     async def use(server: Process) -> None:
         posting = [asyncio.ensure_future(post(server, number)) for number in range(1_000)]
-        await asyncio.to_thread(server.process.wait, 50)
+        await asyncio.to_thread(server.process.wait, 170)
         # those that wait in the dead one's socket would wait for its successor
         _, waiting = await asyncio.wait(posting, timeout=1.0)
         for one in waiting:
@@ -141,8 +148,8 @@ def test_killed_during_a_thousand_posts_it_has_every_one_that_was_acknowledged(t
         await asyncio.wait(posting)
 
     with process(tmp_path) as server:
-        asyncio.run(asyncio.wait_for(use(server), 60))
-        assert server.process.wait(30) == -signal.SIGKILL
+        asyncio.run(asyncio.wait_for(use(server), 180))
+        assert server.process.wait(60) == -signal.SIGKILL
         rows = read_after(server.config.data / "journal" / "boot-0.db", 0, most=10**6)
         written = {json.loads(row.body)["boot"] for row in rows}
     assert len(acknowledged) >= 2_500
@@ -160,7 +167,7 @@ def test_sighup_reads_the_snapshot_again_and_harms_nothing(tmp_path: Path) -> No
             await asyncio.sleep(0.01)
 
     with process(tmp_path) as server:
-        asyncio.run(asyncio.wait_for(use(server), 60))
+        asyncio.run(asyncio.wait_for(use(server), 180))
 
 
 def test_what_it_counted_can_be_read_and_who_takes_its_place_counts_on(tmp_path: Path) -> None:
@@ -168,19 +175,22 @@ def test_what_it_counted_can_be_read_and_who_takes_its_place_counts_on(tmp_path:
         await server.ask(f"/v1/boot?mac={MAC1}")
         await server.ask(f"/v1/blobs/{digest_of(ROOT)}")
         server.process.terminate()
-        await asyncio.to_thread(server.process.wait, 30)
+        await asyncio.to_thread(server.process.wait, 150)
 
     for times in (1, 2):
         with process(tmp_path) as server:
-            asyncio.run(asyncio.wait_for(use(server), 60))
+            asyncio.run(asyncio.wait_for(use(server), 180))
             said = StatusFolder(server.config.data / "status").read("boot-0", BootStatus)
         assert said is not None
         assert said.scripts == {"boot": times, "unknown": 0, "refused": 0, "unavailable": 0, "discovery": 0}
         assert (said.bytes_sent, said.transfers) == (times * len(ROOT), {"whole": times, "broken": 0})
 
 
-def test_a_stop_takes_what_the_kernel_has_accepted_and_answers_it(tmp_path: Path) -> None:
+def test_a_stop_takes_what_the_kernel_has_accepted_and_answers_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Connections are made while the event loop does not come round, more than it takes at once."""
+    monkeypatch.setattr("netboot.boot.server.QUIET_SECONDS", 60.0)
 
     async def stop() -> list[bytes]:
         with ExitStack() as held:
@@ -193,7 +203,7 @@ def test_a_stop_takes_what_the_kernel_has_accepted_and_answers_it(tmp_path: Path
                     connection.sendall(f"GET /v1/boot?mac={MAC1} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
             return [connection.recv(15) for connection in made]
 
-    assert asyncio.run(asyncio.wait_for(stop(), 120)) == [b"HTTP/1.1 200 OK"] * (4 * ACCEPT_AT_ONCE)
+    assert asyncio.run(asyncio.wait_for(stop(), 180)) == [b"HTTP/1.1 200 OK"] * (4 * ACCEPT_AT_ONCE)
 
 
 def test_a_stop_lets_a_connection_ask_that_has_asked_nothing_yet(
@@ -228,5 +238,5 @@ def test_a_stop_lets_a_connection_ask_that_has_asked_nothing_yet(
         await close(writer)
         return answer
 
-    answer = parse(asyncio.run(asyncio.wait_for(stop(), 120)))
+    answer = parse(asyncio.run(asyncio.wait_for(stop(), 180)))
     assert (answer.status, answer.headers["netboot-outcome"]) == (200, "boot")
