@@ -24,16 +24,16 @@ def test_a_past_boot_is_explained_by_what_was_written_down_then(service: Service
     reported(service, boot)
     joined(service, boot, tmp_path)
     node(service, Node.IN_SERVICE)
-    wait_for(lambda: reason(service, "InService") == "InService", 60)
+    wait_for(lambda: reason(service, "InService") == "InService")
 
     def decided() -> object:
         found = service.api(f"/v1/machines/gpu-001/explain?boot={boot}")
         return found["decided"] and found["gate"]["in_service_at"]
 
-    wait_for(decided, 60)
+    wait_for(decided)
     before = service.api(f"/v1/machines/gpu-001/explain?boot={boot}")
     (service.config.inventory / "site.yaml").write_text(CLASSED.replace("[quiet]", "[debug]"))
-    wait_for(lambda: "debug" in service.api("/v1/machines/gpu-001/explain")["decision"]["kernel_arguments"], 60)
+    wait_for(lambda: "debug" in service.api("/v1/machines/gpu-001/explain")["decision"]["kernel_arguments"])
     after = service.api(f"/v1/machines/gpu-001/explain?boot={boot}")
     assert after == before
     assert "quiet" in after["decided"]["kernel_arguments"]
