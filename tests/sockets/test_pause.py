@@ -79,7 +79,7 @@ class Outside:
         self.http.server_close()
 
     def asker(self, **more: Any) -> Asker:
-        place = {"hook": f"{self.url}/may", "authority": self.authority, "deadline_seconds": 5.0, **more}
+        place = {"hook": f"{self.url}/may", "authority": self.authority, "deadline_seconds": 30.0, **more}
         return Asker(PauseSignal.model_validate(place))
 
 
@@ -120,7 +120,7 @@ def test_prometheus_is_asked_for_one_number(outside: Outside) -> None:
     assert asker.ask() == Signal(True, f"the query of {outside.url} is 0, which lets things begin")
     [(path, _)] = outside.asked
     assert urlsplit(path).path == "/api/v1/query"
-    assert parse_qs(urlsplit(path).query) == {"query": [query], "timeout": ["5s"]}
+    assert parse_qs(urlsplit(path).query) == {"query": [query], "timeout": ["30s"]}
 
 
 def test_an_answer_that_leads_elsewhere_or_is_none_is_not_followed(outside: Outside) -> None:
@@ -153,10 +153,10 @@ def test_who_answers_late_has_not_answered(outside: Outside) -> None:
                 return
             file.write(bytes([byte]))
 
-    outside.slowly, outside.body = dribble, b" " * 300
+    outside.slowly, outside.body = dribble, b" " * 3_000
     begun = time.monotonic()
     assert words(asker) == late
-    assert time.monotonic() - begun < 15, "whoever sends a byte now and then for half a minute is not heard to the end"
+    assert time.monotonic() - begun < 150, "whoever sends a byte now and then for five minutes is not heard to the end"
 
 
 def test_whom_we_cannot_reach_or_believe(outside: Outside, tmp_path: Path) -> None:
@@ -196,7 +196,7 @@ def test_a_service_asks_and_says_so_everywhere(outside: Outside, tmp_path: Path)
     make_site(root, workers=1)
     file = root / "netboot.yaml"
     section = {"hook": f"{outside.url}/may", "token_file": str(outside.token), "authority": str(outside.authority)}
-    file.write_text(f"{file.read_text()}pause: {json.dumps({**section, 'every_seconds': 5})}\n")
+    file.write_text(f"{file.read_text()}pause: {json.dumps({**section, 'every_seconds': 5, 'deadline_seconds': 30})}\n")
     where, last = f"{outside.url}/may", ""
     with serving(load_config(file), file) as service:
 
@@ -221,8 +221,8 @@ def test_a_service_asks_and_says_so_everywhere(outside: Outside, tmp_path: Path)
         last = f"whether {where} lets anything begin cannot be told: it cannot be reached: Connection refused"
         wait_for(lambda: reason() == last)
         wait_for(lambda: 'netboot_pause_signal{says="unknown"} 1.0\n' in service.text("/metrics"))
-        detail = service.readyz()["details"]["pause"]
-        assert (detail["ok"], detail["message"]) == (False, last)
+        detail = wait_for(lambda: (found := service.readyz()["details"]["pause"])["message"] == last and found)
+        assert detail["ok"] is False
         assert service.stop() == 0
     assert TOKEN not in service.log + json.dumps(told)
     assert {token for _, token in outside.asked} == {f"Bearer {TOKEN}"}
