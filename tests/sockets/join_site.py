@@ -136,7 +136,7 @@ class JoinSite:
     ) -> Said:
         """One request on a connection of its own, from `source` (any of 127.0.0.0/8)."""
         connection = http.client.HTTPSConnection(
-            "127.0.0.1", self.ports[name], timeout=30, context=self.context(), source_address=(source, 0)
+            "127.0.0.1", self.ports[name], timeout=60, context=self.context(), source_address=(source, 0)
         )
         try:
             data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
@@ -161,7 +161,7 @@ class JoinSite:
     def stop(self, name: str) -> int:
         """Ask it to end."""
         self.processes[name].send_signal(signal.SIGTERM)
-        return self.processes.pop(name).wait(40)
+        return self.processes.pop(name).wait(180)
 
 
 def read(connection: http.client.HTTPSConnection) -> Said:

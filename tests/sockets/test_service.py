@@ -41,10 +41,13 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 @pytest.fixture
 def own(tmp_path: Path) -> Iterator[Service]:
-    """One for a test that kills it."""
-    config = make_site(tmp_path / "site")
+    """One for a test that kills it, which may be slow to say what it has to say to it."""
+    make_site(tmp_path / "site")
+    file = tmp_path / "site" / "netboot.yaml"
+    file.write_text(file.read_text().replace("  workers:", "  idle_seconds: 300\n  body_seconds: 300\n  workers:"))
+    config = load_config(file)
     Store(config.store).set_channel("stable", add_image(config))
-    with serving(config, tmp_path / "site" / "netboot.yaml") as service:
+    with serving(config, file) as service:
         yield service
 
 
@@ -126,7 +129,7 @@ def test_a_second_instance_on_the_same_data_is_refused(shared: Service) -> None:
     pid, data = shared.process.pid, shared.config.data
     words = f"process {pid} already serves {data}; stop it first (`kill {pid}`), or give this instance another `data`"
     assert second.stderr.splitlines()[-1] == f"Error: {words}"
-    assert shared.readyz()["ready"] is True
+    wait_for(lambda: shared.readyz()["ready"])  # its probe of a boot server may have waited for long just now
 
 
 @pytest.mark.parametrize("key", ["provisioning.listen", "management.listen"])
@@ -190,9 +193,13 @@ def test_watch_shows_what_happens_and_ends_cleanly(shared: Service) -> None:
         shared.boot(MAC1)
         return boot if "ScriptServed" in log.read_text() else ""
 
-    wait_for(seen)
-    watching.send_signal(signal.SIGINT)
-    assert watching.wait(60) == 130
+    try:
+        wait_for(seen)
+        watching.send_signal(signal.SIGINT)
+        assert watching.wait(180) == 130
+    finally:
+        watching.kill()
+        watching.wait()
     assert log.with_suffix(".err").read_text().strip() == "interrupted"
     assert "gpu-001" not in log.read_text()
 
@@ -319,7 +326,7 @@ def test_a_poisoned_row_of_a_journal_and_of_the_state_stop_nobody(own: Service) 
     words = "rows were set aside: boot-0.db 1, boot-1.db 1, state.db 1"
     journals = wait_for(lambda: (found := own.readyz()["details"]["journals"])["message"] == words and found)
     assert (journals["ok"], "set_aside" in journals["remedy"]) == (False, True)
-    assert own.readyz()["ready"] is True
+    wait_for(lambda: own.readyz()["ready"])
     assert 'netboot_projection_set_aside_total{origin="state.db"} 1.0' in own.text("/metrics")
     assert own.processes()["controllers"]["restarts"] == 0
 
@@ -348,8 +355,8 @@ def test_a_restored_journal_is_read_again_and_what_follows_is_not_passed_over(ow
 def test_a_broken_edit_leaves_the_service_ready_and_says_so_everywhere(own: Service) -> None:
     file = own.config.inventory / "site.yaml"
     file.write_text(INVENTORY.replace("profile: compute}", "profile: copmute}", 1))
-    said = wait_for(lambda: (found := own.readyz())["details"]["inventory"].get("faults") and found)
-    assert (said["ready"], said["degraded"]) == (True, True)
+    said = wait_for(lambda: (found := own.readyz())["details"]["inventory"].get("faults") and found["ready"] and found)
+    assert said["degraded"] is True
     assert said["details"]["inventory"]["faults"] == [
         f"{file}:2: machines[0].profile: no profile is named 'copmute'; did you mean 'compute'?"
     ]
@@ -390,7 +397,7 @@ def test_a_stop_cuts_no_request_and_leaves_nothing(own: Service) -> None:
         wait_for(lambda: "stopping" in own.log)
         slow.sendall(body[5:])
         assert slow.recv(100).startswith(b"HTTP/1.1 204")
-    assert own.process.wait(60) == 0
+    assert own.process.wait(180) == 0
     wait_for(lambda: not any(map(runs, pids)))
     assert "killed, for not ending" not in own.log
 
@@ -414,7 +421,7 @@ def test_stalled_clients_do_not_keep_operators_out(own: Service) -> None:
             one = socket.create_connection((own.config.management.listen.host, own.config.management.listen.port))
             one.sendall(b"GET /v1/machines HTTP/1.1\r\nHost: x\r\nX-Slow: ")
             stalled.append(one)
-        assert wait_for(lambda: requests.get(f"{own.management}/healthz", timeout=40).json()["healthy"], 45)
+        assert wait_for(lambda: requests.get(f"{own.management}/healthz", timeout=60).json()["healthy"])
         wait_for(lambda: "a client that kept us waiting for 5 s was let go" in own.log)
         assert [line for line in own.log.splitlines() if "Traceback" in line] == []
     finally:
