@@ -60,4 +60,4 @@ def test_who_presses_tab_does_not_wait(offered: Offered, monkeypatch: pytest.Mon
         monkeypatch.setenv("NETBOOT_SERVER", f"http://127.0.0.1:{silent.getsockname()[1]}")
         begun = monotonic()
         assert offered("machine", "show", "gpu") == []
-        assert monotonic() - begun < 10, "an answer would be waited for 30 seconds"
+        assert monotonic() - begun < 25, "an answer would be waited for 30 seconds"

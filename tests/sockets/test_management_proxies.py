@@ -55,7 +55,7 @@ def nginx(folder: Path, address: str) -> Iterator[str]:
         yield f"https://127.0.0.1:{port}"
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(60)
 
 
 def listens(port: int) -> bool:
@@ -70,7 +70,7 @@ def connecting(seen: list[bytes]) -> Iterator[str]:
         thread = threading.Thread(target=tunnel, args=(listener, seen), daemon=True)
         thread.start()
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-        thread.join(20)
+        thread.join(60)
 
 
 def tunnel(listener: socket.socket, seen: list[bytes]) -> None:
@@ -79,12 +79,12 @@ def tunnel(listener: socket.socket, seen: list[bytes]) -> None:
         head = client.recv(4096)
         seen.append(head)
         host, port = head.split()[1].decode().rsplit(":", 1)
-        with socket.create_connection((host, int(port)), 20) as server:
+        with socket.create_connection((host, int(port)), 60) as server:
             client.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
             back = threading.Thread(target=pump, args=(server, client, []), daemon=True)
             back.start()
             pump(client, server, seen)
-            back.join(20)
+            back.join(60)
 
 
 def pump(source: socket.socket, target: socket.socket, seen: list[bytes]) -> None:
@@ -113,13 +113,13 @@ def test_through_a_proxy_that_sees_no_token(behind: str, tmp_path: Path) -> None
 def test_a_person_logs_in_at_the_page_behind_nginx_and_acts(behind: str, tmp_path: Path) -> None:
     with requests.Session() as browser:
         browser.trust_env, browser.verify = False, str(tmp_path / "ca")
-        there = browser.post(f"{behind}/page/login", {"token": TOKEN}, headers={"Origin": behind}, timeout=30)
+        there = browser.post(f"{behind}/page/login", {"token": TOKEN}, headers={"Origin": behind}, timeout=60)
         assert (there.url, there.status_code) == (f"{behind}/page/", 200)
         form = re.search(r'name="form" value="([^"]+)"', there.text)
         assert form is not None
         chosen = {"theme": "dark", "form": form[1]}
-        assert browser.post(f"{behind}/page/theme", chosen, headers={"Origin": behind}, timeout=30).status_code == 200
-        left = browser.post(f"{behind}/page/theme", chosen, headers={"Origin": "https://evil.example"}, timeout=30)
+        assert browser.post(f"{behind}/page/theme", chosen, headers={"Origin": behind}, timeout=60).status_code == 200
+        left = browser.post(f"{behind}/page/theme", chosen, headers={"Origin": "https://evil.example"}, timeout=60)
         assert left.status_code == 403
 
 

@@ -108,8 +108,8 @@ def test_who_does_not_answer_cannot_be_told(world: World, tmp_path: Path) -> Non
     assert str(late.value) == (
         f"cannot reach the service at {where}: it does not answer in time\nRemedy: is `netboot serve` running?"
     )
-    with trickling() as where, pytest.raises(CannotTellError, match="did not answer within 2 s"):
-        Client(Service(where, TOKEN), seconds=2.0).channels.list()
+    with trickling() as where, pytest.raises(CannotTellError, match="did not answer within 5 s"):
+        Client(Service(where, TOKEN), seconds=5.0).channels.list()
 
 
 @contextmanager
@@ -132,7 +132,7 @@ def trickling() -> Iterator[str]:
         thread = threading.Thread(target=answer, daemon=True)
         thread.start()
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-        thread.join(20)
+        thread.join(60)
 
 
 class Line:
@@ -160,7 +160,7 @@ class Line:
         self.cut()
         self._listener.shutdown(socket.SHUT_RDWR)
         for thread in self._threads:
-            thread.join(20)
+            thread.join(60)
         self._listener.close()
 
     def _start(self, work: Callable[..., None], *arguments: socket.socket) -> None:
