@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 
 from images.store.store import Store
+from netboot.stores.snapshot import read_snapshot
 from tests.processes import wait_for
 from tests.sites import add_image, make_site
 from tests.sockets.service import Service, serving
@@ -55,15 +57,21 @@ class Site:
         decision = self.service.api(f"/v1/machines/{name}/explain")["decision"]
         return str(decision["image"]["digest"])
 
+    def served(self) -> bool:
+        """Whether the boot server goes by what is published: it reads that by itself, after whoever explains it."""
+        ready = requests.get(f"{self.service.provisioning}/readyz", timeout=60).json()
+        return bool(ready["published_ms"] == read_snapshot(self.service.config.data / "snapshot.json").published_ms)
+
     def reboot(self, name: str) -> None:
         """It asks for its script, and comes up."""
+        wait_for(self.served)
         boot = self.service.boot(MACHINES[name])
         assert self.service.post(boot, MACHINES[name], "InitrdStarted") == 204
         assert self.service.post(boot, MACHINES[name], "Booted") == 204
         wait_for(lambda: (self.service.api(f"/v1/machines/{name}")["current"] or {}).get("boot") == boot)
 
     def named(self, count: int) -> list[str]:
-        """The machines that are to be rebooted, once there are so many, and boot servers have it."""
+        """The machines that are to be rebooted, once there are so many, and it is published."""
         wait_for(lambda: len(self.status()["to_reboot"]) == count)
         names: list[str] = self.status()["to_reboot"]
         wanted = self.old if self.status()["undoing"] else self.new
@@ -272,7 +280,7 @@ def test_a_file_of_rollouts_that_cannot_be_read_is_said_and_machines_boot_what_t
     site.netboot("rollout", "start", "stable", "next", "--on-next-boot")
     canary = site.named(2)[0]
     path = site.service.config.data / "rollouts.db"
-    with closing(sqlite3.connect(path)) as db:
+    with closing(sqlite3.connect(path, timeout=60)) as db:
         db.execute("UPDATE members SET body = '{}'")
         db.commit()
     words = "holds what cannot be read (machine: Field required): restore a backup"
