@@ -55,7 +55,7 @@ def _running(command: list[str], url: str, program: bytes = b"") -> Iterator[sub
         process.stdin.write(program)
         process.stdin.close()
         try:
-            wait_for(lambda: requests.get(f"{url}/.well-known/openid-configuration", timeout=30).ok)
+            wait_for(lambda: requests.get(f"{url}/.well-known/openid-configuration", timeout=60).ok)
             yield process
         finally:
             process.kill()
@@ -82,17 +82,17 @@ def approve(url: str, who: str, until: str = "nowhere") -> str:
     address that begins with `until`: that address."""
     with requests.Session() as browser:
         browser.trust_env = False
-        answer = browser.get(url, timeout=30, allow_redirects=False)
+        answer = browser.get(url, timeout=60, allow_redirects=False)
         for _ in range(16):
             if "Location" in answer.headers:
                 following = urljoin(answer.url, answer.headers["Location"])
                 if following.startswith(until):
                     return following
-                answer = browser.get(following, timeout=30, allow_redirects=False)
+                answer = browser.get(following, timeout=60, allow_redirects=False)
                 continue
             form = _Form(answer.text)
             if not form.action:
                 break
             sent = form.fields | ({"login": who, "password": "any"} if "login" in form.fields else {})
-            answer = browser.post(urljoin(answer.url, form.action), sent, timeout=30, allow_redirects=False)
+            answer = browser.post(urljoin(answer.url, form.action), sent, timeout=60, allow_redirects=False)
         return answer.text

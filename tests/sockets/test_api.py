@@ -19,6 +19,7 @@ from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.reasons import ConditionType, Reason
 from netboot.lifecycle.roles import Role
 from netboot.lifecycle.state import Batch
+from netboot.processes import management
 from netboot.processes.management import compose
 from netboot.status import Condition
 from netboot.status.controllers import InventoryStatus
@@ -280,7 +281,10 @@ def test_without_a_snapshot_nothing_can_be_told(tmp_path: Path) -> None:
     assert api.get("/healthz").json == {"healthy": True}
 
 
-def test_a_channel_is_moved_once_another_writer_of_the_store_has_ended(api: Api) -> None:
+def test_a_channel_is_moved_once_another_writer_of_the_store_has_ended(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(management, "STORE_SECONDS", 60.0)
     image = add_image(api.config)
     writer = compose(api.config, lambda: False).repository_writer
     with ThreadPoolExecutor(1) as pool:

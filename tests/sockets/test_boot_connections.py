@@ -304,7 +304,7 @@ def test_one_that_says_nothing_is_soon_aiohttp_s_and_one_that_leaves_is_forgotte
         begun = asyncio.get_running_loop().time()
         while len(server.internals.server.connections) < 1 or server.internals.gate.open > 1:
             await asyncio.sleep(0.01)
-        assert asyncio.get_running_loop().time() - begun < SILENT_SECONDS + 10
+        assert asyncio.get_running_loop().time() - begun < SILENT_SECONDS + 60
         await close(silent)
 
     serve(tmp_path, use)

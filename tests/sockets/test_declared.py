@@ -390,7 +390,7 @@ def test_writers_of_several_processes_come_one_after_the_other(api: Api, monkeyp
     with exclusive(lock, "x"):
         answer = create(api)
         assert refused(answer)[:2] == (503, "busy")
-    monkeypatch.setattr(inventory_files, "LOCK_SECONDS", 20.0)
+    monkeypatch.setattr(inventory_files, "LOCK_SECONDS", 60.0)
     names = [f"w-{number}" for number in range(4)]
     values = [{"name": name, "match": {"serial": name}, "profile": "compute"} for name in names]
     answers: list[int] = []

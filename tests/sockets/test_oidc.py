@@ -43,7 +43,7 @@ class Site(NamedTuple):
 
     def status(self, token: str, path: str = "/v1/whoami") -> tuple[int, Any]:
         answer = requests.get(
-            f"{self.service.management}{path}", headers={"Authorization": f"Bearer {token}"}, timeout=30
+            f"{self.service.management}{path}", headers={"Authorization": f"Bearer {token}"}, timeout=60
         )
         return answer.status_code, answer.json()
 
@@ -227,7 +227,7 @@ def test_where_the_issuer_is_away_a_token_of_the_site_opens_and_a_known_key_too(
 def mocked() -> Iterator[str]:
     with mock() as url:
         for who in ("viewer", "operator", "stranger"):
-            requests.put(f"{url}/users/{who}", json={"groups": [f"netboot-{who}s"]}, timeout=30).raise_for_status()
+            requests.put(f"{url}/users/{who}", json={"groups": [f"netboot-{who}s"]}, timeout=60).raise_for_status()
         yield url
 
 
@@ -266,7 +266,7 @@ def begun(client: FlaskClient, following: str = "/page/machines") -> str:
 
 def allowed(where: str, who: str) -> str:
     """What the issuer sends back with, once `who` has said yes there."""
-    answer = requests.post(where, {"sub": who}, timeout=30, allow_redirects=False)
+    answer = requests.post(where, {"sub": who}, timeout=60, allow_redirects=False)
     assert answer.status_code == 302, answer.text
     return str(answer.headers["Location"]).removeprefix("http://localhost")
 

@@ -311,7 +311,7 @@ def test_a_stream_ends_after_a_while_and_asks_for_the_session_again(
 def test_what_the_api_tells_without_an_end_is_no_boot(client: FlaskClient, world: World) -> None:
     """`/v1/boots/watch` would be waited for, with a thread and a place, until the service ends."""
     log_in(client)
-    stop = threading.Timer(3.0, setattr, (world.api, "stopping", True))  # or this test would not end either
+    stop = threading.Timer(60.0, setattr, (world.api, "stopping", True))  # or this test would not end either
     stop.start()
     answer = client.get("/page/boots/watch")
     stop.cancel()
@@ -487,15 +487,15 @@ def test_the_service_itself_serves_it(tmp_path: Path) -> None:
     address = f"http://{config.management.listen}"
     with serving(config, tmp_path / "site" / "netboot.yaml") as service, requests.Session() as browser:
         browser.trust_env = False
-        shown = browser.get(f"{address}/", timeout=30)
+        shown = browser.get(f"{address}/", timeout=60)
         assert (shown.url, shown.status_code) == (f"{address}/page/login?next=/", 200)
-        assert browser.get(f"{address}/page/static/htmx.min.js", timeout=30).text.startswith("var htmx=")
-        shown = browser.post(f"{address}/page/login", {"token": TOKEN}, headers={"Origin": address}, timeout=30)
+        assert browser.get(f"{address}/page/static/htmx.min.js", timeout=60).text.startswith("var htmx=")
+        shown = browser.post(f"{address}/page/login", {"token": TOKEN}, headers={"Origin": address}, timeout=60)
         assert shown.url == f"{address}/page/"  # it may not be known yet how machines are
-        wait_for(lambda: browser.get(f"{address}/page/", timeout=30).status_code == 200)
+        wait_for(lambda: browser.get(f"{address}/page/", timeout=60).status_code == 200)
         wait_for(lambda: "NeverBooted" in str(service.api("/v1/machines/gpu-001")["conditions"]))
-        wait_for(lambda: "off</span>" in browser.get(f"{address}/page/machines/gpu-001", timeout=30).text)
-        with browser.get(f"{address}/page/live", stream=True, timeout=30) as live:
+        wait_for(lambda: "off</span>" in browser.get(f"{address}/page/machines/gpu-001", timeout=60).text)
+        with browser.get(f"{address}/page/live", stream=True, timeout=60) as live:
             assert live.headers["Content-Type"] == "text/event-stream; charset=utf-8", live.text
             assert next(live.iter_lines()) == b"event: changed"
 
