@@ -6,6 +6,7 @@ import json
 import re
 import sqlite3
 import threading
+import time
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -32,20 +33,19 @@ def _no_hold(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.setattr(ingest, "HOLD_SECONDS", 0.0)
 
 
-def most(size: int, seconds: float = 8) -> float:
-    """Records of `size` bytes that one boot may have had after so many seconds."""
-    return (A_BOOT + 4096 * seconds) / (size + 512)
+def most(size: int, began: float) -> float:
+    """Records of `size` bytes that one boot may have had since then, by `time.monotonic`."""
+    return (A_BOOT + 4096 * (time.monotonic() - began)) / (size + 512)
 
 
 def test_events_of_one_boot_are_limited_and_another_s_are_not(tmp_path: Path) -> None:
     async def use(server: RunningBootServer) -> None:
         path = f"/v1/boots/{server.boot_of('gpu-001')}/events"
-        begun = asyncio.get_running_loop().time()
+        began = time.monotonic()
         answers = [await server.ask(path, "POST", EVENT) for _ in range(300)]
-        took = asyncio.get_running_loop().time() - begun
         statuses = [answer.status for answer in answers]
         assert statuses[0] == 204
-        assert A_BOOT // (len(EVENT) + 512) <= statuses.count(204) <= most(len(EVENT), took)
+        assert A_BOOT // (len(EVENT) + 512) <= statuses.count(204) <= most(len(EVENT), began)
         assert set(statuses) == {204, 429}
         limited = [answer for answer in answers if answer.status == 429]
         assert {answer.headers["retry-after"] for answer in limited} == {"15"}
@@ -74,20 +74,21 @@ def test_what_is_one_too_many_is_answered_later_and_others_meanwhile(
                 took.append(asyncio.get_running_loop().time() - began)
                 break
         assert took[0] >= ingest.HOLD_SECONDS
-        is_held, real = asyncio.Event(), Ingest.hold
+        is_held, goes_on, real = asyncio.Event(), asyncio.Event(), Ingest.hold
 
         async def hold(of: Ingest) -> None:
             is_held.set()
+            await goes_on.wait()  # however long the others take
             await real(of)
 
         monkeypatch.setattr(Ingest, "hold", hold)
-        monkeypatch.setattr(ingest, "HOLD_SECONDS", 15.0)
         waits = asyncio.ensure_future(is_held.wait())
         while not waits.done():  # what flowed into the bucket meanwhile is enough for one or two
             held = asyncio.ensure_future(server.ask(path, "POST", EVENT))
             await asyncio.wait((held, waits), return_when=asyncio.FIRST_COMPLETED)
         await boot_of(server, MAC2)
         assert not held.done()
+        goes_on.set()
         assert (await held).status == 429
 
     serve(tmp_path, use, ingest_kib_per_second=256)
@@ -99,9 +100,10 @@ def test_health_reports_of_one_boot_are_limited(tmp_path: Path) -> None:
         report = json.dumps(
             {"machine": "gpu-001", "schema": 1, "taken_ms": 5, "checks": [CHECK], "more": "x" * 30_000}
         ).encode()
+        began = time.monotonic()
         statuses = [(await server.ask(path, "POST", report)).status for _ in range(12)]
         assert set(statuses) == {204, 429}
-        assert 4 <= statuses.count(204) <= most(30_000)
+        assert 4 <= statuses.count(204) <= most(30_000, began)
         assert server.internals.counters.health["limited"] == statuses.count(429)
 
     serve(tmp_path, use, ingest_kib_per_second=256)
@@ -110,20 +112,22 @@ def test_health_reports_of_one_boot_are_limited(tmp_path: Path) -> None:
 def test_a_blob_fetched_over_and_over_is_written_down_a_bounded_number_of_times(tmp_path: Path) -> None:
     async def use(server: RunningBootServer) -> None:
         path = f"/v1/blobs/{digest_of(INITRD)}?boot={server.boot_of('gpu-001')}&machine=gpu-001"
+        began = time.monotonic()
         for _ in range(400):
             assert (await server.ask(path)).status == 200
         fetched = [record for record in server.records() if isinstance(record, EventRecord)]
-        assert A_BOOT // 512 <= len(fetched) <= most(0, 30)
+        assert A_BOOT // 512 <= len(fetched) <= most(0, began)
 
     serve(tmp_path, use, ingest_kib_per_second=256)
 
 
 def test_a_script_is_never_refused_and_beyond_the_limit_it_is_one_that_is_written_down(tmp_path: Path) -> None:
     async def use(server: RunningBootServer) -> None:
+        began = time.monotonic()
         boots = [await boot_of(server, MAC1) for _ in range(300)]
         written = [record.boot for record in server.records() if isinstance(record, ScriptRecord)]
         assert set(boots) == set(written), "each that was served is written down"
-        assert len(written) == len(set(boots)) <= most(100)
+        assert len(written) == len(set(boots)) <= most(100, began)
         assert server.internals.counters.scripts["boot"] == 300
         assert server.internals.counters.scripts_repeated == 300 - len(written)
         assert await boot_of(server, MAC2) not in boots, "another machine's is its own"
@@ -158,7 +162,7 @@ def test_a_disk_that_stands_still_costs_scripts_and_events_and_nothing_else(
 
     def slow(file: JournalFile, rows: Rows) -> str | None:
         if stands.is_set():
-            goes_on.wait(60)
+            goes_on.wait(180)
         return commit(file, rows)
 
     monkeypatch.setattr(JournalFile, "commit", slow)
@@ -171,12 +175,12 @@ def test_a_disk_that_stands_still_costs_scripts_and_events_and_nothing_else(
         waiting = [asyncio.ensure_future(server.ask(events, "POST", EVENT)) for _ in range(20)]
         script = asyncio.ensure_future(server.ask(f"/v1/boot?mac={MAC1}"))
         for path in ("/healthz", f"/v1/blobs/{digest_of(INITRD)}", "/boot.ipxe"):
-            async with asyncio.timeout(30):  # before the disk goes on
+            async with asyncio.timeout(60):  # before the disk goes on
                 assert (await server.ask(path)).status == 200
         assert {answer.status for answer in await asyncio.gather(*waiting)} == {503}
         unavailable = await script
         assert (unavailable.status, unavailable.headers["netboot-outcome"]) == (200, "unavailable")
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             assert (await server.ask(events, "POST", EVENT)).status == 503, "at once: nobody waits behind it"
             ready = json.loads((await server.ask("/readyz")).body)
         assert ready["ready"] is False
@@ -228,7 +232,7 @@ def test_a_stop_does_not_wait_for_a_disk_that_stands_still(tmp_path: Path, monke
 
     def stand(_file: JournalFile, _rows: Rows) -> str | None:
         stands.set()
-        goes_on.wait(60)
+        goes_on.wait(180)
         return None
 
     monkeypatch.setattr(JournalFile, "commit", stand)
@@ -237,7 +241,7 @@ def test_a_stop_does_not_wait_for_a_disk_that_stands_still(tmp_path: Path, monke
     async def whole() -> None:
         standing = journal.SqliteJournal(tmp_path / "boot-0.db")
         try:
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(60):  # before the disk goes on
                 await standing.aclose()
         finally:
             goes_on.set()
