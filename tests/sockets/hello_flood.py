@@ -49,7 +49,7 @@ class Flood:
     def _send(self, left: int) -> None:
         while left:
             raw = socket.create_connection(
-                ("127.0.0.1", self._site.ports[self._name]), timeout=30, source_address=(SOURCE, 0)
+                ("127.0.0.1", self._site.ports[self._name]), timeout=60, source_address=(SOURCE, 0)
             )
             with self._site.context().wrap_socket(raw, server_hostname="127.0.0.1") as wrapped:
                 file = wrapped.makefile("rb")

@@ -207,7 +207,7 @@ def test_old_tls_is_not_spoken(site: JoinSite, version: ssl.TLSVersion) -> None:
     with pytest.warns(DeprecationWarning):
         context.minimum_version = context.maximum_version = version
     with (
-        socket.create_connection(("127.0.0.1", site.ports["join-0"]), timeout=10) as raw,
+        socket.create_connection(("127.0.0.1", site.ports["join-0"]), timeout=60) as raw,
         pytest.raises((ssl.SSLError, ConnectionError)),
     ):
         context.wrap_socket(raw, server_hostname="127.0.0.1")
@@ -259,7 +259,7 @@ def test_ten_thousand_hellos_from_one_source_cost_no_memory_and_hold_up_nobody(t
         assert flood.statuses.total() == HELLOS
         assert set(flood.statuses) == {404, 429} and flood.statuses[404] <= let_in
         assert memory_kib(pid) - before < 16 * 1024
-        for _ in range(5):  # one more each second is let in: such a moment may have come since the flood's last
+        for _ in range(60):  # one more each second is let in: such moments have come where this one is slow
             said = site.ask("join-0", "POST", "/v1/join/hello", flood.body, source=SOURCE)
             if said.status == 429:
                 break
@@ -285,7 +285,7 @@ def test_a_stop_lets_a_request_in_flight_be_answered(tmp_path: Path) -> None:
         assert answers == []
         (site.folder / "held").unlink()
         asking.join()
-        assert process.wait(40) == 0
+        assert process.wait(60) == 0
         (answer,) = answers
         assert answer.status == 200 and answer.body["node_name"] == "gpu-001"
         assert [record["phase"] for record in site.journalled()] == ["Attested", "TokenIssued"]
@@ -300,10 +300,13 @@ def test_a_stop_lets_a_body_that_is_being_read_come_to_its_end(tmp_path: Path) -
         with site.context().wrap_socket(raw, server_hostname="127.0.0.1") as connection:
             head = f"POST /v1/join/hello HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n".encode()
             connection.sendall(head + body[:100])
+            site.say("held", "check")  # so that it says that it stops
             process.terminate()
+            wait_for((site.folder / "stopping").exists)
+            (site.folder / "held").unlink()
             with pytest.raises(subprocess.TimeoutExpired):
                 process.wait(3)
             connection.sendall(body[100:])
             answer = connection.recv(65536)
         assert answer.startswith(b"HTTP/1.1 503 ") and b"\r\nRetry-After: 5\r\n" in answer, "told to come back, not cut"
-        assert process.wait(40) == 0
+        assert process.wait(60) == 0

@@ -19,9 +19,9 @@ from tests.soft_tpm import Machine
 
 DEADLINE = 2.0
 """Of each stage, at the site whose clients are in a hurry: longer than an honest one takes on a busy machine, too."""
-LATE = 15.0
+LATE = 60.0
 """What ends by a deadline has ended by then, on a busy machine too."""
-LONG = 30.0
+LONG = 180.0
 """Of each stage, where a test asks who makes room: that no deadline ends a connection first, on a busy machine too."""
 CLOSED = b""
 HELLO = b"POST /v1/join/hello HTTP/1.1\r\nHost: x\r\nContent-Length: 900\r\n\r\n{"
@@ -48,7 +48,7 @@ def plain(site: JoinSite, source: str = "127.0.0.9", host: str = "127.0.0.1") ->
     sock = socket.socket(socket.AF_INET6 if ":" in source else socket.AF_INET)
     sock.setsockopt(socket.SOL_IP, IP_FREEBIND, 1)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    sock.settimeout(20)
+    sock.settimeout(LATE)
     sock.bind((source, 0))
     sock.connect((host, site.ports["join-0"]))
     return sock
@@ -67,14 +67,14 @@ def client_hello(site: JoinSite) -> bytes:
 
 
 def ended(sock: socket.socket, dribbled: bytes = b"", *, since: float | None = None) -> float:
-    """Seconds until the other end has ended it, or 20, while it gets a byte every now and then.
+    """Seconds until the other end has ended it, or `LATE`, while it gets a byte every now and then.
 
     `since`: from when on, by `time.monotonic`; a deadline that must not come early began with the connection, not with
     this call.
     """
     began, left = time.monotonic() if since is None else since, list(dribbled)
     with contextlib.suppress(ConnectionError, ssl.SSLError):
-        while time.monotonic() - began < 20:
+        while time.monotonic() - began < LATE:
             if left:
                 sock.sendall(bytes([left.pop(0)]))
             if select.select([sock], [], [], 0.05)[0] and sock.recv(65536) == CLOSED:
@@ -97,7 +97,7 @@ def answered_quickly(site: JoinSite) -> None:
     began = time.monotonic()
     machine = Machine(site.boot())
     assert site.attest(machine, site.hello(machine).body).status in (200, 409)
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < LONG / 3
 
 
 @pytest.mark.parametrize("says", ["nothing", "a byte", "a handshake, slowly"])
@@ -124,7 +124,7 @@ def test_a_handshake_that_stops_after_its_first_message_has_an_end(hurried: Join
 def test_what_is_no_handshake_is_cut_before_any_deadline(unhurried: JoinSite, junk: bytes) -> None:
     with plain(unhurried) as sock:
         sock.sendall(junk)
-        assert ended(sock) < LONG / 2
+        assert ended(sock) < LATE
 
 
 @pytest.mark.parametrize("head", [b"", HELLO.partition(b"\r\n\r\n")[0]], ids=["none", "slowly"])
@@ -159,7 +159,7 @@ def test_an_answer_has_an_end_whatever_trickles_off(hurried: JoinSite) -> None:
         sock = secure(hurried)
         sock.setblocking(False)
         began, asked, taken, gone = time.monotonic(), 0.0, b"", False
-        while time.monotonic() - began < 15 and not gone:
+        while time.monotonic() - began < LATE and not gone:
             try:
                 if time.monotonic() - asked > 0.2:
                     asked = time.monotonic()
