@@ -37,14 +37,16 @@ def answering(say: Callable[[socket.socket, threading.Event], None]) -> Iterator
 
 
 class Drip:
-    """Sends a byte now and then, up to 200; `sent`: how many."""
+    """Sends a byte now and then, up to `MOST`; `sent`: how many."""
+
+    MOST = 2_000
 
     def __init__(self, before: bytes) -> None:
         self._before, self.sent = before, 0
 
     def __call__(self, connection: socket.socket, over: threading.Event) -> None:
         connection.sendall(self._before)
-        while self.sent < 200 and not over.wait(0.05):
+        while self.sent < self.MOST and not over.wait(0.05):
             connection.sendall(b"a")
             self.sent += 1
 
@@ -64,7 +66,7 @@ def test_a_byte_at_a_time_is_late(scheme: str, before: bytes) -> None:
     drip = Drip(before)
     with answering(drip) as where, pytest.raises(IssuerUnavailableError) as late:
         Asker(None, "management.oidc.certificate_authority", deadline=0.5).get(f"{scheme}://{where}/")
-    assert (str(late.value), drip.sent < 200) == ("it did not answer within 0.5 s", True)
+    assert (str(late.value), drip.sent < drip.MOST) == ("it did not answer within 0.5 s", True)
 
 
 def test_what_comes_in_time_is_an_answer() -> None:

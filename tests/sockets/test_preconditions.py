@@ -213,6 +213,13 @@ def test_what_is_no_tag_is_refused_as_is_one_where_there_is_none(api: Api) -> No
     assert api.get(f"{MACHINE}/intents").json["intents"] == []
 
 
+@pytest.fixture
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who waits for another's act does so on a busy machine, too."""
+    monkeypatch.setattr(preconditions, "WAIT_SECONDS", 60)
+
+
+@pytest.mark.usefixtures("_patient")
 def test_of_two_who_act_at_once_by_what_both_saw_one_does(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     seen, both, statuses = tag(api, MACHINE), threading.Barrier(2), []
     order = api.intents.order
@@ -235,6 +242,7 @@ def test_of_two_who_act_at_once_by_what_both_saw_one_does(api: Api, monkeypatch:
     assert sorted(statuses) == [200, 412]
 
 
+@pytest.mark.usefixtures("_patient")
 @pytest.mark.parametrize(
     ("path", "body"),
     [("/v1/enrolments", f"machine,ek_sha256\ngpu-002,{'cd' * 32}\ngpu-001,{'ab' * 32}\n"), ("/v1/tokens", NEW_TOKEN)],
@@ -272,6 +280,7 @@ def test_what_names_a_channel_in_its_body_waits_for_it(api: Api, monkeypatch: py
     assert act(api, "POST", "/v1/rollouts", body).json["code"] == "no-such-image"
 
 
+@pytest.mark.usefixtures("_patient")
 def test_who_wants_many_and_who_wants_one_do_not_wait_for_each_other_for_ever() -> None:
     things = [(preconditions.OF_MACHINE, f"gpu-{number:03}") for number in range(300)]
     rounds = 200
