@@ -58,7 +58,7 @@ class Service:
         with self.out.open("w") as out, self.out.with_suffix(".log").open("a") as log:
             command = [*self.prefix, *COMMAND, "serve", "--config", str(self.file)]
             self.process = subprocess.Popen(command, stdout=out, stderr=log, env=self.environment, cwd=self.file.parent)
-        wait_for(self._ready)
+        wait_for(self._ready, 300.0)  # a dozen and more of them begin at once
 
     def _ready(self) -> bool:
         assert self.process is not None

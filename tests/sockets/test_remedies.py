@@ -151,11 +151,10 @@ def test_a_running_service_tells_who_is_not_well_by_what_its_node_says(tmp_path:
         reported(service, boot)
         joined(service, boot, tmp_path)
         node(service, Node.GATED, NodeWord(failed=boot))
-        wait_for(lambda: service.api("/v1/remedies")["machines"])
-        (shown,) = service.api("/v1/remedies")["machines"]
+        (shown,) = wait_for(lambda: service.api("/v1/remedies")["machines"])
         assert (shown["machine"], shown["reason"], shown["what"]) == ("gpu-001", "ChecksFailed", "reboot")
         assert 0 < shown["left_seconds"] <= 600
-        assert "netboot_remedies_ailing_machines 1.0" in service.text("/metrics")
+        wait_for(lambda: "netboot_remedies_ailing_machines 1.0" in service.text("/metrics"))
 
         def now() -> object:
             return service.api("/v1/machines/gpu-001/explain")["remedies"]["now"]

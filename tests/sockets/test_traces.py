@@ -29,7 +29,7 @@ def test_one_boot_is_one_trace_also_where_the_collector_comes_late(tmp_path: Pat
         wait_for(lambda: detail(service)[1].startswith(words))
         readiness = service.readyz()
         assert (readiness["ready"], readiness["degraded"]) == (True, True)
-        assert "netboot_traces_waiting_boots 1.0" in service.text("/metrics")
+        wait_for(lambda: "netboot_traces_waiting_boots 1.0" in service.text("/metrics"))
         with receiving(port) as receiver:
             wait_for(lambda: receiver.spans != [])
             wait_for(lambda: detail(service) == (True, "in order"))
