@@ -56,7 +56,7 @@ def service(tmp_path_factory: pytest.TempPathFactory, manager: list[str]) -> Ite
         more = f"""\
 upstream: {{place: "http://127.0.0.1:{nobody}/v1"}}
 pause: {{hook: "https://127.0.0.1:{nobody}"}}
-watchdog: {{server_seconds: 10, controller_seconds: 20, start_seconds: 120}}
+watchdog: {{server_seconds: 15, controller_seconds: 40}}
 """
         file = make_whole_site(root, nobody, more=more)
         config = load_config(file)
@@ -77,11 +77,11 @@ def scripts_are_answered(service: Service) -> None:
     def answered() -> bool:
         for _ in range(8):
             with suppress(OSError):
-                answer = requests.get(f"{service.provisioning}/v1/boot", params={"mac": MAC}, timeout=0.5)
+                answer = requests.get(f"{service.provisioning}/v1/boot", params={"mac": MAC}, timeout=2)
                 return answer.headers["Netboot-Outcome"] == "boot"
         return False
 
-    wait_for(answered, 9)
+    wait_for(answered)
 
 
 def all_ready(service: Service) -> dict[str, ProcessStatus] | None:
@@ -161,11 +161,11 @@ def test_a_machine_that_was_suspended_finds_everybody_as_they_were(service: Serv
     pids = [before.pid, *service.pids()]
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
-    wait_for(lambda: monotonic_ms() - service.status().uptime_ms > 12_000)
+    wait_for(lambda: monotonic_ms() - service.status().uptime_ms > 17_000)
     for pid in pids:
         os.kill(pid, signal.SIGCONT)
     scripts_are_answered(service)
-    wait_for(lambda: service.status().uptime_ms > before.uptime_ms + 14_000)
+    wait_for(lambda: service.status().uptime_ms > before.uptime_ms + 20_000)
     after = service.status().processes
     assert {name: state.restarts for name, state in after.items()} == {
         name: state.restarts for name, state in before.processes.items()
@@ -175,8 +175,9 @@ def test_a_machine_that_was_suspended_finds_everybody_as_they_were(service: Serv
 def test_a_supervisor_that_hangs_is_said_and_nobody_is_killed_for_it(service: Service) -> None:
     before = service.status()
     with stopped(before.pid):
-        message = wait_for(lambda: _silent(service), 30)
-        assert re.fullmatch("the supervisor has said nothing for 1[0-9] s: what dies now is not started again", message)
+        message = wait_for(lambda: _silent(service))
+        words = "the supervisor has said nothing for [1-9][0-9]{1,2} s: what dies now is not started again"
+        assert re.fullmatch(words, message)
         scripts_are_answered(service)
     wait_for(lambda: not _silent(service))
     after = service.status().processes
@@ -192,7 +193,7 @@ def test_a_service_manager_hears_that_it_is_ready_and_goes_on_and_nobody_else_sp
     assert any(said == "STATUS=ready" for said in manager)
     assert any(said.startswith("STATUS=not ready: ") for said in manager)
     beats = manager.count("WATCHDOG=1")
-    wait_for(lambda: manager.count("WATCHDOG=1") > beats + 1, 20)
+    wait_for(lambda: manager.count("WATCHDOG=1") > beats + 1)
     for pid in service.pids():
         assert b"NOTIFY_SOCKET" not in Path(f"/proc/{pid}/environ").read_bytes()
     assert {said.split("=")[0] for said in manager} == {"READY", "STATUS", "WATCHDOG"}
