@@ -57,7 +57,7 @@ def test_few_files_and_many_idle_connections_cost_a_line_of_the_log_and_no_proce
     with ExitStack() as held:
         for address in (listen, management):
             for _ in range(260):
-                held.enter_context(socket.create_connection((address.host, address.port), timeout=20))
+                held.enter_context(socket.create_connection((address.host, address.port), timeout=60))
         wait_for(lambda: few_files.outcome(MAC) == "boot")  # the idle ones are ended, and this one has its turn
     wait_for(lambda: few_files.readyz()["ready"])
     assert {name: state["restarts"] for name, state in few_files.processes().items()} == {
@@ -121,7 +121,7 @@ def test_a_stop_answers_every_connection_that_was_made(service: Service) -> None
     async def machine() -> None:
         while True:
             try:
-                async with asyncio.timeout(3):
+                async with asyncio.timeout(60):
                     reader, writer = await asyncio.open_connection(address.host, address.port)
             except (OSError, TimeoutError):
                 return  # no connection: a machine tries again
@@ -140,8 +140,8 @@ def test_a_stop_answers_every_connection_that_was_made(service: Service) -> None
         await asyncio.gather(*(machine() for _ in range(300)))
 
     asyncio.run(fleet())
-    assert stopping.wait(60) == 0
+    assert stopping.wait(140) == 0
     assert answered[0] >= 1_000
     assert lost == []
     with pytest.raises(requests.exceptions.ConnectionError):
-        requests.get(f"{service.provisioning}/healthz", timeout=5)
+        requests.get(f"{service.provisioning}/healthz", timeout=60)

@@ -55,6 +55,12 @@ class Site:
         wait_for(lambda: self.service.api(f"/v1/boots/{boot}").get("state") == "Attested")
         return boot
 
+    def at_work(self) -> bool:
+        """Whether it is ready, and says so of its loops: on a busy machine one may not be heard for ten seconds."""
+        said = self.service.readyz()
+        loops = {said["details"][name]["message"] for name in ("publisher", "projection")}
+        return (said["ready"], loops) == (True, {"at work"})
+
     def machine(self, name: str = "gpu-001") -> Any:
         return self.service.api(f"/v1/machines/{name}")
 
@@ -79,9 +85,7 @@ def test_the_last_boot_is_current_though_the_clock_is_a_year_off_and_set_right_a
     off = [site.booted() for _ in range(2)]
     assert site.machine()["current"]["boot"] == off[-1]
     assert abs(moment_ms(site.machine()["current"]["reached"][0]["at"]) / 1000 - site_time() - wrong) < 3_600
-    readiness = site.service.readyz()
-    assert (readiness["ready"], readiness["details"]["publisher"]["message"]) == (True, "at work")
-    assert readiness["details"]["projection"]["message"] == "at work"
+    wait_for(site.at_work)
     site.set_clock(0)
     right = [site.booted() for _ in range(2)]
     assert site.machine()["current"]["boot"] == right[-1]
@@ -128,13 +132,14 @@ def test_a_restored_state_goes_on_from_what_the_journals_hold_and_says_what_is_l
     assert "state.db is older than journal boot-0.db: records 3 to 4 went into one that is gone" in service.log
     assert service.post(lost, MAC1, "Joining") == 204, "its machine is still there, and is heard"
     wait_for(lambda: service.api(f"/v1/boots/{lost}").get("state") == "Joining")
-    assert (service.readyz()["ready"], service.processes()["controllers"]["restarts"]) == (True, 0)
+    wait_for(site.at_work)
+    assert service.processes()["controllers"]["restarts"] == 0
 
 
 def test_a_machine_that_left_the_inventory_is_counted_apart(site: Site) -> None:
     site.booted(MAC1)
     site.booted(MAC2)
-    assert 'netboot_machines_by_state{state="Booted"} 2.0' in site.service.text("/metrics")
+    wait_for(lambda: 'netboot_machines_by_state{state="Booted"} 2.0' in site.service.text("/metrics"))
     without = INVENTORY.replace("gpu-002", "gpu-009").replace(MAC2, "52:54:00:00:00:99")
     assert without != INVENTORY
     (site.service.config.inventory / "site.yaml").write_text(without)

@@ -80,7 +80,7 @@ def test_a_process_can_do_what_it_needs_and_nothing_else(service: Service, apise
         ended = tried(service, kind, apiserver, other)
     assert done(ended) == ALLOWED[kind] | ALL
     assert odd(ended) == {}
-    assert service.readyz()["ready"]
+    wait_for(lambda: service.readyz()["ready"])
 
 
 def test_what_is_replaced_is_taken_up_by_those_who_may(service: Service) -> None:
@@ -104,9 +104,11 @@ def test_what_is_replaced_is_taken_up_by_those_who_may(service: Service) -> None
     ring = KeyRing(root / "keys")
     ring.rotate()
     store = Store(service.config.store, wait=WRITING_SECONDS)
-    store.set_channel("stable", add_image(service.config, salt="new"))
+    image = add_image(service.config, salt="new")
+    store.set_channel("stable", image)
+    wait_for(lambda: service.api("/v1/channels/stable").get("in_force") == image)
     wait_for(lambda: service.outcome("52:54:00:00:00:01") == "boot")
-    assert service.readyz()["details"]["images"]["ok"], service.log
+    wait_for(lambda: service.readyz()["details"]["images"]["ok"])
     for name, path in (("boot-0", "nonce.keys"), ("join-0", "sealing.keys")):
         assert ordered(service, name, {"own": ("read", str(root / "secrets" / path))}) == {"own": "done"}
 
