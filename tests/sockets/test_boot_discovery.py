@@ -5,6 +5,9 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from netboot.boot import ingest
 from netboot.boot.discovery import OLDEST_MS, share
 from netboot.config_nodes import Discovery
 from netboot.lifecycle.bootid import mint
@@ -108,7 +111,11 @@ def test_a_boot_of_discovery_is_of_one_mac_and_address_and_of_no_machine(tmp_pat
     serve(tmp_path, use, discovery=ON)
 
 
-def test_what_is_no_report_is_refused_and_too_many_are_not_written_down(tmp_path: Path) -> None:
+def test_what_is_no_report_is_refused_and_too_many_are_not_written_down(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ingest, "HOLD_SECONDS", 0.0)  # after sixteen seconds there is room for another one
+
     async def use(server: RunningBootServer) -> None:
         path = f"/v1/boots/{await boot_of(server)}/discovery"
         for wrong, words in (

@@ -142,10 +142,11 @@ def test_one_boot_cannot_fill_the_journal_with_its_console(tmp_path: Path, monke
 
     async def use(server: RunningBootServer) -> None:
         boot, sent = server.boot_of("gpu-001"), body(text="x" * LONGEST_CONSOLE)
-        statuses = [(await server.ask(path_of(boot), "POST", sent)).status for _ in range(45)]
-        accepted, limited = statuses.count(204), statuses.count(429)
-        assert (statuses[:28], accepted + limited) == ([204] * 28, 45)
-        assert limited > 0
-        assert server.internals.counters.events == {"accepted": accepted, "refused": 0, "limited": limited}
+        statuses = list[int]()
+        while 429 not in statuses and len(statuses) < 200:  # soon, unless each takes nearly a second
+            statuses.append((await server.ask(path_of(boot), "POST", sent)).status)
+        accepted = len(statuses) - 1
+        assert (accepted >= 28, statuses) == (True, [*[204] * accepted, 429])
+        assert server.internals.counters.events == {"accepted": accepted, "refused": 0, "limited": 1}
 
     serve(tmp_path, use)
