@@ -33,7 +33,7 @@ BODY = FORM + b"Content-Length: 9000\r\n\r\ntoken="
 CHUNKS = FORM + b"Transfer-Encoding: chunked\r\n\r\n1000\r\ntoken="
 READ = b"GET /page/static/htmx.min.js HTTP/1.1\r\nHost: a\r\n\r\n" * 12
 """600 kB, of which no buffer takes more than a part."""
-OTHERS_SECONDS = 15
+OTHERS_SECONDS = 60
 """They are answered within two or three; without the rule never."""
 
 
@@ -111,9 +111,9 @@ class Crowd:
                         made.sendall(b"a" if text else b"")
 
 
-def others_are_answered(service: Service) -> None:
+def others_are_answered(service: Service, seconds: float = OTHERS_SECONDS) -> None:
     def answered(path: str) -> bool:
-        return requests.get(f"{service.management}{path}", headers=ALICE, timeout=OTHERS_SECONDS).ok
+        return requests.get(f"{service.management}{path}", headers=ALICE, timeout=seconds).ok
 
     with ThreadPoolExecutor(2) as threads:
         assert all(threads.map(answered, ["/readyz", "/v1/channels"]))
@@ -154,7 +154,7 @@ def test_forty_who_read_slowly_or_nothing_make_room(service: Service, taking: in
 @pytest.mark.parametrize("service", ["tls"], indirect=True)
 def test_handshakes_that_stall_make_room(service: Service) -> None:
     with Crowd(service, [HELLO] * 150):  # each ends by itself after five seconds: there were 20 s of them
-        others_are_answered(service)
+        others_are_answered(service, 18)
     assert "Traceback" not in service.log
 
 
@@ -172,6 +172,7 @@ def test_a_slow_request_is_answered_while_there_are_threads(service: Service) ->
     body = b'{"reason": "a test", "seconds": 60, "dry_run": true}'
     head = f"POST /v1/freeze HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {TOKEN}\r\n".encode()
     head += b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
+    others_are_answered(service)  # behind all that is left of a crowd of before
     with connected(service) as made:
         for piece in (head[:30], head[30:] + body[:9]):
             made.sendall(piece)
@@ -203,7 +204,7 @@ def make(stopping):
     app = Flask("test")
     app.add_url_rule("/", "read", lambda: str(len(request.get_data())), methods=["POST"])
     app.add_url_rule("/large", "large", lambda: Response(large()))
-    app.add_url_rule("/closed", "closed", lambda: str(closed.wait(20)))
+    app.add_url_rule("/closed", "closed", lambda: str(closed.wait(100)))
     return app
 
 listener = socket.create_server(("127.0.0.1", 0))
@@ -230,14 +231,14 @@ def test_a_request_has_an_end(small: tuple[str, int], text: bytes) -> None:
     with socket.create_connection(small, OTHERS_SECONDS) as made:
         made.sendall(text)
         made.settimeout(0.2)
-        assert any(ended(made) for _ in range(50))
+        assert any(ended(made) for _ in range(300))
 
 
 def test_an_answer_that_is_read_slowly_has_an_end(small: tuple[str, int]) -> None:
     url = f"http://{small[0]}:{small[1]}/closed"
     with slow_reader(small) as made, ThreadPoolExecutor(1) as others:
         made.sendall(b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n")
-        closed = others.submit(lambda: requests.get(url, timeout=60).text)
+        closed = others.submit(lambda: requests.get(url, timeout=120).text)
         while not closed.done():
             with suppress(OSError):
                 made.recv(2_000)

@@ -123,7 +123,7 @@ def attempts(root: Path, state: Path, kind: str, pids: Mapping[str, int], apiser
 
 
 def broken_into(
-    folder: Path, name: str, processes: Callable[[], Mapping[str, Any]], orders: Orders, seconds: float = 60.0
+    folder: Path, name: str, processes: Callable[[], Mapping[str, Any]], orders: Orders, seconds: float = 180.0
 ) -> dict[str, str]:
     """How each attempt ended, made by the process that serves requests or does the work. `folder`: what
     NETBOOT_TEST_INTRUDER says; `processes`: what `/readyz` says of them."""
