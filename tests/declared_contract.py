@@ -5,7 +5,6 @@
 """
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
@@ -31,6 +30,9 @@ class World(Protocol):
 
     def remove(self, *keys: Key) -> None:
         """They are there no more."""
+
+    def lose(self) -> None:
+        """Where they are kept is nothing any more, and nobody puts it there again."""
 
 
 def machine(name: str, **more: Any) -> dict[Key, Spec]:
@@ -109,8 +111,7 @@ def nothing_at_all_is_no_inventory(world: World) -> None:
 
 def what_is_not_there_is_no_inventory(world: World) -> None:
     a_site(world)
-    for path in world.declarations.paths():
-        Path(path).unlink()
+    world.lose()
     with pytest.raises(FaultsError):
         world.declarations.judged(None)
     documents, faults = world.declarations.documents()

@@ -31,6 +31,10 @@ class Files:
         for kind, name in keys:
             (self._folder / f"{kind}-{name}.yaml").unlink()
 
+    def lose(self) -> None:
+        for path in self.declarations.paths():
+            path.unlink()
+
 
 class Kept:
     """What an API server had."""
@@ -49,6 +53,10 @@ class Kept:
         for key in keys:
             del self._there[key]
         self._kept.write(list(self._there.values()))
+
+    def lose(self) -> None:
+        for path in self.declarations.paths():
+            Path(path).unlink()
 
 
 @pytest.mark.parametrize("place", [Files, Kept])
