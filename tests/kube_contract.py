@@ -20,11 +20,14 @@ from netboot.join.ports import CertificateRequests, Credential, Csr, Leases, Nod
 from netboot.join.rights import POLICIES
 from netboot.join.self_check import PolicyState, Preconditions
 from netboot.join.signing import Signing
+from tests.processes import wait_for
 from tokens.bootstrap import BootstrapToken, mint, secret_manifest
 
 T = TypeVar("T")
 NODECLIENT = "system:certificates.k8s.io:certificatesigningrequests:nodeclient"
 GROUP = "contract:group"
+SECONDS = 180.0
+"""Of a watch, against hanging alone: a controller that signs may take a minute, where it was refused."""
 OPEN = GateSaid("True", "Open", "netboot's gate is open")
 
 
@@ -313,7 +316,7 @@ def a_node_gets_labels_with_its_taints(world: World) -> None:
 
 def nodes_are_watched(world: World) -> None:
     world.make_node("old")
-    watch = world.collector.watch(30)
+    watch = world.collector.watch(SECONDS)
     until(watch, lambda node: node.name == "old")
     world.make_node("young")
     assert not until(watch, lambda node: node.name == "young").ready
@@ -329,7 +332,7 @@ def a_watch_ends(world: World) -> None:
 def requests_of_the_kubelets_signers_are_watched(world: World) -> None:
     world.submit("first")
     world.submit("of-others", ours=False)
-    watch = world.requests.watch(30)
+    watch = world.requests.watch(SECONDS)
     first = until(watch, lambda csr: csr.name == "first")
     assert first.pem.startswith(b"-----BEGIN CERTIFICATE REQUEST-----\n")
     assert (first.signer, first.usages) == (
@@ -378,7 +381,7 @@ def what_was_seen_of_the_signer_is_told_to_the_issuer(world: World) -> None:
 
 def an_approved_request_is_issued(world: World) -> None:
     world.submit("good")
-    watch = world.requests.watch(30)
+    watch = world.requests.watch(SECONDS)
     world.requests.approve(until(watch, lambda csr: csr.name == "good"), "NetbootAttested", "as it should be")
     there = until(watch, lambda csr: csr.name == "good" and csr.issued)
     assert there.decided and there.approved_ms
@@ -386,14 +389,14 @@ def an_approved_request_is_issued(world: World) -> None:
 
 def a_denied_request_is_not(world: World) -> None:
     world.submit("bad")
-    watch = world.requests.watch(30)
+    watch = world.requests.watch(SECONDS)
     world.requests.deny(until(watch, lambda csr: csr.name == "bad"), "NetbootRefused", "for a reason")
     assert not until(watch, lambda csr: csr.name == "bad" and csr.decided).issued
 
 
 def a_request_that_changed_is_not_decided(world: World) -> None:
     world.submit("moving")
-    csr: Csr = until(world.requests.watch(30), lambda csr: csr.name == "moving")
+    csr: Csr = until(world.requests.watch(SECONDS), lambda csr: csr.name == "moving")
     world.touch("moving")
     for decide in (world.requests.approve, world.requests.deny):
         with pytest.raises(ConflictError) as caught:
@@ -405,7 +408,7 @@ def a_request_that_changed_is_not_decided(world: World) -> None:
 
 def the_apiserver_says_its_version_and_time(world: World) -> None:
     assert world.preconditions.server_version() == "v1.34.4"
-    assert abs(world.preconditions.clock_ahead_ms()) < 2_000
+    wait_for(lambda: abs(world.preconditions.clock_ahead_ms()) < 2_000)  # off by half of what a late answer took
 
 
 def what_somebody_else_may_is_asked(world: World) -> None:

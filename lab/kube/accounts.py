@@ -14,7 +14,8 @@ from lab.kube.cluster import Cluster, ClusterError
 from netboot.kube.accounts import ACCOUNTS, make_kubeconfig
 from netboot.kube.manifests import DEFAULT_NAMESPACE, manifests
 
-FORCE_SECONDS = 30
+FORCE_SECONDS = 180
+"""Against hanging alone."""
 _KINDS = {
     "Namespace": "/api/v1/namespaces",
     "ServiceAccount": "/api/v1/namespaces/{}/serviceaccounts",
@@ -48,7 +49,7 @@ class Admin:
         headers = {"Content-Type": kind, "Impersonate-User": user, "Impersonate-Group": group}
         headers = {name: value for name, value in headers.items() if value}
         data = None if body is None else json.dumps(body).encode()
-        return self._session.request(method, self._url + path, data=data, headers=headers, timeout=30)
+        return self._session.request(method, self._url + path, data=data, headers=headers, timeout=60)
 
     def apply(self, document: dict[str, Any]) -> None:
         """Server-side apply.

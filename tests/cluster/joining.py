@@ -115,7 +115,7 @@ class Site:
         session = self.bearer(token)
 
         def posted() -> list[requests.Response]:
-            found = session.post(self.cluster.url + CSRS, json=csr_object(csr, name), timeout=30)
+            found = session.post(self.cluster.url + CSRS, json=csr_object(csr, name), timeout=60)
             return [] if found.status_code == 401 else [found]
 
         answer = wait_for(posted)[0]
@@ -139,7 +139,7 @@ class Site:
     def ask_by(self, session: requests.Session, csr: Csr) -> str:
         """Ask with a certificate; the name of the request."""
         name = f"by-{time.monotonic_ns()}"
-        answer = session.post(self.cluster.url + CSRS, json=csr_object(csr, name), timeout=30)
+        answer = session.post(self.cluster.url + CSRS, json=csr_object(csr, name), timeout=60)
         assert answer.status_code == 201, answer.text
         return name
 
@@ -196,7 +196,7 @@ class Site:
         with (self.folder / "approver.log").open("ab") as log:
             process = subprocess.Popen(argv, env=environment(), stderr=log)
         try:
-            wait_for(lambda: (ready.exists() and ready.stat().st_size) or process.poll() is not None, 60)
+            wait_for(lambda: (ready.exists() and ready.stat().st_size) or process.poll() is not None)
             assert ready.exists(), (self.folder / "approver.log").read_text()
             yield process
         finally:

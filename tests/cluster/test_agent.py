@@ -42,7 +42,7 @@ def site(control_plane: Cluster, accounts: dict[str, Path], as_admin: Admin) -> 
             as_admin("DELETE", f"{PATH}/{csr['metadata']['name']}")
 
 
-def until(condition: Callable[[], Any], seconds: float = 90) -> Any:
+def until(condition: Callable[[], Any], seconds: float = 180) -> Any:
     deadline, pause = monotonic() + seconds, threading.Event()
     while not (value := condition()):
         if monotonic() >= deadline:
@@ -127,7 +127,7 @@ def test_a_machine_ends_with_a_kubeconfig_that_works_as_its_node(
     assert told.lines[-1] == "joined as agent-1; the kubelet may start"
     server, session = as_the_node(tmp_path)
     with session:
-        own, other = (session.get(f"{server}/api/v1/nodes/{name}", timeout=30) for name in ("agent-1", "agent-2"))
+        own, other = (session.get(f"{server}/api/v1/nodes/{name}", timeout=60) for name in ("agent-1", "agent-2"))
     assert (own.status_code, other.status_code) == (404, 403), "its own node, which is not there yet, and no other"
     assert len(site.issued) == 1
 
@@ -144,7 +144,7 @@ def test_a_certificate_that_comes_when_the_token_is_long_gone(
         ca = str(control_plane.folder / "ca.crt")
         with requests.Session() as stranger:
             stranger.trust_env, stranger.verify = False, ca
-            until(lambda: stranger.get(f"{control_plane.url}/api", headers=header, timeout=9).status_code == 401)
+            until(lambda: stranger.get(f"{control_plane.url}/api", headers=header, timeout=60).status_code == 401)
         approve(admin, csr)
 
     with approver(control_plane, late):

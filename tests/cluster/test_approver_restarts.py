@@ -35,7 +35,7 @@ def test_killed_between_approve_and_delete(alone: Site) -> None:
     token = site.issue("n-20")
     with site.approver("die") as process:
         name = site.ask(token, client("n-20"), "killed")
-        assert wait_for(process.poll, 60) == -9
+        assert wait_for(process.poll) == -9
     assert site.decision(name)[0] == "Approved"
     assert site.has_token(token)
     with site.approver():
@@ -73,10 +73,9 @@ def test_an_apiserver_that_is_restarted_while_it_watches(tmp_path: Path) -> None
             apiserver = own.processes["kube-apiserver"]
             apiserver.kill()  # asked to end, it would wait a minute for those who watch
             apiserver.wait(60)
-            wait_for(lambda: site.status().ok is False, SECONDS)
-            assert "apiserver" in site.status().message
+            wait_for(lambda: (said := site.status()).ok is False and "apiserver" in said.message, SECONDS)
             lab._start(own, "kube-apiserver", list(apiserver.args))  # type: ignore[arg-type]
-            wait_for(lambda: site.admin("GET", "/readyz").status_code == 200, lab.START_SECONDS)
+            wait_for(lambda: site.admin("GET", "/readyz").status_code == 200, SECONDS)
             token = site.issue("n-02")
             assert site.decision(site.ask(token, client("n-02"), "after"))[0] == "Approved"
             wait_for(lambda: not site.has_token(token), SECONDS)

@@ -46,7 +46,7 @@ class Api:
             self._session.cert = (str(cluster.folder / "admin.crt"), str(cluster.folder / "admin.key"))
 
     def __call__(self, method: str, path: str, body: Any = None) -> requests.Response:
-        return self._session.request(method, self._url + path, json=body, timeout=30)
+        return self._session.request(method, self._url + path, json=body, timeout=60)
 
     def close(self) -> None:
         self._session.close()
@@ -71,8 +71,9 @@ def joining(control_plane: Cluster, admin: Api) -> Iterator[Callable[[str, Any],
         assert admin("POST", "/api/v1/namespaces/kube-system/secrets", manifest).status_code == 201
         api = Api(control_plane, token)
         opened.append(api)
-        # The authenticator learns of a new token by watching: a first 401 is expected.
-        until(lambda: api("GET", "/api").status_code == 200)
+        # The authenticator learns of a new token by watching, and the authorizer of the binding above: a first 401 or
+        # 403 is expected.
+        until(lambda: api("GET", CSRS).status_code == 200)
         return api
 
     yield issue
@@ -81,10 +82,10 @@ def joining(control_plane: Cluster, admin: Api) -> Iterator[Callable[[str, Any],
 
 
 def until(condition: Callable[[], Any]) -> Any:
-    deadline, pause = monotonic() + 60, threading.Event()
+    deadline, pause = monotonic() + 180, threading.Event()
     while not (value := condition()):
         if monotonic() >= deadline:
-            raise DeadlineError("did not happen within 60 s")
+            raise DeadlineError("did not happen within 180 s")
         pause.wait(0.05)
     return value
 

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from lab.kube.accounts import Admin
 from lab.kube.binaries import find
 from lab.kube.cluster import Cluster
 from lab.work import CACHE, ROOT
 from tests.pages_run import run_page
+from tests.processes import wait_for
 from tests.sites import free_ports
 
 pytestmark = pytest.mark.cluster
@@ -28,13 +30,17 @@ def programs(folder: Path) -> str:
     return f"{folder}:{os.environ['PATH']}"
 
 
-def test_what_the_page_tells_to_type_leads_to_where_it_says(tmp_path: Path, control_plane: Cluster) -> None:
+def test_what_the_page_tells_to_type_leads_to_where_it_says(
+    tmp_path: Path, control_plane: Cluster, as_admin: Admin
+) -> None:
+    authority = "/api/v1/namespaces/default/configmaps/kube-root-ca.crt"
+    wait_for(lambda: as_admin("GET", authority).status_code == 200)  # a controller writes it, where a cluster is new
     machines, operators, join = free_ports(3)
     (tmp_path / ".kube").mkdir()
     shutil.copy(control_plane.admin, tmp_path / ".kube" / "config")
     image = "from pathlib import Path; from netboot.config import load_config; from tests.sites import add_image as a"
     added = f"""{image}; a(load_config(Path("netboot.yaml").absolute()), name="ubuntu-24.04-gpu")"""
-    ready = f"curl --silent --fail --retry 60 --retry-connrefused --retry-delay 1 http://127.0.0.1:{operators}/readyz"
+    ready = f"curl --silent --fail --retry 180 --retry-connrefused --retry-delay 1 http://127.0.0.1:{operators}/readyz"
     asks = f"curl --silent --output script 'http://127.0.0.1:{machines}/v1/boot?mac={MAC}'"
     told = "netboot.yaml: no faults; "  # of tiny blobs nobody can tell which drivers they have, and that is a warning
     here = {
@@ -51,6 +57,6 @@ def test_what_the_page_tells_to_type_leads_to_where_it_says(tmp_path: Path, cont
     }
     variables = {key: value for key, value in os.environ.items() if not key.startswith(("NETBOOT_", "KUBECONFIG"))}
     variables |= {"HOME": str(tmp_path), "PATH": programs(tmp_path / "bin"), "PYTHONPATH": str(ROOT), "TZ": "UTC"}
-    run_page(ROOT / "docs" / "first-rack.md", tmp_path, variables, here, seconds=180)
+    run_page(ROOT / "docs" / "first-rack.md", tmp_path, variables, here, seconds=600)
     declared = sorted(path.name for path in (tmp_path / "site" / "inventory").glob("*.yaml"))
     assert declared == ["gpu-001.yaml", "hardware.yaml", "rack1.yaml", "site.yaml"]

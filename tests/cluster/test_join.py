@@ -57,7 +57,7 @@ def as_holder(cluster: Cluster, token: str, path: str = "/api") -> int:
     headers = {"Authorization": f"Bearer {token}"}
     with requests.Session() as session:
         session.trust_env = False
-        found = session.get(cluster.url + path, headers=headers, verify=str(cluster.folder / "ca.crt"), timeout=30)
+        found = session.get(cluster.url + path, headers=headers, verify=str(cluster.folder / "ca.crt"), timeout=60)
     return found.status_code
 
 

@@ -39,11 +39,13 @@ def test_a_node_that_was_there_before_the_boot_attested_does_not_count(
     ]
     states.take(Batch("join-0.db", 1, 2, attested))
     collector.start()
-    wait_for(lambda: collector.status().ready == 1)
-    world.make_node("after")
-    wait_for(lambda: [one.phase for one in journal.records] == [Phase.NODE_REGISTERED])
-    world.make_node("after", ready=True)
-    wait_for(lambda: [one.phase for one in journal.records] == [Phase.NODE_REGISTERED, Phase.READY])
+    try:
+        wait_for(lambda: collector.status().ready == 1)
+        world.make_node("after")
+        wait_for(lambda: [one.phase for one in journal.records] == [Phase.NODE_REGISTERED])
+        world.make_node("after", ready=True)
+        wait_for(lambda: [one.phase for one in journal.records] == [Phase.NODE_REGISTERED, Phase.READY])
+    finally:
+        collector.stop()
     uid = as_admin("GET", f"{NODES}/after").json()["metadata"]["uid"]
     assert {(one.machine, one.detail) for one in journal.records} == {("after", f"node after uid {uid}")}
-    collector.stop()

@@ -88,7 +88,7 @@ def post(service: Service, path: str, body: Any, source: str = "127.0.0.1") -> t
     assert join is not None
     context = ssl.create_default_context(cafile=str(join.authorities))
     connection = http.client.HTTPSConnection(
-        "127.0.0.1", join.listen.port, context=context, timeout=30, source_address=(source, 0)
+        "127.0.0.1", join.listen.port, context=context, timeout=60, source_address=(source, 0)
     )
     try:
         connection.request("POST", path, json.dumps(body))
@@ -174,7 +174,7 @@ def register(root: Path, name: str) -> requests.Response:
     pair = str(root / "var/lib/kubelet/pki/kubelet-client-current.pem")
     with requests.Session() as session:
         session.trust_env, session.verify, session.cert = False, str(root / "etc/kubernetes/pki/ca.crt"), pair
-        return session.post(config["clusters"][0]["cluster"]["server"] + NODES, json=node, timeout=30)
+        return session.post(config["clusters"][0]["cluster"]["server"] + NODES, json=node, timeout=60)
 
 
 def make_ready(as_admin: Admin, name: str) -> bool:
@@ -223,7 +223,7 @@ def test_the_owner_joins_tainted_a_thief_is_an_alert_and_a_ready_node_stays(
     assert refusal(join(service, thief))[0] == 409
     (alert,) = alerts(service, "owner-1")
     assert alert.startswith(words)
-    assert f'msg="alert: {words}' in service.log
+    wait_for(lambda: f'msg="alert: {words}' in service.log)
     assert re.search(rf"(?m)^ALERT +\S.*{re.escape(words)}", service.netboot("machine", "show", "owner-1").stdout)
     assert service.api("/v1/machines/owner-1/enrolment")["enrolment"]["window"] is None
     wait_for(lambda: "nonce" not in script(service, mac))
@@ -277,9 +277,9 @@ def test_a_nonce_is_in_no_log_and_no_file_of_the_service(service: Service) -> No
     moves_in(service, "owner-2")
     boot, nonce = booted(service, "owner-2", "52:54:00:00:00:02")
     assert service.netboot("machine", "show", "owner-2").returncode == 0
+    wait_for(lambda: boot in service.log)
     needles = [nonce[:40].encode(), base64.b64decode(nonce)[-32:]]
     written = contents(service.config.data)
     assert any("journal" in str(path) for path in written)
     written |= {path: path.read_bytes() for path in (service.out, service.out.with_suffix(".log"))}
     assert [path for path, data in written.items() if any(needle in data for needle in needles)] == []
-    assert boot in service.log

@@ -72,7 +72,7 @@ def grants(role: str, right: Right) -> dict[str, Any]:
 
 def a_request(world: RealWorld, signer: str) -> Csr:
     world.submit_to(signer, "wanted")
-    return until(world.requests.watch(30), lambda csr: csr.name == "wanted")
+    return until(world.requests.watch(180), lambda csr: csr.name == "wanted")
 
 
 def decide(signer: str) -> Callable[[RealWorld], Callable[[], object]]:

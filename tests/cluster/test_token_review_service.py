@@ -53,7 +53,7 @@ def service(control_plane: Cluster, as_admin: Admin, tmp_path_factory: pytest.Te
 
 def asked(service: Service, sent: str, path: str = "/v1/whoami", **body: Any) -> requests.Response:
     headers, method = {"Authorization": f"Bearer {sent}"}, "POST" if body else "GET"
-    return requests.request(method, service.management + path, headers=headers, json=body or None, timeout=30)
+    return requests.request(method, service.management + path, headers=headers, json=body or None, timeout=60)
 
 
 def said(service: Service, sent: str) -> Said:
