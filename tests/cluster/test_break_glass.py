@@ -25,7 +25,8 @@ ROOT = Path(__file__).parents[2]
 UNCHECKED = {"key": "netboot.dev/unchecked", "effect": "NoExecute"}
 HELD = {"key": "netboot.dev/held", "value": "Held", "effect": "NoSchedule"}
 POLICY = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/netboot-gate"
-SECONDS = 120
+SECONDS = 180
+"""Against hanging alone."""
 
 
 def blocks() -> list[list[str]]:
@@ -86,14 +87,16 @@ def test_a_person_gets_nodes_back_without_a_service_by_what_the_page_says(shell:
         shell.does(command)
     assert ours(node(as_admin, "gpu-001")) == []
 
-    damaged = as_admin("GET", POLICY).json()
-    damaged["spec"]["validations"] = [{"expression": "false", "message": "damaged"}]
-    assert as_admin("PUT", POLICY, damaged).status_code == 200
+    def damaged() -> bool:
+        """False where a controller wrote to its status meanwhile."""
+        policy = as_admin("GET", POLICY).json()
+        policy["spec"]["validations"] = [{"expression": "false", "message": "damaged"}]
+        return as_admin("PUT", POLICY, policy).status_code == 200
+
+    wait_for(damaged, SECONDS)
     opens = next(command for command in gone if "netboot.dev/unchecked-" in command)
-    wait_for(lambda: shell(f"{opens} --dry-run=server").returncode != 0, SECONDS)
-    assert "ValidatingAdmissionPolicy 'netboot-gate' with binding 'netboot-gate' denied request: damaged" in (
-        shell(f"{opens} --dry-run=server").stderr
-    )
+    words = "ValidatingAdmissionPolicy 'netboot-gate' with binding 'netboot-gate' denied request: damaged"
+    wait_for(lambda: words in shell(f"{opens} --dry-run=server").stderr, SECONDS)
     takes_away, puts_back = denied
     shell.does(takes_away)
     wait_for(lambda: shell(f"{opens} --dry-run=server").returncode == 0, SECONDS)

@@ -4,7 +4,6 @@ refuses, as far as one object says it."""
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import requests
@@ -31,6 +30,7 @@ pytestmark = pytest.mark.cluster
 ROOT = Path(__file__).parents[2]
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 OBJECTS = f"/apis/{GROUP}/{VERSION}/namespaces/default"
+SCHEMAS, MACHINE = f"/openapi/v3/apis/{GROUP}/{VERSION}", "dev.netboot.v1alpha1.Machine"
 PLURALS = {kind.kind: kind.plural for kind in KINDS.values()}
 
 
@@ -45,9 +45,23 @@ def established(as_admin: Admin) -> Iterator[list[Value]]:
     paths = [f"{DEFINITIONS}/{definition['metadata']['name']}" for definition in made]
     wait_for(lambda: all(conditions(as_admin, path).get("Established") == "True" for path in paths))
     wait_for(lambda: all(post(as_admin, item.custom_resource).status_code != 404 for item in TAKEN.values()))
+    # What there is, and what its schemas are, is published beside that.
+    plurals = {definition["spec"]["names"]["plural"] for definition in made}
+    wait_for(lambda: {each["name"] for each in served_kinds(as_admin)} >= plurals)
+    wait_for(lambda: MACHINE in served_schemas(as_admin))
     yield [as_admin("GET", path).json() for path in paths]
     for path in paths:
         as_admin("DELETE", path)
+
+
+def served_kinds(admin: Admin) -> list[Value]:
+    found = admin("GET", f"/apis/{GROUP}/{VERSION}")
+    return list(found.json()["resources"]) if found.ok else []
+
+
+def served_schemas(admin: Admin) -> Value:
+    found = admin("GET", SCHEMAS)
+    return dict(found.json()["components"]["schemas"]) if found.ok else {}
 
 
 def conditions(admin: Admin, path: str) -> dict[str, str]:
@@ -138,7 +152,11 @@ def test_inventories_that_we_show_are_taken(as_admin: Admin, file: str) -> None:
 
 
 @pytest.mark.usefixtures("established")
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(
+    max_examples=100,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],  # a busy machine is no defect
+    deadline=None,
+)
 @given(MACHINES)
 def test_machines_of_any_kind_are_taken(as_admin: Admin, item: Item) -> None:
     taken(as_admin, item)
@@ -147,8 +165,7 @@ def test_machines_of_any_kind_are_taken(as_admin: Admin, item: Item) -> None:
 @pytest.mark.usefixtures("established")
 def test_explanations_are_served(as_admin: Admin) -> None:
     """What `kubectl explain machine.spec.match` prints."""
-    served: dict[str, Any] = as_admin("GET", f"/openapi/v3/apis/{GROUP}/{VERSION}").json()["components"]["schemas"]
-    spec = served["dev.netboot.v1alpha1.Machine"]["properties"]["spec"]["properties"]
+    spec = served_schemas(as_admin)[MACHINE]["properties"]["spec"]["properties"]
     assert spec["match"]["description"] == (
         "How a machine is recognised. Any one of them suffices; two machines may not share any."
     )
@@ -157,7 +174,7 @@ def test_explanations_are_served(as_admin: Admin) -> None:
 
 @pytest.mark.usefixtures("established")
 def test_kinds_are_found_by_their_short_names_and_all_together(as_admin: Admin) -> None:
-    resources = as_admin("GET", f"/apis/{GROUP}/{VERSION}").json()["resources"]
+    resources = served_kinds(as_admin)
     assert {each["name"]: (each.get("shortNames"), each.get("categories")) for each in resources} == {
         "machines": (["nbm"], ["netboot"]),
         "machines/status": (None, None),

@@ -139,6 +139,7 @@ def test_a_policy_that_is_not_in_force_is_refused(world: RealWorld, as_admin: Ad
     finally:
         as_admin.apply(binding)
     assert world.preconditions.policies()[name] == PolicyState("as shipped")
+    in_force(world)
 
 
 def test_an_apiserver_that_has_an_older_lease_or_none_is_found_out(
@@ -161,7 +162,13 @@ def test_an_apiserver_that_has_an_older_lease_or_none_is_found_out(
             wait_for(partial(says, seen, LeasesSeen("unjudged")))
     finally:
         as_admin.apply(binding)
+    in_force(world)
     assert refusals(check(world.preconditions)) == ()
+
+
+def in_force(world: RealWorld) -> None:
+    """What was applied again is, and not only there: the self-check itself waits for some seconds, and no longer."""
+    wait_for(lambda: world.preconditions.leases_seen().found == "current")
 
 
 def says(seen: Callable[[], LeasesSeen], what: LeasesSeen) -> bool:

@@ -25,6 +25,7 @@ def schema(as_admin: Admin) -> Iterator[None]:
     definition = yaml.safe_load(SCHEMA.read_text())
     assert as_admin("POST", DEFINITIONS, definition).status_code == 201
     wait_for(lambda: as_admin("GET", RULES).status_code == 200)
+    wait_for(lambda: as_admin("POST", TRIED, yaml.safe_load(readiness_rule())).status_code != 404)
     yield
     as_admin("DELETE", f"{DEFINITIONS}/{definition['metadata']['name']}")
 
@@ -32,7 +33,6 @@ def schema(as_admin: Admin) -> Iterator[None]:
 @pytest.mark.usefixtures("schema")
 def test_the_apiserver_takes_the_rule_as_it_is_shipped(as_admin: Admin) -> None:
     rule = yaml.safe_load(readiness_rule())
-    wait_for(lambda: as_admin("POST", TRIED, rule).status_code != 404)
     answer = as_admin("POST", TRIED, rule)
     assert (answer.status_code, answer.json()["spec"]) == (201, rule["spec"]), answer.text
     assert "Warning" not in answer.headers
