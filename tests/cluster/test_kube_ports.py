@@ -166,8 +166,9 @@ def test_a_node_that_wrote_a_time_which_nobody_can_read_is_seen_and_hinders_no_o
     for _ in range(20):  # the controllers write to it, too
         node = as_admin("GET", f"{NODES}/odd").json()
         node["status"]["conditions"] = [{"type": "Ready", "status": "True", "lastTransitionTime": moment}]
-        if as_admin("PUT", f"{NODES}/odd/status", node).status_code == 200:
+        if (answer := as_admin("PUT", f"{NODES}/odd/status", node)).status_code == 200:
             break
+    assert answer.status_code == 200, answer.text
     world.make_node("even")
     seen = {node.name: node for node in world.collector.watch(0.5)}
     assert seen.keys() >= {"odd", "even"}
