@@ -184,6 +184,13 @@ def in_order(service: Service) -> bool:
     return bool(detail(service, "resources")["ok"] and detail(service, "inventory")["ok"])
 
 
+def whole(service: Service) -> bool:
+    """Whether there are the site's two again, on the disk, too: where they come back one by one, all is in order before
+    the last one has."""
+    kept = {each.name for each in KeptResources(service.config.data, "netboot").read() if each.kind == "machine"}
+    return kept == NAMES and in_order(service) and all(boots(service, number) for number in (1, 2))
+
+
 @pytest.fixture(autouse=True)
 def put_back(own: Cluster, service: Service, kubectl: Kubectl) -> Iterator[None]:
     """What a test that failed has left or taken away is put back: those that come later begin with the site's two."""
@@ -197,7 +204,7 @@ def put_back(own: Cluster, service: Service, kubectl: Kubectl) -> Iterator[None]
     for name in sorted(machines_there(own) - NAMES):
         kubectl("delete", "-n", "netboot", f"machine.netboot.dev/{name}")
     piped(service, kubectl, "inventory")
-    wait_for(lambda: in_order(service), SECONDS)
+    wait_for(lambda: whole(service), SECONDS)
 
 
 def machines_there(own: Cluster) -> set[str]:
@@ -592,12 +599,7 @@ def test_a_fleet_that_is_deleted_waits_for_a_person(service: Service, kubectl: K
     assert (waits["removed"], waits["of"], waits["names"]) == (2, 2, ["gpu-001", "gpu-002"])
     assert [boots(service, number) for number in (1, 2)] == [True, True]
     piped(service, kubectl, "inventory")
-    wait_for(lambda: in_order(service) and kept_machines(service) >= NAMES, SECONDS)
-
-
-def kept_machines(service: Service) -> set[str]:
-    """As they are on the disk: where they come back one by one, all is in order before the last one has."""
-    return {each.name for each in KeptResources(service.config.data, "netboot").read() if each.kind == "machine"}
+    wait_for(lambda: whole(service), SECONDS)
 
 
 def test_a_definition_that_is_removed_with_all_its_objects_removes_nothing(service: Service, kubectl: Kubectl) -> None:
@@ -625,7 +627,7 @@ def test_a_definition_that_is_removed_with_all_its_objects_removes_nothing(servi
     piped(service, kubectl, "crds")
     established(kubectl, "machines", "maintenancewindows")
     piped(service, kubectl, "inventory")
-    wait_for(lambda: in_order(service) and kept_machines(service) == NAMES, SECONDS)
+    wait_for(lambda: whole(service), SECONDS)
     named = ("-n", "netboot", "machine.netboot.dev/gpu-002")
     until(kubectl, "jsonpath={.status.node}=gpu-002", *named)
 
