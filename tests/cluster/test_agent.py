@@ -53,16 +53,19 @@ def until(condition: Callable[[], Any], seconds: float = 180) -> Any:
 
 @contextmanager
 def approver(cluster: Cluster, *work: Callable[[Admin, dict[str, Any]], None]) -> Iterator[None]:
-    """Do `work` on the agent's requests in the order in which they come."""
+    """Do `work` on the agent's requests in the order in which they come; those of tests before are none of them."""
     failed: list[BaseException] = []
+    admin = Admin(cluster)
+
+    def requests_of_agents() -> list[dict[str, Any]]:
+        items = admin("GET", PATH).json()["items"]
+        return [one for one in items if one["metadata"]["name"].startswith("netboot-")]
+
+    seen = {one["metadata"]["name"] for one in requests_of_agents()}
 
     def run() -> None:
-        admin, seen = Admin(cluster), set[str]()
-
         def unseen() -> Any:
-            items = admin("GET", PATH).json()["items"]
-            ours = (one for one in items if one["metadata"]["name"].startswith("netboot-"))
-            return next((one for one in ours if one["metadata"]["name"] not in seen), None)
+            return next((one for one in requests_of_agents() if one["metadata"]["name"] not in seen), None)
 
         try:
             for one in work:
