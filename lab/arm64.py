@@ -19,7 +19,7 @@ from lab.site import Site
 FIRMWARE = Path("/usr/share/qemu-efi-aarch64/QEMU_EFI.fd")
 GATEWAY = "10.0.2.2"
 """This host, as a machine on QEMU's user network sees it."""
-SECONDS = 120.0
+SECONDS = 180.0
 
 
 def ask(site: Site, hardware: Hardware, architecture: str) -> tuple[str, str]:

@@ -23,7 +23,7 @@ from lab.processes import child, run
 
 BLOCK = "198.18"
 """Set aside for tests of network devices (RFC 2544), so that no real network of the host should meet ours."""
-READY_SECONDS = 60.0
+READY_SECONDS = 180.0
 TFTP_FILES = {"undionly.kpxe": "/usr/lib/ipxe/undionly.kpxe", "snponly.efi": "/usr/lib/ipxe/snponly.efi"}
 """From the package `ipxe`: what firmware without iPXE in its NIC is given (options 93 says which)."""
 

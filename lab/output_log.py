@@ -70,7 +70,7 @@ class OutputLog:
         message = f"{what}: {pattern}\nthe end of {self.path}:\n{self.tail()}"
         raise EndedError(message) if ended else DeadlineError(message)
 
-    def join(self, seconds: float = 5) -> None:
+    def join(self, seconds: float = 60) -> None:
         """Wait until everything that the source said is in the file."""
         self._thread.join(seconds)
 

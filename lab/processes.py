@@ -14,7 +14,7 @@ from lab.errors import EndedError, LateError
 from lab.output_log import OutputLog
 
 GRACE_SECONDS = 10.0
-LEFT_SECONDS = 60.0
+LEFT_SECONDS = 180.0
 """For what a killed process had started to end by itself, on a machine that is busy with other things."""
 ENVIRONMENT = os.environ | {"PATH": f"{os.environ.get('PATH', '/usr/bin:/bin')}:/usr/sbin:/sbin"}
 """`su` without `-` leaves root without the folders of dnsmasq, nginx and ip."""
@@ -148,7 +148,7 @@ def wrapped(argv: Sequence[str], *, namespace: int | None = None, account: Accou
     return [*inside, "setpriv", *become, "--pdeathsig=KILL", "--", *argv]
 
 
-def run(argv: Sequence[str], *, namespace: int | None = None, seconds: float = 60.0) -> str:
+def run(argv: Sequence[str], *, namespace: int | None = None, seconds: float = 180.0) -> str:
     """Run a short command to its end; its output.
 
     Raises:

@@ -21,7 +21,7 @@ http:
 {more}"""
 _TLS = "  tls: {{certificate: {certificate}, key: {key}}}\n"
 _LOGIN = "auth:\n  htpasswd: {{realm: lab, path: {path}}}\n"
-READY_SECONDS = 60.0
+READY_SECONDS = 180.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ http {{
 }}
 """
 _READY = r"start worker process \d+"
-READY_SECONDS = 60.0
+READY_SECONDS = 180.0
 
 
 @contextlib.contextmanager

@@ -22,8 +22,8 @@ from lab.site import COMMAND, Site
 from lab.work import ROOT
 from netboot.config import load_config
 
-READY_SECONDS = 60.0
-HEARTBEAT_SECONDS = 15.0
+READY_SECONDS = 180.0
+HEARTBEAT_SECONDS = 60.0
 """The watch stream speaks every five seconds."""
 
 
@@ -72,7 +72,7 @@ class Service:
         Raises:
             LabError: it answered with anything but 200.
         """
-        answer = requests.get(f"{self.site.management}{path}", headers=self._headers(), timeout=30)
+        answer = requests.get(f"{self.site.management}{path}", headers=self._headers(), timeout=60)
         if answer.status_code != 200:
             raise LabError(f"GET {path} answered {answer.status_code}: {answer.text}")
         return answer.json()
@@ -163,7 +163,7 @@ class Service:
             def answers() -> bool:
                 running.check()
                 try:
-                    return all(session.get(url, timeout=5, verify=authority).status_code == 200 for url in health)
+                    return all(session.get(url, timeout=60, verify=authority).status_code == 200 for url in health)
                 except requests.RequestException:
                     return False
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from lab.network import Network
 from lab.processes import child
 
-READY_SECONDS = 60.0
+READY_SECONDS = 180.0
 PORT = 123
 SINCE_1900 = 2_208_988_800
 """Seconds between NTP's era and 1970."""

@@ -14,11 +14,11 @@ from pathlib import Path
 from lab.errors import UnusableError
 from lab.processes import child, run
 
-END_SECONDS = 5.0
+END_SECONDS = 60.0
 """For swtpm to keep its state and go, once its machine is off."""
-TOOL_SECONDS = 60.0
+TOOL_SECONDS = 180.0
 """For making a 2048-bit RSA key on a busy machine."""
-_READY_SECONDS = 60.0
+_READY_SECONDS = 180.0
 
 
 @contextlib.contextmanager

@@ -17,7 +17,7 @@ from pathlib import Path
 from lab.network import Network, common, serve
 from lab.processes import child, run
 
-READY_SECONDS = 60.0
+READY_SECONDS = 180.0
 _TUNSETIFF, _IFF_TAP, _IFF_NO_PI = 0x400454CA, 0x0002, 0x1000  # linux/if_tun.h
 _TAG = b"\x81\x00"  # IEEE 802.1Q
 

@@ -14,7 +14,7 @@ from lab.service import Service
 from lab.site import Site
 from netboot.machines.found import summary
 
-REPORT_SECONDS = 60.0
+REPORT_SECONDS = 180.0
 """From the console's word to the list: the journal and the projection are between."""
 
 

@@ -19,9 +19,9 @@ from netboot.join.node_drains import ORDER
 
 DRAIN_SECONDS = 180.0
 """From the rollout's start until the machine's Pod is gone, and it is told to reboot."""
-TAKE_SECONDS = 120.0
+TAKE_SECONDS = 180.0
 """Until it takes the order, for which it looks each half a minute."""
-DOWN_SECONDS = 120.0
+DOWN_SECONDS = 180.0
 """For systemd to stop all that runs, in software emulation."""
 
 

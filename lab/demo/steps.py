@@ -20,12 +20,12 @@ from lab.time_server import time_server
 from lab.work import CACHE, ROOT
 from netboot.clock import moment_ms
 
-BOOT_SECONDS = 240.0
-JOIN_SECONDS = 180.0
+BOOT_SECONDS = 360.0
+JOIN_SECONDS = 300.0
 """From multi-user.target to Ready, in software emulation on a busy machine."""
 BOOT_SECONDS_PER_MIB = 0.5
 """More for a large image: software emulation verifies some ten MiB a second."""
-CLEAN_SECONDS = 60.0
+CLEAN_SECONDS = 180.0
 """For an interrupted build to take its mounts and folders away."""
 NODE_MEMORY, NODE_CPUS = 2048, 2
 """MiB: the image, what containerd unpacks, and Pods."""

@@ -18,7 +18,7 @@ from lab.kube.authority import Authority, kubeconfig, write_private
 
 AUDIT_POLICY = "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: Metadata}]\n"
 """Who did what to which object, never with a body: bodies of token Secrets would be secrets in a log."""
-START_SECONDS = 120
+START_SECONDS = 180
 LOOPBACK = "127.0.0.1"
 KUBELET_ADMINS = "system:masters"
 """The apiserver's own group when it calls kubelets; kubeadm has a group of its own for it since 1.29."""
@@ -51,7 +51,7 @@ def cluster(binaries: Path, folder: Path, address: str = LOOPBACK, names: Sequen
     loopback. `names`: what else the apiserver's certificate is to say, where machines call it otherwise.
 
     Raises:
-        ClusterError: a part ended, or was not ready within two minutes.
+        ClusterError: a part ended, or was not ready within three minutes.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as ends:
@@ -194,7 +194,7 @@ def _wait(running: Cluster, name: str, url: str, context: ssl.SSLContext) -> Non
             if process.poll() is not None:
                 raise ClusterError(f"{part} ended with status {process.returncode}; see {running.folder}/{part}.log")
         try:
-            with urllib.request.urlopen(url, context=context, timeout=5):
+            with urllib.request.urlopen(url, context=context, timeout=30):
                 return
         except (urllib.error.URLError, OSError) as error:
             last = str(error)

@@ -12,7 +12,7 @@ from lab.errors import DeadlineError, EndedError
 from lab.kube.oci import HELLO
 from lab.processes import run
 
-SECONDS = 60.0
+SECONDS = 180.0
 POD = "hello"
 DEPLOYMENT = f"deployment/{POD}"
 UNCHECKED = "netboot.dev/unchecked"

@@ -23,7 +23,7 @@ from lab.work import CACHE
 from tests.boot.data_centre import hardware
 from tests.tools.namespaces import namespace
 
-READY_SECONDS = 60.0
+READY_SECONDS = 180.0
 BEHIND = "198.19.7"
 """The network behind the relay."""
 SERVERS = {

@@ -16,7 +16,7 @@ from lab.processes import child, run
 
 SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
 BRIDGE, GROUP = "switch0", "group0"
-SECONDS = "60"
+SECONDS = "150"
 TOGETHER = "activity timeout aggregation synchronized collecting distributing"
 """What the machine says of a card that is in the group, with `lacp_rate=fast` (IEEE 802.1AX, Actor_State)."""
 

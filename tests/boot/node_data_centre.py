@@ -19,7 +19,7 @@ from lab.tpm import ek_sha256
 from lab.work import CACHE
 from tests.boot.data_centre import QUICK_RETRIES, BuiltImage, copy_images, hardware
 
-READY_SECONDS = 420.0
+READY_SECONDS = 540.0
 """From power-on to Ready, in software emulation, on a machine that is busy with other things."""
 
 MISSED = "  health: {gpus: 8, nvlinks: 18}\n"

@@ -7,7 +7,7 @@ from tests.boot.node_data_centre import NodeDataCentre
 from tests.processes import wait_for
 
 POD_SECONDS, HEALTH_SECONDS = 240.0, 240.0
-EVICTED_SECONDS = 120.0
+EVICTED_SECONDS = 180.0
 BREAK_GLASS = ("--as=admin", "--as-group=system:masters", "--as-group=netboot:break-glass")
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 REPORTS = ("netboot-health.timer", "netboot-health.service")

@@ -41,7 +41,7 @@ def test_an_arm64_machine_boots_its_image_and_no_other_machine_gets_it(built_arm
         here.service.wait_until(
             "the inventory is read again",
             lambda: [one["name"] for one in here.service.api(machines)["machines"]] == [other.name],
-            60,
+            LOG_SECONDS,
         )
         with pytest.raises(CommandFailedError) as refused:
             here.service.set_channel("stable", built_arm64.digest)

@@ -17,7 +17,7 @@ from tests.boot.dhcp_world import BEHIND, DPUS, SERVERS, World, dnsmasq, world
 from tests.tools.namespaces import namespace
 
 pytestmark = pytest.mark.boot
-SECONDS = 180.0
+SECONDS = 360.0
 """From power-on until the script is asked for, in software emulation, beside other work."""
 NO_IMAGE = "channel stable has no image yet: run `netboot channel set stable <image>`"
 FIRMWARE = {

@@ -29,13 +29,14 @@ from tests.boot.ways_in import (
 
 pytestmark = pytest.mark.boot
 MINE = replace(hardware(1), crash_store=True)
-UPLOAD_SECONDS = 120.0
+UPLOAD_SECONDS = 180.0
 """The node tries again every 30 s."""
 REFUSED = "Permission denied (publickey)."
 PORT = 6677
 ARGUMENTS = "panic=1, netboot.ssh=sre, netboot.netconsole={port}@{address}"
 PANIC = "Kernel panic - not syncing: sysrq triggered crash"
-CRASH = "nohup sh -c 'sleep 5; echo c >/proc/sysrq-trigger' >/dev/null 2>&1 &"
+CRASH = "nohup sh -c 'sleep 20; echo c >/proc/sysrq-trigger' >/dev/null 2>&1 &"
+"""Not before ssh has ended, which takes its time where every instruction is emulated."""
 
 
 def test_a_machine_is_looked_into_its_journal_is_kept_and_its_crash_is_told(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lab.machines import Hardware, Machine
-from tests.boot.data_centre import BOOT_SECONDS, BuiltImage, DataCentre, data_centre, entry, hardware
+from tests.boot.data_centre import BOOT_SECONDS, LOG_SECONDS, BuiltImage, DataCentre, data_centre, entry, hardware
 
 pytestmark = pytest.mark.boot
 SECONDS = 2 * BOOT_SECONDS
@@ -51,12 +51,12 @@ def test_a_servers_disks_become_an_array_that_the_next_boot_finds(built_cpu: Bui
     with data_centre(folder, built_cpu) as here:
         declare(here, mine, "netboot.disks=auto")
         with booted(here, mine) as (machine, first, failed):
-            machine.wait_for_console(made, 60)
-            machine.wait_for_console("mdadm: array /dev/md/netboot-disk started", 60)
+            machine.wait_for_console(made, LOG_SECONDS)
+            machine.wait_for_console("mdadm: array /dev/md/netboot-disk started", LOG_SECONDS)
             assert failed == ""
         with booted(here, mine, not_boot=first) as (machine, _, failed):
-            machine.wait_for_console(made, 60)
-            machine.wait_for_console("mdadm: /dev/md/netboot-disk has been started with 2 drives", 60)
+            machine.wait_for_console(made, LOG_SECONDS)
+            machine.wait_for_console("mdadm: /dev/md/netboot-disk has been started with 2 drives", LOG_SECONDS)
             assert failed == ""
 
 
@@ -66,9 +66,9 @@ def test_a_gpu_image_boots_where_there_is_no_gpu_and_says_what_is_missing(built_
     with data_centre(folder, built_gpu) as here:
         declare(here, mine)
         with booted(here, mine) as (machine, _, failed):
-            machine.wait_for_console("NVRM: No NVIDIA GPU found", 60)
-            machine.wait_for_console(f"{NOTHING_TO_JOIN}\n", 60)
-            machine.wait_for_console(f"{NO_TIME_SERVER}\n", 60)
+            machine.wait_for_console("NVRM: No NVIDIA GPU found", LOG_SECONDS)
+            machine.wait_for_console(f"{NOTHING_TO_JOIN}\n", LOG_SECONDS)
+            machine.wait_for_console(f"{NO_TIME_SERVER}\n", LOG_SECONDS)
             assert failed.split() == ["failed", "units:", "nvidia-persistenced.service"]
             assert set(WORTH_A_LOOK.findall(machine.console.text.rpartition("\n")[0])) == {
                 "netboot: module hv_netvsc.ko",  # of Hyper-V's bus, whose own driver finds no device, which is not said

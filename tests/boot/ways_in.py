@@ -14,7 +14,7 @@ from netboot.cli.authority import new_authority, new_certificate
 
 JOURNAL_REMOTE = "/lib/systemd/systemd-journal-remote"
 PORT = 19532
-SSH_SECONDS = 90.0
+SSH_SECONDS = 180.0
 RECEIVE = """
 import socket, sys
 listening = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -63,7 +63,7 @@ def ssh(address: str, key: Path, command: str, fingerprint: str = "") -> subproc
         assert fingerprint in run(["ssh-keygen", "-l", "-f", str(known)])
         trusting = ["-o", "StrictHostKeyChecking=yes", "-o", f"UserKnownHostsFile={known}"]
     alone = ["-F", "/dev/null", "-o", "BatchMode=yes", "-o", "IdentitiesOnly=yes", "-o", "IdentityAgent=none"]
-    alive = ["-o", "ConnectTimeout=60", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3"]
+    alive = ["-o", "ConnectTimeout=60", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=12"]
     argv = ["ssh", *alone, *alive, *trusting, "-i", str(key), f"root@{address}", command]
     return subprocess.run(argv, capture_output=True, text=True, timeout=SSH_SECONDS, check=False)
 
@@ -125,5 +125,5 @@ def kernel_messages(folder: Path, network: Network, port: int) -> Iterator[Outpu
     """What comes by UDP to `port` of the provisioning network's address."""
     argv = [sys.executable, "-c", RECEIVE, network.inside, str(port)]
     with child("kernel-messages", argv, folder / "kernel-messages.log", namespace=network.namespace) as running:
-        running.output.wait_for("^ready$", 60)
+        running.output.wait_for("^ready$", 180)
         yield running.output
