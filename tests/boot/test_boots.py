@@ -21,7 +21,8 @@ def test_an_unknown_machine_waits_and_boots_by_itself_once_it_is_declared(built:
         machine.wait_for_console(f"netboot: - MAC {mine.mac}", BOOT_SECONDS)
         with pytest.raises(CommandFailedError, match="this is unknown: it waits"):
             here.site.netboot("explain", "--mac", mine.mac.replace(":", "-").upper())
-        here.service.wait_until("it is listed", lambda: mine.mac in here.site.netboot("machine", "discovered"), LOG_SECONDS)
+        listed = ("machine", "discovered")
+        here.service.wait_until("it is listed", lambda: mine.mac in here.site.netboot(*listed), LOG_SECONDS)
 
         here.declare(entry(mine))
         last = here.service.wait_for(mine.name, "Booted", BOOT_SECONDS)

@@ -48,9 +48,9 @@ def test_a_kernel_that_hangs_one_that_panics_in_circles_and_a_damaged_image_are_
         of_profile(here, 2, f", kernel_arguments: [{NO_INIT}, panic=1]")
         with here.switched_on(mine):
             assert re.fullmatch(
-                r"([3-9]|1\d) scripts that were served in its name, to whoever asked, in \d\d?m, and none was up: more than 2 "
-                r"\(profile default\) are a loop; the furthest phase of all is InitrdFetched, the newest is boot BOOT; "
-                r"last heard: (ScriptServed|KernelFetched|InitrdFetched) at MOMENT",
+                r"([3-9]|1\d) scripts that were served in its name, to whoever asked, in \d\d?m, and none was up: more "
+                r"than 2 \(profile default\) are a loop; the furthest phase of all is InitrdFetched, the newest is "
+                r"boot BOOT; last heard: (ScriptServed|KernelFetched|InitrdFetched) at MOMENT",
                 said(here, "BootLoop"),
             )
             blob = here.site.store / "blobs" / root
