@@ -2,25 +2,36 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from tests.browser.world import World
 from tests.sites import TOKEN
 from tests.sockets.served import served
 
 CHROMIUM = "/usr/bin/chromium"
-expect.set_options(timeout=60_000)  # in place of five seconds: there against hanging alone
+SECONDS = 60
+expect.set_options(timeout=SECONDS * 1000)  # in place of five seconds: there against hanging alone
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """Of one file: until it ends, Playwright's loop runs in this thread, and no test after it could run its own."""
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        browser = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"], timeout=3 * SECONDS * 1000
+        )
         yield browser
         browser.close()
+
+
+def opened(browser: Browser, **options: Any) -> BrowserContext:
+    """As a person who has just started it, and as patient: in place of half a minute."""
+    context = browser.new_context(**options)
+    context.set_default_timeout(SECONDS * 1000)
+    return context
 
 
 @pytest.fixture(scope="session")
@@ -39,7 +50,7 @@ def address(world: World) -> Iterator[str]:
 @pytest.fixture
 def page(browser: Browser, address: str) -> Iterator[Page]:
     """Logged in, at the fleet."""
-    with browser.new_context(base_url=address) as context:
+    with opened(browser, base_url=address) as context:
         page = context.new_page()
         said: list[str] = []
         page.on("console", lambda message: said.append(message.text))

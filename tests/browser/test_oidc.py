@@ -8,6 +8,7 @@ from playwright.sync_api import Browser, expect
 
 from netboot.config_access import Oidc
 from netboot.oidc.logins import CALLBACK
+from tests.browser.conftest import opened
 from tests.issuers import PAGE, PAGE_SECRET, ROLES, provider
 from tests.sites import free_ports
 from tests.sockets.api import Api
@@ -29,7 +30,7 @@ def address(tmp_path: Path) -> Iterator[str]:
 
 
 def test_a_login_at_the_issuer_and_back_to_where_one_was(browser: Browser, address: str) -> None:
-    with browser.new_context(base_url=address) as context:
+    with opened(browser, base_url=address) as context:
         page = context.new_page()
         said: list[str] = []
         page.on("console", lambda message: said.append(message.text) if page.url.startswith(address) else None)

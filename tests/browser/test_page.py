@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
 from netboot.lifecycle.reasons import Reason
-from tests.browser.conftest import AXE, log_in, paths
+from tests.browser.conftest import AXE, log_in, opened, paths
 from tests.browser.world import HUNG, LATE, World
 from tests.processes import wait_for
 from tests.sites import TOKEN
@@ -20,7 +20,7 @@ RULES = {"light": "axe.run()", "dark": "axe.run({runOnly: ['color-contrast', 'li
 @pytest.mark.parametrize("scheme", list(RULES))
 def test_no_page_has_a_fault_that_axe_finds(browser: Browser, address: str, world: World, scheme: str) -> None:
     found: list[tuple[str, str, str]] = []
-    with browser.new_context(base_url=address, color_scheme=scheme, bypass_csp=True) as context:  # type: ignore[arg-type]
+    with opened(browser, base_url=address, color_scheme=scheme, bypass_csp=True) as context:
         page = context.new_page()
         log_in(page)
         for path in [*paths(world), "/page/login"]:
@@ -47,7 +47,7 @@ def test_words_without_a_space_widen_no_phone_and_long_reasons_hide_no_cause(bro
     for path in ("/v1/freeze", "/v1/remedies/pause"):
         assert world.api.post(path, {"reason": "because " * 49}).status_code == 200
     assert world.api.put(f"/v1/channels/{'w' * 64}", {"image": "w" * 64}).status_code == 404
-    with served(world.api) as address, browser.new_context(base_url=address) as context:
+    with served(world.api) as address, opened(browser, base_url=address) as context:
         page = context.new_page()
         page.set_viewport_size({"width": 1280, "height": 720})
         log_in(page)
@@ -300,7 +300,7 @@ def test_nothing_changes_while_somebody_paused_it(page: Page, world: World) -> N
 
 def test_a_page_whose_service_does_not_answer_says_so_until_it_does(browser: Browser, address: str) -> None:
     """Whether it refuses or hangs with its stream open: an hour passes in a moment."""
-    with browser.new_context(base_url=address) as context:
+    with opened(browser, base_url=address) as context:
         page = context.new_page()
         page.clock.install()
         log_in(page)
@@ -323,11 +323,11 @@ def said_in_time(page: Page, place: str, text: str) -> None:
         page.clock.fast_forward(60_000)
         return any(found.startswith(text) for found in page.locator(place).all_text_contents())
 
-    wait_for(said, 60.0, 0.2)  # what nobody answers ends after 15 s, by no clock of ours
+    wait_for(said, pause=0.2)  # what nobody answers ends after 15 s, by no clock of ours
 
 
 def test_a_walk_by_keyboard_alone_from_login_to_the_cause(browser: Browser, address: str) -> None:
-    with browser.new_context(base_url=address) as context:
+    with opened(browser, base_url=address) as context:
         page = context.new_page()
         page.goto("/")
         press_until(page, "token")
@@ -368,7 +368,7 @@ def press_until(page: Page, wanted: str, tag: str = "") -> None:
 
 
 def test_it_is_read_without_javascript_and_colours_are_chosen(browser: Browser, address: str) -> None:
-    with browser.new_context(base_url=address, java_script_enabled=False) as context:
+    with opened(browser, base_url=address, java_script_enabled=False) as context:
         page = context.new_page()
         log_in(page)
         page.click(f"#first-m-{LATE}")
