@@ -8,7 +8,7 @@ import base64
 import functools
 import itertools
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +28,7 @@ from lab.kube.cluster import Cluster
 from netboot.cli.authority import new_authority, new_certificate
 from netboot.config import load_config
 from netboot.join.ports import Csr
+from netboot.stores.live import LiveView
 from netboot.stores.sealing import NONCES, new_key, write_keys
 from tests import soft_tpm
 from tests.agent_tpm import SoftTpm
@@ -50,7 +51,7 @@ RECORDS = "/api/v1/namespaces/netboot/configmaps?labelSelector=app.kubernetes.io
 PROFILES = {"compute": "stable", "rolled": "rolled", "ring": "ring"}
 """And their channels; machines of the other two are alone in them, for rollouts."""
 CLASSES: tuple[dict[str, Any], ...] = (
-    {"name": "vetoed", "vetoes": {"namespaces": ["default"], "max_wait": "60s"}},
+    {"name": "vetoed", "vetoes": {"namespaces": ["default"], "max_wait": "1h"}},
     {"name": "reporting", "gate": {"on_failure": "report"}},
     {"name": "prompt", "deadlines": {"InitrdStarted": "3s", "Booted": "1s"}},
 )
@@ -63,7 +64,7 @@ class Patient(Told):
 
     def pause(self, seconds: float) -> None:
         self.pauses.append(seconds)
-        assert len(self.pauses) < 300, self.lines[-5:]
+        assert len(self.pauses) < 1_000, self.lines[-5:]
         threading.Event().wait(min(seconds, 0.3))
 
 
@@ -119,7 +120,7 @@ class LiveSite:
         """The apiserver as the holder of a token sees it, once it has heard of the token."""
         session = self._session()
         session.headers["Authorization"] = f"Bearer {token}"
-        wait_for(lambda: session.get(f"{self.cluster.url}/api", timeout=30).status_code == 200)
+        wait_for(lambda: session.get(f"{self.cluster.url}/api", timeout=60).status_code == 200)
         return session
 
     def as_node(self, certificate: bytes, key: ec.EllipticCurvePrivateKey) -> requests.Session:
@@ -132,10 +133,14 @@ class LiveSite:
 
     def ask(self, session: requests.Session, csr: Csr) -> str:
         """Ask for a certificate; the name of the request."""
-        name = f"bad-{next(self._numbers)}"
-        answer = session.post(self.cluster.url + CSRS, json=csr_object(csr, name), timeout=30)
+        name, answer = self.asked(session, csr)
         assert answer.status_code == 201, answer.text
         return name
+
+    def asked(self, session: requests.Session, csr: Csr) -> tuple[str, requests.Response]:
+        """The same, whatever the apiserver says to it."""
+        name = f"bad-{next(self._numbers)}"
+        return name, session.post(self.cluster.url + CSRS, json=csr_object(csr, name), timeout=60)
 
     def decision(self, name: str) -> tuple[str, str, str]:
         """What the approver decided about a request: type, reason, message."""
@@ -195,6 +200,34 @@ class LiveSite:
         (run / "boot.env").write_text("".join(f"{name}={value}\n" for name, value in env.items()))
         (run / "site.json").write_bytes(self.service.config.site_bundle(issued=1_700_000_000).to_bytes())
         return root
+
+    def boot_server_knows(self) -> None:
+        """What is published by now: others may know it before the boot server, of which there is one here."""
+        published = LiveView(self.service.config.data / "snapshot.json").view().snapshot.published_ms
+        url = f"{self.service.provisioning}/readyz"
+        wait_for(lambda: requests.get(url, timeout=60).json()["published_ms"] >= published)
+
+    def proven(self, machine: soft_tpm.Machine) -> bool:
+        """The whole exchange; False: join has not seen yet that its cluster is fit again: it looks each 3 s."""
+        hello = self.hello(machine)
+        return hello.status == 200 and self.attest(machine, hello.body).status == 200
+
+    @contextmanager
+    def inventory(self) -> Iterator[tuple[Any, Callable[[], None]]]:
+        """The inventory as it is, and what puts it in force; as it was before after the block."""
+        file = self.service.config.inventory / "site.yaml"
+        before = file.read_text()
+        declared = yaml.safe_load(before)
+
+        def put(text: str) -> None:  # whole: whoever reads meanwhile would miss machines
+            partial = file.with_name(".site.yaml.new")
+            partial.write_text(text)
+            partial.replace(file)
+
+        try:
+            yield declared, lambda: put(yaml.safe_dump(declared))
+        finally:
+            put(before)
 
     def restarted(self, process: str, pid: int) -> bool:
         """Another one is ready in the place of the one with this pid, which was killed: for a moment its supervisor

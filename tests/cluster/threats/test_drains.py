@@ -51,7 +51,7 @@ class Kubelet:
         with requests.Session() as session:
             session.trust_env, session.cert = False, str(self.handed / "pair")
             session.verify, session.headers["Content-Type"] = str(self.site.cluster.folder / "ca.crt"), kind
-            answer = session.request(method, self.site.cluster.url + path, data=json.dumps(body), timeout=30)
+            answer = session.request(method, self.site.cluster.url + path, data=json.dumps(body), timeout=60)
         assert answer.status_code == status, answer.text
         return answer.json()
 
@@ -204,7 +204,7 @@ def test_a_machine_is_drained_within_budgets_told_to_reboot_and_let_go_in_its_ne
         drained_and_told(site, machine)
     again = Kubelet(site, chassis, tmp_path / "second")
     over = f"{machine.name} is not to be drained"
-    wait_for(lambda: over in order(site, "undrain", machine.name, "--dry-run"), 60, 1.0)
+    wait_for(lambda: over in order(site, "undrain", machine.name, "--dry-run"), 180, 1.0)
     assert "reboot          done " in order(site, "show", machine.name)
     assert (again.drained(), again.reboot()) == (None, 1)
 
@@ -266,9 +266,13 @@ def test_a_pod_s_veto_puts_a_drain_off_for_as_long_as_its_class_lets_it(site: Li
         pod = a_pod_of_a_set(machine, {DO_NOT_DISRUPT: "true"})
         order(site, "drain", machine.name, "--reason", "DIMM 4")
         said = f"default/{pod} may not be disrupted ({DO_NOT_DISRUPT}) until "
-        wait_for(lambda: words(site, machine.name).startswith(said), 50)
+        wait_for(lambda: words(site, machine.name).startswith(said), 180)
         assert said in order(site, "drains")
         assert "deletionTimestamp" not in site.admin("GET", f"{PODS}/{pod}").json()["metadata"]
-        wait_for(lambda: "deletionTimestamp" in site.admin("GET", f"{PODS}/{pod}").json()["metadata"], 120)
+        with site.inventory() as (declared, put):
+            (vetoed,) = [one for one in declared["classes"] if one["name"] == "vetoed"]
+            vetoed["vetoes"]["max_wait"] = "1s"  # since the drain was ordered, so that it is over now, and not before
+            put()
+            wait_for(lambda: "deletionTimestamp" in site.admin("GET", f"{PODS}/{pod}").json()["metadata"], 180)
         machine.ask("DELETE", f"{PODS}/{pod}", {"gracePeriodSeconds": 0}, 200)
         wait_for(lambda: machine.drained() == "Drained", 180)

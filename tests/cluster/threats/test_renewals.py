@@ -38,7 +38,7 @@ def started(site: LiveSite) -> bool:
 def serves(site: LiveSite, machine: Kubelet) -> None:
     """It has joined, and its gate is open."""
     wait_for(lambda: "NodeRegistered" in site.phases(chassis_boot(site, machine.name)), 180)
-    wait_for(lambda: in_service(site, machine.name) == "InService", 90)
+    wait_for(lambda: in_service(site, machine.name) == "InService", 180)
 
 
 def alone(site: LiveSite) -> None:
@@ -67,7 +67,7 @@ def test_a_rollout_drains_a_machine_tells_it_to_reboot_and_counts_it_when_it_is_
     with machine.running():
         serves(site, machine)
         pod = a_pod_of_a_set(machine)
-        wait_for(lambda: started(site), 90)
+        wait_for(lambda: started(site), 180)
         wait_for(lambda: machine.drained() == "Draining", 180)
         leaving = f"/api/v1/namespaces/default/pods/{pod}"
         wait_for(lambda: site.admin("GET", leaving).json()["metadata"].get("deletionTimestamp"), 180)
@@ -77,6 +77,7 @@ def test_a_rollout_drains_a_machine_tells_it_to_reboot_and_counts_it_when_it_is_
         (member,) = rollout(site)["members"]
         assert (member["state"], member["order"]["owner"]) == ("assigned", f"rollout/{rollout(site)['number']}")
         assert [machine.reboot(), machine.reboot()] == [0, 1]
+    site.boot_server_knows()
     again = Kubelet(site, chassis, tmp_path / "second")
     with again.running():
         serves(site, again)

@@ -4,18 +4,16 @@ docs/lifecycle-rules.md names them. Rollouts here are `--on-next-boot`; one that
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
 import pytest
-import yaml
 
 from images.store.store import Store
 from netboot.status.controllers import LifecycleStatus
 from netboot.stores.status import StatusFolder
-from tests import soft_tpm
 from tests.cluster.threats.live_site import LiveSite
 from tests.cluster.threats.test_drains import condition
 from tests.cluster.threats.test_gate import CLOSED, Node, said
@@ -72,7 +70,7 @@ class Ring:
         self.site, self.nodes = site, {}
         for node in [Node(site, kind="ring") for _ in range(3)]:
             self.nodes[node.name] = node
-        wait_for(self.is_alone, 120)
+        wait_for(self.is_alone, 180)
 
     def is_alone(self) -> bool:
         others = [one for name, one in nodes_of(self.site).items() if name not in self.nodes]
@@ -80,6 +78,9 @@ class Ring:
 
     def start(self, name: str) -> tuple[int, str]:
         """A rollout of another image; its number, and that image."""
+        for one in self.site.service.api("/v1/rollouts")["rollouts"]:  # a test that failed may have left one
+            if one["channel"] == "ring" and one["state"] in ("running", "paused"):
+                self.undone(one["number"])
         new = add_image(self.site.service.config, name=name, salt=name, documents=KUBELET)
         answer = self.ask(name)
         assert answer.status_code == 200, answer.text
@@ -100,53 +101,43 @@ class Ring:
         return (one["state"], one["tries"]) == (state, tries)
 
     def canaries(self, number: int) -> list[str]:
-        """Once there are two, and boot servers know it."""
+        """Once there are two, and the boot server knows it."""
         wait_for(lambda: len(self.rollout(number)["to_reboot"]) == 2, 180)
+        self.site.boot_server_knows()
         return list(self.rollout(number)["to_reboot"])
 
     def undone(self, number: int) -> None:
         assert self.site.service.order(f"/v1/rollouts/{number}/undo").status_code == 200
         wait_for(lambda: self.rollout(number)["state"] == "undone", 180)
 
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        """All say now and then that they are Ready: a Node that does not for some fifty seconds is not."""
-        session, ends = self.site._session(), threading.Event()
-        session.cert = (str(self.site.cluster.folder / "admin.crt"), str(self.site.cluster.folder / "admin.key"))
 
-        def beat() -> None:
-            while not ends.wait(10.0):
-                with suppress(OSError):  # where the API server is gone nobody can say it
-                    for node in self.nodes.values():
-                        node.patch(session, {"status": {"conditions": [condition("Ready")]}})
+@contextmanager
+def beating(site: LiveSite, *nodes: Node) -> Iterator[None]:
+    """All say now and then that they are Ready: a Node that does not for some fifty seconds is not."""
+    session, ends = site._session(), threading.Event()
+    session.cert = (str(site.cluster.folder / "admin.crt"), str(site.cluster.folder / "admin.key"))
 
-        beating = threading.Thread(target=beat, daemon=True)
-        beating.start()
-        try:
-            yield
-        finally:
-            ends.set()
-            beating.join(60)
+    def beat() -> None:
+        while not ends.wait(10.0):
+            with suppress(OSError):  # where the API server is gone nobody can say it
+                for node in nodes:
+                    node.patch(session, {"status": {"conditions": [condition("Ready")]}})
+
+    thread = threading.Thread(target=beat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ends.set()
+        thread.join(60)
 
 
 @pytest.fixture(scope="module")
 def ring(site: LiveSite) -> Iterator[Ring]:
     ring = Ring(site)
-    with ring.running():
+    with beating(site, *ring.nodes.values()):
         serves(*ring.nodes.values())
         yield ring
-
-
-@contextmanager
-def inventory(site: LiveSite) -> Iterator[tuple[Any, Callable[[], None]]]:
-    """The inventory as it is, and what puts it in force; as it was before after the block."""
-    file = site.service.config.inventory / "site.yaml"
-    before = file.read_text()
-    declared = yaml.safe_load(before)
-    try:
-        yield declared, lambda: (file.write_text(yaml.safe_dump(declared)), None)[1]
-    finally:
-        file.write_text(before)
 
 
 def test_a_mistake_that_reaches_every_node_closes_one_and_says_so(site: LiveSite, ring: Ring) -> None:
@@ -190,6 +181,7 @@ def test_canaries_are_of_two_racks_one_that_fails_is_replaced_and_two_prove_the_
     wait_for(lambda: ring.member(number, only)["state"] == "done", 180)
     assert (ring.rollout(number)["state"], ring.rollout(number)["rolling"]) == ("running", False)
     wait_for(lambda: image(site, other) == new, 180)
+    site.boot_server_knows()
     ring.nodes[other].boot()
     serves(ring.nodes[other])
     wait_for(lambda: ring.rollout(number)["state"] == "complete", 180)
@@ -208,7 +200,7 @@ def test_members_are_those_of_the_start_and_a_pinned_channel_pauses_it(site: Liv
     refused = ring.ask("ring-14")
     assert refused.status_code == 409
     assert "is running: one at a time; let it end, or undo it" in refused.text
-    with inventory(site) as (declared, put):
+    with site.inventory() as (declared, put):
         machines = {one["name"]: one for one in declared["machines"]}
         machines[leaver]["profile"], machines["next-75"]["profile"] = "compute", "ring"
         put()
@@ -244,12 +236,12 @@ def test_a_class_may_say_report_and_its_open_node_is_not_tainted(site: LiveSite)
 def test_what_is_wanted_outlives_the_loss_of_all_that_was_observed(site: LiveSite, ring: Ring) -> None:
     """L8: after the others of the ring, for what was known of boots is gone then."""
     node, wanted = Node(site), {("netboot.dev/drain", "Drained"), ("netboot.dev/held", "Held")}
-    serves(node)
-    for act in ("drain", "hold"):
-        done = site.service.order(f"/v1/machines/{node.name}/{act}", reason="DIMM 4")
-        assert done.status_code == 200, done.text
-    up(node)  # a drain goes on only on a Node that is Ready, which it would not be fifty seconds after it said so
-    wait_for(lambda: wanted <= {taint[:2] for taint in node.taints()}, 180)
+    with beating(site, node):  # a drain goes on only on a Node that is Ready
+        serves(node)
+        for act in ("drain", "hold"):
+            done = site.service.order(f"/v1/machines/{node.name}/{act}", reason="DIMM 4")
+            assert done.status_code == 200, done.text
+        wait_for(lambda: wanted <= {taint[:2] for taint in node.taints()}, 180)
     before = channel_of(site)
     number, new = ring.start("ring-8")
     canary = ring.canaries(number)[0]
@@ -288,11 +280,5 @@ def test_nobody_is_late_while_the_api_server_is_gone_and_is_once_it_is_back(site
         wait_for(lambda: reason(site, hangs.name, "Booted") == "Stuck", 180)
         assert reason(site, waits.name, "Joined") == "Joining"
     wait_for(lambda: reason(site, waits.name, "Joined") == "Stuck", 180)
-    wait_for(partial(proven, site, machine), 180)
+    wait_for(partial(site.proven, machine), 180)
     wait_for(lambda: reason(site, waits.name, "Joined") == "Joining", 180)
-
-
-def proven(site: LiveSite, machine: soft_tpm.Machine) -> bool:
-    """The whole exchange; False: join has not seen yet that its cluster is fit again, which it looks at each 3 s."""
-    hello = site.hello(machine)
-    return hello.status == 200 and site.attest(machine, hello.body).status == 200
