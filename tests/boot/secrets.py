@@ -20,7 +20,8 @@ WATCH = (
     "&fieldSelector=type%3Dbootstrap.kubernetes.io/token"
 )
 """From what the apiserver's cache has: without a version it may answer that the cache is behind, and end."""
-WATCH_SECONDS = 900
+WATCH_SECONDS = 1_800
+"""As long as a test may last (`tests.plugins.hangs`): one that ends before does not see the second boot's token."""
 
 
 class TokenWatch:
