@@ -32,7 +32,7 @@ class World(Protocol):
         """They are there no more."""
 
     def lose(self) -> None:
-        """Where they are kept is nothing any more, and nobody puts it there again."""
+        """What keeps them is gone, and nobody makes it again."""
 
 
 def machine(name: str, **more: Any) -> dict[Key, Spec]:

@@ -408,7 +408,7 @@ def a_request_that_changed_is_not_decided(world: World) -> None:
 
 def the_apiserver_says_its_version_and_time(world: World) -> None:
     assert world.preconditions.server_version() == "v1.34.4"
-    wait_for(lambda: abs(world.preconditions.clock_ahead_ms()) < 2_000)  # off by half of what a late answer took
+    wait_for(lambda: abs(world.preconditions.clock_ahead_ms()) < 2_000)  # wrong by half of an answer's delay
 
 
 def what_somebody_else_may_is_asked(world: World) -> None:

@@ -28,7 +28,7 @@ def browser() -> Iterator[Browser]:
 
 
 def opened(browser: Browser, **options: Any) -> BrowserContext:
-    """As a person who has just started it, and as patient: in place of half a minute."""
+    """A fresh context, which waits for a minute: Playwright's own limit is half a minute."""
     context = browser.new_context(**options)
     context.set_default_timeout(SECONDS * 1000)
     return context

@@ -90,7 +90,7 @@ def put_back(service: Service, kubectl: Kubectl) -> Iterator[None]:
     for words in (("crds",), ("manifests", "--inventory")):
         piped(service, kubectl, *words)
     established(kubectl, *(kind.plural for kind in ALL.values()))
-    kubectl.apply("dimm", hold("dimm", by="alice"))  # of one that nobody meant to go the going is not believed
+    kubectl.apply("dimm", hold("dimm", by="alice"))  # a deletion that nobody meant is not believed
     wait_for(lambda: in_order(service), SECONDS)
     kubectl("delete", "-n", "netboot", "holds.netboot.dev", "--all")
     kubectl("delete", "-n", "netboot", "machine.netboot.dev/gpu-010", "--ignore-not-found")

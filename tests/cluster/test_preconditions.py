@@ -167,7 +167,7 @@ def test_an_apiserver_that_has_an_older_lease_or_none_is_found_out(
 
 
 def in_force(world: RealWorld) -> None:
-    """What was applied again is, and not only there: the self-check itself waits for some seconds, and no longer."""
+    """Whether what was applied again is in force, not only stored: the self-check waits for seconds, no longer."""
     wait_for(lambda: world.preconditions.leases_seen().found == "current")
 
 

@@ -264,7 +264,7 @@ def test_a_reader_that_stands_still_is_ended_and_its_transfer_was_not_whole(tmp_
         (server.config.store / "blobs" / digest_of(big)).write_bytes(big)
         _, writer = await asyncio.open_connection("127.0.0.1", server.port, limit=1)
         writer.write(f"GET /v1/blobs/{digest_of(big)} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
-        # not until it is under way: that lasts for half a second, and a busy machine does not look in it
+        # not until it is under way: that lasts for half a second, too short for a busy machine to see
         await until(lambda: any(server.internals.counters.transfers.values()))
         await until(lambda: server.internals.gate.open == 0)
         assert server.internals.counters.transfers == {"whole": 0, "broken": 1}

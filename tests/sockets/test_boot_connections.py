@@ -307,7 +307,7 @@ def test_one_that_says_nothing_is_soon_aiohttp_s_and_one_that_leaves_is_forgotte
         assert asyncio.get_running_loop().time() - begun < SILENT_SECONDS + 60
         await close(silent)
 
-    serve(tmp_path, use)
+    serve(tmp_path, use, idle_seconds=170.0)
 
 
 def test_one_that_leaves_before_its_answer_takes_no_place_afterwards(tmp_path: Path) -> None:

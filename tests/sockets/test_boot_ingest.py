@@ -74,18 +74,21 @@ def test_what_is_one_too_many_is_answered_later_and_others_meanwhile(
                 took.append(asyncio.get_running_loop().time() - began)
                 break
         assert took[0] >= ingest.HOLD_SECONDS
-        is_held, goes_on, real = asyncio.Event(), asyncio.Event(), Ingest.hold
+        is_held, is_over, goes_on, real = asyncio.Event(), asyncio.Event(), asyncio.Event(), Ingest.hold
 
         async def hold(of: Ingest) -> None:
             is_held.set()
-            await goes_on.wait()  # however long the others take
             await real(of)
+            is_over.set()
+            await goes_on.wait()  # however long the others take
 
         monkeypatch.setattr(Ingest, "hold", hold)
+        monkeypatch.setattr(ingest, "HOLD_SECONDS", 5.0)
         waits = asyncio.ensure_future(is_held.wait())
         while not waits.done():  # what flowed into the bucket meanwhile is enough for one or two
             held = asyncio.ensure_future(server.ask(path, "POST", EVENT))
             await asyncio.wait((held, waits), return_when=asyncio.FIRST_COMPLETED)
+        assert not is_over.is_set(), "nobody else has a turn while it is held"
         await boot_of(server, MAC2)
         assert not held.done()
         goes_on.set()

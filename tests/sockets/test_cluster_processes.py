@@ -53,7 +53,7 @@ def test_a_cluster_that_cannot_be_reached_takes_nothing_down(service: Service) -
     control = SaidControlPlanes(StatusFolder(service.config.data / "status"), SystemClock().now_ms)
 
     def why() -> bool:
-        """What is older than half a minute is said to be that."""
+        """A status older than half a minute is reported as old instead."""
         with pytest.raises(CannotTellError) as error:
             control.seen("default")
         return "kubeconfig" in str(error.value)

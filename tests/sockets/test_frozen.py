@@ -56,7 +56,7 @@ def service(tmp_path_factory: pytest.TempPathFactory, manager: list[str]) -> Ite
         more = f"""\
 upstream: {{place: "http://127.0.0.1:{nobody}/v1"}}
 pause: {{hook: "https://127.0.0.1:{nobody}"}}
-watchdog: {{server_seconds: 15, controller_seconds: 40}}
+watchdog: {{server_seconds: 20, controller_seconds: 40}}
 """
         file = make_whole_site(root, nobody, more=more)
         config = load_config(file)
@@ -77,7 +77,7 @@ def scripts_are_answered(service: Service) -> None:
     def answered() -> bool:
         for _ in range(8):
             with suppress(OSError):
-                answer = requests.get(f"{service.provisioning}/v1/boot", params={"mac": MAC}, timeout=2)
+                answer = requests.get(f"{service.provisioning}/v1/boot", params={"mac": MAC}, timeout=1)
                 return answer.headers["Netboot-Outcome"] == "boot"
         return False
 
@@ -96,6 +96,8 @@ def replaced(service: Service, hang: dict[str, Callable[[int], None]]) -> None:
     pids = {name: before[name].pid or 0 for name in hang}
     for name, act in hang.items():
         act(pids[name])
+    scripts_are_answered(service)
+    assert "boot-0" not in hang or runs(pids["boot-0"]), "answered while it hangs, not once another is in its place"
 
     def now() -> dict[str, ProcessStatus]:
         after = service.status().processes
@@ -109,7 +111,6 @@ def replaced(service: Service, hang: dict[str, Callable[[int], None]]) -> None:
         return silent == hang.keys()
 
     wait_for(all_said)
-    scripts_are_answered(service)
     wait_for(lambda: all(state.restarts == before[name].restarts + 1 for name, state in now().items()))
     scripts_are_answered(service)
     wait_for(lambda: all(state.ready for state in now().values()))
@@ -161,11 +162,11 @@ def test_a_machine_that_was_suspended_finds_everybody_as_they_were(service: Serv
     pids = [before.pid, *service.pids()]
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
-    wait_for(lambda: monotonic_ms() - service.status().uptime_ms > 17_000)
+    wait_for(lambda: monotonic_ms() - service.status().uptime_ms > 22_000)
     for pid in pids:
         os.kill(pid, signal.SIGCONT)
     scripts_are_answered(service)
-    wait_for(lambda: service.status().uptime_ms > before.uptime_ms + 20_000)
+    wait_for(lambda: service.status().uptime_ms > before.uptime_ms + 25_000)
     after = service.status().processes
     assert {name: state.restarts for name, state in after.items()} == {
         name: state.restarts for name, state in before.processes.items()

@@ -41,7 +41,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 @pytest.fixture
 def own(tmp_path: Path) -> Iterator[Service]:
-    """One for a test that kills it, which may be slow to say what it has to say to it."""
+    """One for a test that kills it; its clients may be slow, and are not cut off."""
     make_site(tmp_path / "site")
     file = tmp_path / "site" / "netboot.yaml"
     file.write_text(file.read_text().replace("  workers:", "  idle_seconds: 300\n  body_seconds: 300\n  workers:"))

@@ -202,7 +202,7 @@ class LiveSite:
         return root
 
     def boot_server_knows(self) -> None:
-        """What is published by now: others may know it before the boot server, of which there is one here."""
+        """Wait until the boot server, of which there is one here, has what is published: others may have it before."""
         published = LiveView(self.service.config.data / "snapshot.json").view().snapshot.published_ms
         url = f"{self.service.provisioning}/readyz"
         wait_for(lambda: requests.get(url, timeout=60).json()["published_ms"] >= published)

@@ -8,6 +8,7 @@ import ssl
 import time
 from collections.abc import Callable
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pytest
@@ -194,7 +195,7 @@ def test_others_are_told_of_the_gate_and_what_they_make_of_it_opens_none(
     ordinary.becomes()
     assert (node.taints(), told()) == ([CLOSED], ("False", "ChecksFailed")), "the gate has had its time"
     assert node.say().status_code == 200
-    node.becomes()  # one that is closed leaves no budget to the tests that come
+    node.becomes()  # a Node that stays closed would use up the budget of later tests
 
 
 def test_an_operator_accepts_a_machine_in_spite_of_its_checks_until_no_more(site: LiveSite) -> None:
@@ -454,7 +455,7 @@ def test_break_glass_takes_a_gate_into_its_own_hands(site: LiveSite) -> None:
     assert node.patch(glass, {"metadata": {"annotations": {"netboot.dev/gate": None}}}).status_code == 200
     node.becomes(CLOSED)
     assert node.say().status_code == 200
-    node.becomes()  # one that is closed leaves no budget to the tests that come
+    node.becomes()  # a Node that stays closed would use up the budget of later tests
 
 
 @pytest.mark.parametrize(
@@ -491,8 +492,8 @@ def test_a_node_as_large_as_it_may_be_is_still_written_to(site: LiveSite, admin:
         started = time.perf_counter()
         assert another.say("Unknown").status_code == 200
         took.append(time.perf_counter() - started)
-    print(f"a word of a Node that is as large as it may be: {min(took) * 1000:.1f} ms")
-    assert min(took) < 1.0, "the quickest: others take of the processor, too"
+    print(f"a word of a Node that is as large as it may be: {median(took) * 1000:.1f} ms")
+    assert median(took) < 1.0, "not the mean: others take of the processor for a moment, too"
     assert another.say().status_code == 200
     wait_for(lambda: UNCHECKED not in another.taints(), 180)
 

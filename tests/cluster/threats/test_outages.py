@@ -123,7 +123,7 @@ def test_an_apiserver_that_is_down_is_waited_for(site: LiveSite, tmp_path: Path)
     agent = threading.Thread(target=lambda: told.append(site.agent(tmp_path, waiting)))
     with apiserver_down(site):
         agent.start()
-        greeted = site.hello(direct)  # first: what was found of the cluster is believed for two minutes
+        greeted = site.hello(direct)  # first: two minutes after its last word the cluster is not believed any more
         assert greeted.status == 200, greeted
         said = site.attest(direct, greeted.body)
         assert "the apiserver" in failed(said, 503, "cluster-unavailable")

@@ -232,7 +232,7 @@ def test_a_class_may_say_report_and_its_open_node_is_not_tainted(site: LiveSite)
     (healthy,) = [one for one in node.get()["status"]["conditions"] if one["type"] == "netboot.dev/Healthy"]
     assert healthy["status"] == "False", "what failed is said"
     assert ordinary.say().status_code == 200
-    ordinary.becomes()  # one that is closed leaves no budget to the tests that come
+    ordinary.becomes()  # a Node that stays closed would use up the budget of later tests
 
 
 def test_what_is_wanted_outlives_the_loss_of_all_that_was_observed(site: LiveSite, ring: Ring) -> None:

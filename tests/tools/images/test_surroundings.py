@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -15,6 +16,7 @@ from images.build.compare import tree_differences
 from images.build.surroundings import Surroundings
 from images.errors import ImageError
 from images.run import run
+from lab.errors import DeadlineError
 from netboot.cli.building import Building
 from netboot.cli.rebuild import Request, rebuilt
 from tests.processes import wait_for
@@ -155,7 +157,14 @@ def test_a_second_build_that_is_stopped_leaves_no_mount_and_no_process(there: Su
     before = mounts()
     with pytest.raises(KeyboardInterrupt):
         there.run(["sh", "-c", "touch $0/made; echo begun; exec sleep 600", str(there.place)], stop)
-    wait_for(lambda: not any(str(there.place) in command_of(path) for path in Path("/proc").glob("[0-9]*")))
+
+    def left() -> list[str]:
+        commands = map(command_of, Path("/proc").glob("[0-9]*"))
+        return [command for command in commands if str(there.place) in command]
+
+    with suppress(DeadlineError):
+        wait_for(lambda: not left())
+    assert left() == []
     assert mounts() == before
     assert list(there.place.iterdir()) == []
 
