@@ -47,7 +47,8 @@ def _judged(mutants: Sequence[Mutant], jobs: int, console: Console) -> Iterator[
         task = progress.add_task("unchanged tree", total=len(mutants))
         copy = free.get()
         tests = tests_of(mutants)
-        status, output = copy.run(tests, DEADLINE_SECONDS * len(tests))
+        dealt = ["-n", str(jobs), "-p", "tests.plugins.workers"]  # one after the other they take long
+        status, output = copy.run([*dealt, *tests], DEADLINE_SECONDS * len(tests))
         free.put(copy)
         if status != 0:
             raise MutantError(f"the tests do not pass on the unchanged tree:\n{output}")

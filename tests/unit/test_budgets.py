@@ -36,7 +36,7 @@ def timed(pytester: pytest.Pytester, seconds: dict[str, float], seconds_in_all: 
 def test_every_folder_has_a_budget_and_no_budget_is_without_its_folder() -> None:
     folders = {path.relative_to(TESTS).parts[0] for path in TESTS.glob("*/**/test_*.py")}
     assert {f"tests/{folder}" for folder in folders} == set(BUDGET_MINUTES)
-    assert sum(BUDGET_MINUTES.values()) / 2 <= WHOLE_MINUTES * 0.8, "two workers; a busy machine takes longer"
+    assert sum(BUDGET_MINUTES.values()) / 3 <= WHOLE_MINUTES * 0.8, "three workers; a busy machine takes longer"
 
 
 def test_what_each_folder_took_beside_its_budget(pytester: pytest.Pytester) -> None:
