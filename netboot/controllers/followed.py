@@ -7,6 +7,13 @@ from images.values.faults import first_few
 from netboot.lifecycle.errors import CannotTellError
 from netboot.machines.resources import Resource, Seen
 
+REMEDY = (
+    "see whether the API server answers, and has what `netboot cluster crds` and `netboot cluster manifests "
+    "--inventory` print; `netboot cluster kubeconfigs --inventory` makes a new token; machines boot meanwhile"
+)
+FULL = "see whether the disk that has `data` is full, or hangs"
+FEWER = "delete objects that are not meant, and bound how many there may be by a ResourceQuota"
+
 
 class Follows(Protocol):
     """Who sees custom resources: `netboot.kube.custom_resources`."""
@@ -31,7 +38,7 @@ class Keeps(Protocol):
     """Of the namespace that they are of; "": not known."""
 
     def write(self, objects: tuple[Resource, ...], uid: str, at_ms: int) -> None:
-        """Durable when it returns; raises StoreError, or ValueError: they are too much."""
+        """Durable when it returns; raises StoreError, or TooMuchError."""
         ...
 
     def stands(self) -> bool:
@@ -43,9 +50,13 @@ def unbelieved(before: Sequence[Resource], now: Sequence[Resource], connected: C
     """Why of `before` something that is not there `now` is kept: with the definition of its kind, or with the
     namespace, all objects go, and nobody meant them. Empty: all that went was deleted for itself."""
     there = {resource.shown for resource in now}
-    gone = {resource.kind for resource in before if resource.shown not in there}
+    return going({resource.kind for resource in before if resource.shown not in there}, connected)
+
+
+def going(kinds: Set[str], connected: Callable[[], Follows]) -> str:
+    """Why what is not there of these kinds is no deletion; empty: it is one."""
     try:
-        going = gone - connected().kinds() if gone else ()
+        going = kinds - connected().kinds() if kinds else ()
     except CannotTellError as error:
         return f"whether objects that went were meant cannot be told: {error}"
     if not going:

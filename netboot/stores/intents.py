@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from images.values.faults import first_fault
 from netboot.lifecycle.errors import StateUnavailableError
 from netboot.lifecycle.intent_rules import decide, end_of, ended, entries, ordered
-from netboot.lifecycle.intents import Change, Entry, Intent, Order
+from netboot.lifecycle.intents import Change, DeclaredBy, Entry, Intent, Order
 from netboot.stores import shared_file
 
 MIGRATIONS = (
@@ -60,6 +60,7 @@ MIGRATIONS = (
             since_ms INTEGER NOT NULL
         )""",
     ),
+    ("ALTER TABLE intents ADD COLUMN object TEXT",),
 )
 VERSION = len(MIGRATIONS)
 HISTORY_KEPT = 500
@@ -122,7 +123,7 @@ def carry_out(db: sqlite3.Connection, machine: str, order: Order, who: str, now_
     for intent in (*over, *change.removed):
         _remove(db, intent)
     for intent in change.put:
-        db.execute(_REPLACE, [getattr(intent, column) for column in _COLUMNS])
+        db.execute(_REPLACE, _row(intent))
     said = [end_of(intent) for intent in over] + entries(change, order, who, now_ms) if change.act else []
     db.executemany(_NOTE, [[getattr(entry, column) for column in _NOTED] for entry in said])
     db.execute(_FORGET, {"machine": machine, "kept": HISTORY_KEPT})
@@ -160,7 +161,19 @@ def opened(path: Path, mode: Literal["ro", "rw"]) -> Iterator[sqlite3.Connection
 
 def _read(db: sqlite3.Connection, query: str, *values: object) -> list[Intent]:
     rows = db.execute(query, values).fetchall()
-    return [Intent.model_validate(dict(zip(_COLUMNS, row, strict=True))) for row in rows]
+    return [_intent(dict(zip(_COLUMNS, row, strict=True))) for row in rows]
+
+
+def _intent(row: dict[str, object]) -> Intent:
+    """One row. `object` is JSON, of rows of an older version None."""
+    if isinstance(text := row["object"], str):
+        row = {**row, "object": DeclaredBy.model_validate_json(text)}
+    return Intent.model_validate(row)
+
+
+def _row(intent: Intent) -> list[object]:
+    row = {column: getattr(intent, column) for column in _COLUMNS}
+    return list({**row, "object": intent.object.model_dump_json() if intent.object is not None else None}.values())
 
 
 def _standing(intents: Sequence[Intent], now_ms: int) -> list[Intent]:

@@ -111,7 +111,7 @@ def test_who_applies_one_holds_a_machine_and_who_deletes_it_lets_it_go(service: 
     kubectl.apply("hold", hold("dimm", by="alice", until=UNTIL))
     wait_for(lambda: held(service) == [DIMM], SECONDS)
     shown = service.api("/v1/machines/gpu-001")
-    assert [each["owner"] for each in shown["intents"]] == ["kubernetes/dimm"]
+    assert [each["owner"] for each in shown["intents"]] == ["kubernetes/netboot/dimm"]
     assert "alice (hold/dimm)" in service.netboot("machine", "holds").stdout
     refused = service.order("/v1/machines/gpu-001/unhold")
     assert (refused.status_code, refused.json()["detail"]) == (409, OBJECT)
@@ -121,10 +121,16 @@ def test_who_applies_one_holds_a_machine_and_who_deletes_it_lets_it_go(service: 
     assert row.split()[:6] == ["dimm", "gpu-001", "True", "alice", UNTIL, "DIMM"]
     kubectl.apply("hold", hold("dimm", by="alice", reason="DIMM 5"))
     wait_for(lambda: held(service) == [(*DIMM[:2], "DIMM 5")], SECONDS)
+    wait_for(lambda: generations(kubectl.get("-n", "netboot", "hold/dimm")) == (2, 2), SECONDS)
     kubectl("delete", "-n", "netboot", "hold/dimm")
     wait_for(lambda: held(service) == [], SECONDS)
     history = service.api("/v1/machines/gpu-001/intents")["history"]
     assert [each["act"] for each in history] == ["taken-off", "altered", "put-on"]
+
+
+def generations(thing: dict[str, Any]) -> tuple[int, int]:
+    """Of the object, and of that of which its condition says something."""
+    return thing["metadata"]["generation"], thing["status"]["conditions"][0]["observedGeneration"]
 
 
 BAD: dict[str, dict[str, Any]] = {
