@@ -1,6 +1,6 @@
 """Whom custom resources are asked of, where they are kept, and when what went of them is not believed."""
 
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from typing import Protocol
 
 from images.values.faults import first_few
@@ -82,6 +82,19 @@ def unmeant(kept: str, before: Sequence[Resource], now: Sequence[Resource], conn
             f"{first_few(gone)}; who does not want one any more applies it again, and deletes it"
         )
     return unbelieved(before, now, connected)
+
+
+def beside(before: Iterable[Resource], now: Iterable[Resource]) -> tuple[Resource, ...]:
+    """What there is `now`, and what went of `before` beside it, of one kind: who went is not believed to be gone, and
+    keeps out nobody that came."""
+    found = {each.name: each for each in (*before, *now)}
+    return tuple(found[name] for name in sorted(found))
+
+
+def remedy(*, followed: bool, too_much: bool) -> str:
+    """What to do where custom resources are not as the API server has them. `followed`: it is about whom they are asked
+    of; `too_much`: they are more than are kept."""
+    return REMEDY if followed else FEWER if too_much else FULL
 
 
 def elsewhere(kept: str, now: str) -> str:

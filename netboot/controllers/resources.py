@@ -12,7 +12,7 @@ from functools import partial
 
 from images.errors import StoreError
 from netboot.clock import rfc3339
-from netboot.controllers.followed import FEWER, FULL, REMEDY, Follows, Keeps, elsewhere, going, unbelieved, unmeant
+from netboot.controllers.followed import Follows, Keeps, beside, elsewhere, going, remedy, unbelieved, unmeant
 from netboot.controllers.reflector import Reflector
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.ports import Clock
@@ -171,10 +171,12 @@ class ResourcesController:
         self._going = self._unbelieved(objects)
         if self._going:
             self._later(UNSETTLED_SECONDS)  # the API server is not asked in each round
-            return
+            before, objects = self._written, beside(self._written or (), objects)
+            if not self._tied or before is None or objects == before:
+                return
         self._writing, self._too_much = self._monotonic(), False
         try:
-            self._kept.write(objects, self._uid, self._clock.now_ms())
+            self._kept.write(objects, self._kept.uid if self._going else self._uid, self._clock.now_ms())
         except (StoreError, TooMuchError) as error:
             self._trouble.note(str(error))
             self._too_much = isinstance(error, TooMuchError)
@@ -221,7 +223,7 @@ class ResourcesController:
             at_ms=now_ms,
             ok=problem is None,
             message=message or "as the API server has them",
-            remedy=REMEDY if followed else FEWER if self._too_much else FULL,
+            remedy=remedy(followed=bool(followed), too_much=self._too_much),
             objects=counts(written or (), self._reflectors),
             age_seconds=None if seen_ms is None else max((now_ms - seen_ms) / 1000, self._monotonic() - self._true_at),
             unavailable=sum(each.unavailable for each in self._reflectors.values()),

@@ -157,7 +157,7 @@ def _given_up(
 def _came(before: Inventory, after: Inventory, removals: Removals, now_ms: int) -> dict[str, int]:
     """Machines of `after` that nobody knows from before the hour, and since when they are there: one that is another
     by name came when that one did."""
-    there = names(before) | removals.counting
+    there = names(before) | removals.went.keys()
     came = dict[str, int]()
     for machine in after.machines:
         was = there & {machine.name, *machine.former_names}
@@ -167,12 +167,14 @@ def _came(before: Inventory, after: Inventory, removals: Removals, now_ms: int) 
 
 
 def with_faults(removals: Removals, judged: Judged) -> Removals:
-    """The same, with whose object has faults now."""
-    left_out = {fault.item.removeprefix("machines/") for fault in judged.left_out}
+    """The same, with whose object has faults now. One that had them and has none is so until it is in force again: it
+    is the one that it was."""
+    left_out, back = {fault.item.removeprefix("machines/") for fault in judged.left_out}, names(judged.inventory)
+    now = {name: name in left_out or (each.left_out and name in back) for name, each in removals.went.items()}
     changed = {
-        name: each.model_copy(update={"left_out": name in left_out})
+        name: each.model_copy(update={"left_out": now[name]})
         for name, each in removals.went.items()
-        if each.left_out != (name in left_out)
+        if each.left_out != now[name]
     }
     return removals.model_copy(update={"went": removals.went | changed}) if changed else removals
 

@@ -64,16 +64,17 @@ MIGRATIONS = (
 )
 VERSION = len(MIGRATIONS)
 HISTORY_KEPT = 500
-"""Lines for each machine."""
+"""Lines for each machine; as many more of what objects declare, so that nobody who writes those pushes others out."""
 
 _COLUMNS = tuple(Intent.model_fields)
 _SELECT = f"SELECT {', '.join(_COLUMNS)} FROM intents"  # noqa: S608 - our own names of columns
 _REPLACE = f"INSERT OR REPLACE INTO intents ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"  # noqa: S608
 _NOTED = tuple(name for name in Entry.model_fields if name != "id")
 _NOTE = f"INSERT INTO history ({', '.join(_NOTED)}) VALUES ({', '.join('?' * len(_NOTED))})"  # noqa: S608
+_THESE = "AND (owner LIKE 'kubernetes/%') = :objects"
 _FORGET = (
-    "DELETE FROM history WHERE machine = :machine AND id <= "
-    "(SELECT id FROM history WHERE machine = :machine ORDER BY id DESC LIMIT 1 OFFSET :kept)"
+    f"WITH of_these AS (SELECT id FROM history WHERE machine = :machine {_THESE}) DELETE FROM history WHERE id IN "  # noqa: S608
+    "(SELECT id FROM of_these ORDER BY id DESC LIMIT -1 OFFSET :kept)"
 )
 
 
@@ -126,7 +127,7 @@ def carry_out(db: sqlite3.Connection, machine: str, order: Order, who: str, now_
         db.execute(_REPLACE, _row(intent))
     said = [end_of(intent) for intent in over] + entries(change, order, who, now_ms) if change.act else []
     db.executemany(_NOTE, [[getattr(entry, column) for column in _NOTED] for entry in said])
-    db.execute(_FORGET, {"machine": machine, "kept": HISTORY_KEPT})
+    db.executemany(_FORGET, [{"machine": machine, "kept": HISTORY_KEPT, "objects": each} for each in (False, True)])
     return change
 
 

@@ -102,7 +102,8 @@ def held(service: Service) -> list[tuple[str, str, str]]:
 
 
 OBJECT = (
-    "gpu-001 is held by an object of Kubernetes, for as long as that is there: `kubectl delete -n netboot hold/dimm`"
+    "gpu-001 is held by an object of Kubernetes, for as long as that is there: `kubectl delete -n netboot hold/dimm` "
+    "(where there is none any more, apply it again first)"
 )
 DIMM = ("gpu-001", "alice (hold/dimm)", "DIMM 4")
 
@@ -220,8 +221,10 @@ def test_a_definition_that_is_removed_and_made_anew_lets_nobody_go(service: Serv
     established(kubectl, "holds")
     wait_for(lambda: "nobody meant them: hold/dimm" in detail(service, "resources")["message"], SECONDS)
     assert held(service) == [DIMM]
+    kubectl.apply("psu", hold("psu", "gpu-002"))
+    wait_for(lambda: held(service) == [DIMM, ("gpu-002", "hold/psu", "DIMM 4")], SECONDS)  # new ones are taken
     kubectl.apply("dimm", hold("dimm", by="alice"))
     wait_for(lambda: detail(service, "resources")["ok"], SECONDS)
-    assert held(service) == [DIMM]
-    kubectl("delete", "-n", "netboot", "hold/dimm")
+    assert len(held(service)) == 2
+    kubectl("delete", "-n", "netboot", "hold/dimm", "hold/psu")
     wait_for(lambda: held(service) == [], SECONDS)

@@ -57,8 +57,10 @@ def test_who_lets_it_go_is_told_to_delete_the_object(site: Api, run: Run) -> Non
 
 def test_beside_a_person_s_that_one_alone_is_let_go_and_it_is_said(site: Api, run: Run) -> None:
     site.post("/v1/machines/gpu-001/hold", {"reason": "fan"})
-    still = "it is held still, by an object of Kubernetes: `kubectl delete -n netboot hold/dimm` (where there is none any more, apply "
-    still += "it again first)"
+    still = (
+        "it is held still, by an object of Kubernetes: `kubectl delete -n netboot hold/dimm` (where there is none any "
+        "more, apply it again first)"
+    )
     tried = site.post("/v1/machines/gpu-001/unhold", {"dry_run": True}).json
     assert (tried["did"], tried["consequence"]) == ("taken-off", still)
     said = run("machine", "unhold", "gpu-001").out

@@ -345,9 +345,7 @@ def test_what_an_older_version_wrote_of_a_renamed_machine_is_of_that(stage: Stag
     assert owners(stage) == ["gpu-002 kubernetes/site/dimm"]
 
 
-def test_the_uid_of_one_that_went_is_told_without_what_was_said(
-    stage: Stage, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_uid_of_one_that_went_is_told_without_what_was_said(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
     stage.there(hold("dimm"))
     stage.forget()
     caplog.set_level(logging.INFO, "netboot.audit")
@@ -355,15 +353,20 @@ def test_the_uid_of_one_that_went_is_told_without_what_was_said(
     assert [(each["act"], each["uid"]) for each in audited(caplog)] == [("unhold", "u-1")]
 
 
-def test_a_defect_is_said_and_what_it_is_around_goes_on(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_defect_is_said_and_what_it_is_around_goes_on(
+    stage: Stage, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stage.there(hold("dimm"))
-    stage.intents.all = lambda _now: 1 / 0  # type: ignore[assignment]
+    monkeypatch.setattr(stage.intents, "all", lambda now_ms: 1 // (now_ms - NOW))
     stage.loop.step()
     assert (stage.rounds, stage.loop.status().problem) == (2, f"{STANDS}a defect; see the log")
     stage.wrong = "away"
     assert stage.loop.status().problem == f"away; {STANDS}a defect; see the log"
     [record] = [record for record in caplog.records if record.exc_info]
-    assert record.getMessage() == "Holds are not followed, by a defect: ZeroDivisionError('division by zero')"
+    assert (
+        record.getMessage()
+        == "Holds are not followed, by a defect: ZeroDivisionError('integer division or modulo by zero')"
+    )
 
 
 def test_what_cannot_be_told_lets_nobody_go_over_restarts_too(stage: Stage) -> None:
@@ -548,6 +551,22 @@ def test_an_empty_list_of_a_definition_that_was_made_anew_lets_nobody_go(followe
     assert follower.sees(Changed(hold("dimm", uid="u-2"), there=False)) == [], "as its words have it"
 
 
+def test_new_ones_are_taken_while_those_that_went_are_not_believed_to_be_gone(follower: Follower) -> None:
+    """And are of the definition of before, for as long as one of those is not there again: nothing is let go."""
+    assert follower.sees(Listed((hold("dimm"),))) == ["dimm"]
+    follower.of = "ns/crd-2"
+    assert follower.sees(Listed((hold("psu", uid="u-2"),))) == ["dimm", "psu"]
+    assert follower.controller.status().message == MADE_ANEW
+    assert follower.kept.uid == "ns/crd-1"
+    assert follower.sees(Changed(hold("psu", uid="u-2", reason="fan"), there=True)) == ["dimm", "psu"]
+    assert [each.spec["reason"] for each in follower.kept.read()] == ["DIMM 4", "fan"]
+    assert follower.sees(Changed(hold("psu", uid="u-2"), there=False)) == ["dimm", "psu"], "nor is what went since"
+    follower.restart(follower.kept.read())
+    assert follower.sees(Listed((hold("dimm", uid="u-3"), hold("psu", uid="u-4")))) == ["dimm", "psu"]
+    assert (follower.controller.status().ok, follower.kept.uid) == (True, "ns/crd-2")
+    assert follower.sees(Listed(())) == []
+
+
 def test_where_nobody_may_say_which_definition_it_is_nothing_goes(follower: Follower) -> None:
     assert follower.sees(Listed((hold("dimm"),))) == ["dimm"]
     follower.refused = "403"
@@ -585,7 +604,12 @@ def test_too_many_are_said_as_that_and_not_tried_in_each_round(
         "delete objects that are not meant, and bound how many there may be by a ResourceQuota",
     )
     tried, write = list[int](), follower.kept.write
-    monkeypatch.setattr(follower.kept, "write", lambda *args: (tried.append(1), write(*args)))
+
+    def counted(*args: Any) -> None:
+        tried.append(1)
+        write(*args)
+
+    monkeypatch.setattr(follower.kept, "write", counted)
     for _ in range(9):
         follower.now += UNSETTLED_SECONDS / 10
         follower.controller.step()
@@ -759,9 +783,7 @@ def test_what_is_wrong_with_machines_hides_nothing_of_holds() -> None:
     told.says(a="Held")
     told.refused = "a"
     told.steps(2)
-    assert told.statuses.status().message == (
-        "403; holds: status of hold/a is refused: 422 Invalid: a: not this one"
-    )
+    assert told.statuses.status().message == ("403; holds: status of hold/a is refused: 422 Invalid: a: not this one")
 
 
 def test_a_status_says_of_which_generation_it_is(stage: Stage) -> None:

@@ -353,6 +353,19 @@ def test_who_leaves_and_comes_back_is_no_newcomer(site: Site) -> None:
     assert site.reads([each for each in MANY if each.name not in ALL]).pending is not None
 
 
+def test_who_was_out_for_a_fault_however_long_is_no_newcomer(site: Site) -> None:
+    assert site.reads(MANY) == IN_FORCE
+    site.now += 2 * REMEMBERED_MS / 1000
+    site.looks()
+    faulty = [machine(number, profile="compote") for number in range(1, 6)]
+    assert site.reads(replaced(MANY, *faulty)).left_out == 5
+    site.now += 2 * REMEMBERED_MS / 1000
+    site.looks()
+    assert site.reads(MANY) == IN_FORCE
+    assert RemovalsFile(site.config.data).read().came == {}
+    assert site.reads(MANY[:-6]) == IN_FORCE.model_copy(update={"lately": 6}), "a tenth of all sixty"
+
+
 def test_what_was_accepted_makes_nobody_older(site: Site) -> None:
     more = fleet(99)
     assert site.reads(more) == IN_FORCE
