@@ -1,6 +1,6 @@
 """Whom custom resources are asked of, where they are kept, and when what went of them is not believed."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from typing import Protocol
 
 from images.values.faults import first_few
@@ -84,13 +84,6 @@ def unmeant(kept: str, before: Sequence[Resource], now: Sequence[Resource], conn
     return unbelieved(before, now, connected)
 
 
-def beside(before: Iterable[Resource], now: Iterable[Resource]) -> tuple[Resource, ...]:
-    """What there is `now`, and what went of `before` beside it, of one kind: who went is not believed to be gone, and
-    keeps out nobody that came."""
-    found = {each.name: each for each in (*before, *now)}
-    return tuple(found[name] for name in sorted(found))
-
-
 def remedy(*, followed: bool, too_much: bool) -> str:
     """What to do where custom resources are not as the API server has them. `followed`: it is about whom they are asked
     of; `too_much`: they are more than are kept."""
@@ -103,3 +96,29 @@ def elsewhere(kept: str, now: str) -> str:
     if not kept or not now or kept == now:
         return ""
     return f"what is on the disk is of another namespace of that name (uid {kept}, and now {now})"
+
+
+class Beside:
+    """Of one kind, what there is beside what went and is not believed to be gone: that keeps out nobody that came."""
+
+    def __init__(self) -> None:
+        self._of, self._came = "", set[tuple[str, str]]()
+        """Names and uids of those that came since objects are of this namespace and definition."""
+
+    def all(
+        self, before: Sequence[Resource], now: Sequence[Resource], connected: Callable[[], Follows]
+    ) -> tuple[Resource, ...]:
+        """By their names. `before`: as this had it last. Of those that came since, those that went are gone, where
+        their definition is not going, too: else who makes and deletes some would have all of them kept."""
+        there = {each.name for each in now}
+        try:
+            of, kinds = connected().uid(), {each.kind for each in before}
+            if of != self._of:
+                self._of, self._came = of, set()
+            gone = self._came if not going(kinds, connected) else set()
+        except CannotTellError:
+            gone = set()
+        found = {each.name: each for each in before if each.name in there or (each.name, each.uid) not in gone}
+        self._came |= {(each.name, each.uid) for each in now} - {(each.name, each.uid) for each in before}
+        found |= {each.name: each for each in now}
+        return tuple(found[name] for name in sorted(found))

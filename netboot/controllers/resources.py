@@ -12,7 +12,7 @@ from functools import partial
 
 from images.errors import StoreError
 from netboot.clock import rfc3339
-from netboot.controllers.followed import Follows, Keeps, beside, elsewhere, going, remedy, unbelieved, unmeant
+from netboot.controllers.followed import Beside, Follows, Keeps, elsewhere, going, remedy, unbelieved, unmeant
 from netboot.controllers.reflector import Reflector
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.ports import Clock
@@ -62,7 +62,7 @@ class ResourcesController:
         """When the API server last said what is on the disk."""
         self._writing: float | None = None
         """Since when something is being written."""
-        self._too_much = False
+        self._too_much, self._beside = False, Beside()
         self._lock = threading.Lock()
         self._there = dict[str, dict[str, Resource]]()
         self._signs = dict[str, int]()
@@ -171,8 +171,10 @@ class ResourcesController:
         self._going = self._unbelieved(objects)
         if self._going:
             self._later(UNSETTLED_SECONDS)  # the API server is not asked in each round
-            before, objects = self._written, beside(self._written or (), objects)
-            if not self._tied or before is None or objects == before:
+            before = self._written
+            if not self._tied or before is None:
+                return
+            if (objects := self._beside.all(before, objects, self._connected)) == before:
                 return
         self._writing, self._too_much = self._monotonic(), False
         try:

@@ -552,7 +552,7 @@ def test_an_empty_list_of_a_definition_that_was_made_anew_lets_nobody_go(followe
 
 
 def test_new_ones_are_taken_while_those_that_went_are_not_believed_to_be_gone(follower: Follower) -> None:
-    """And are of the definition of before, for as long as one of those is not there again: nothing is let go."""
+    """And are of the definition of before, for as long as one of those is not there again: nothing is let go of it."""
     assert follower.sees(Listed((hold("dimm"),))) == ["dimm"]
     follower.of = "ns/crd-2"
     assert follower.sees(Listed((hold("psu", uid="u-2"),))) == ["dimm", "psu"]
@@ -560,11 +560,28 @@ def test_new_ones_are_taken_while_those_that_went_are_not_believed_to_be_gone(fo
     assert follower.kept.uid == "ns/crd-1"
     assert follower.sees(Changed(hold("psu", uid="u-2", reason="fan"), there=True)) == ["dimm", "psu"]
     assert [each.spec["reason"] for each in follower.kept.read()] == ["DIMM 4", "fan"]
-    assert follower.sees(Changed(hold("psu", uid="u-2"), there=False)) == ["dimm", "psu"], "nor is what went since"
+    assert follower.sees(Changed(hold("psu", uid="u-2"), there=False)) == ["dimm"], "who makes and deletes them"
+    assert follower.sees(Changed(hold("psu", uid="u-3"), there=True)) == ["dimm", "psu"]
     follower.restart(follower.kept.read())
-    assert follower.sees(Listed((hold("dimm", uid="u-3"), hold("psu", uid="u-4")))) == ["dimm", "psu"]
+    assert follower.sees(Listed((hold("fan", uid="u-2"),))) == ["dimm", "fan", "psu"], "nobody can tell any more"
+    assert follower.kept.uid == "ns/crd-1", "over restarts, too"
+    again = [hold(name, uid="u-4") for name in ("dimm", "fan", "psu")]
+    assert follower.sees(Listed(tuple(again))) == ["dimm", "fan", "psu"]
     assert (follower.controller.status().ok, follower.kept.uid) == (True, "ns/crd-2")
     assert follower.sees(Listed(())) == []
+
+
+def test_new_ones_that_go_with_their_definition_too_are_not_believed_to_be_gone(follower: Follower) -> None:
+    assert follower.sees(Listed((hold("dimm"), hold("fan")))) == ["dimm", "fan"]
+    follower.of = "ns/crd-2"
+    assert follower.sees(Listed((hold("fan"), hold("psu", uid="u-2")))) == ["dimm", "fan", "psu"]
+    assert follower.sees(Listed((hold("psu", uid="u-2"),))) == ["dimm", "fan", "psu"], "a word that came late"
+    follower.standing = frozenset()
+    assert follower.sees(Listed(())) == ["dimm", "fan", "psu"]
+    follower.of, follower.standing = "ns/crd-3", frozenset({"hold"})
+    assert follower.sees(Listed(())) == ["dimm", "fan", "psu"]
+    follower.refused = "403"
+    assert follower.sees(Listed(())) == ["dimm", "fan", "psu"]
 
 
 def test_where_nobody_may_say_which_definition_it_is_nothing_goes(follower: Follower) -> None:
