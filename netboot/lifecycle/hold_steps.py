@@ -116,8 +116,8 @@ def _unaccounted(intent: Intent, place: Place) -> str:
     stays = f"{intent.machine} stays held by {shown(name)}"
     if namespace == place.namespace:
         return (
-            f"{stays}, which went with its namespace, or with the definition of Holds: apply it again, and delete it "
-            "where it is not meant any more"
+            f"{stays}, which went with its namespace, or with the definition of Holds: apply it again, and where it is "
+            "not meant any more delete it when it holds"
         )
     where = f" of namespace {namespace}, which is not followed" if namespace else ", of which no namespace is known"
     return f"{stays}{where}: `netboot machine unhold {intent.machine}` lets it go"

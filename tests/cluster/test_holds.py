@@ -91,7 +91,8 @@ def put_back(service: Service, kubectl: Kubectl) -> Iterator[None]:
         piped(service, kubectl, *words)
     established(kubectl, *(kind.plural for kind in ALL.values()))
     kubectl.apply("dimm", hold("dimm", by="alice"))  # a deletion that nobody meant is not believed
-    wait_for(lambda: in_order(service), SECONDS)
+    kubectl.apply("psu", hold("psu", "gpu-002"))
+    wait_for(lambda: in_order(service) and known(service, kubectl), SECONDS)
     kubectl("delete", "-n", "netboot", "holds.netboot.dev", "--all")
     kubectl("delete", "-n", "netboot", "machine.netboot.dev/gpu-010", "--ignore-not-found")
     wait_for(lambda: held(service) == [] and in_order(service), SECONDS)
@@ -99,6 +100,14 @@ def put_back(service: Service, kubectl: Kubectl) -> Iterator[None]:
 
 def held(service: Service) -> list[tuple[str, str, str]]:
     return [(each["machine"], each["who"], each["reason"]) for each in service.api("/v1/intents")["intents"]]
+
+
+def known(service: Service, kubectl: Kubectl) -> bool:
+    """Whether the Holds that there are hold, each by the uids of itself, its namespace and its definition: only then is
+    their deletion believed."""
+    of = "/".join(kubectl.get(*what)["metadata"]["uid"] for what in (("ns/netboot",), (f"crd/holds.{GROUP}",)))
+    there = {(each["metadata"]["uid"], of) for each in kubectl.get("-n", "netboot", "holds")["items"]}
+    return {(one["object"]["uid"], one["object"]["of"]) for one in service.api("/v1/intents")["intents"]} == there
 
 
 OBJECT = (
@@ -224,7 +233,7 @@ def test_a_definition_that_is_removed_and_made_anew_lets_nobody_go(service: Serv
     kubectl.apply("psu", hold("psu", "gpu-002"))
     wait_for(lambda: held(service) == [DIMM, ("gpu-002", "hold/psu", "DIMM 4")], SECONDS)  # new ones are taken
     kubectl.apply("dimm", hold("dimm", by="alice"))
-    wait_for(lambda: detail(service, "resources")["ok"], SECONDS)
+    wait_for(lambda: detail(service, "resources")["ok"] and known(service, kubectl), SECONDS)
     assert len(held(service)) == 2
     kubectl("delete", "-n", "netboot", "hold/dimm", "hold/psu")
     wait_for(lambda: held(service) == [], SECONDS)

@@ -295,7 +295,7 @@ def test_what_was_read_is_lost_while_the_definition_was_made_anew_and_nobody_is_
     assert stage.there() == [DIMM]
     assert stage.loop.status().problem == (
         "gpu-001 stays held by hold/dimm, which went with its namespace, or with the definition of Holds: apply it "
-        "again, and delete it where it is not meant any more"
+        "again, and where it is not meant any more delete it when it holds"
     )
     assert stage.there(hold("dimm", uid="u-2")) == [DIMM]
     assert stage.loop.status().problem == ""
