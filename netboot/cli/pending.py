@@ -135,6 +135,8 @@ def _added(difference: Any) -> Iterator[tuple[str, str, str]]:
                 what = "went within the last hour, and is recognised or let in by something else now"
             elif kind == "machine" and name in others and difference["untold"]:
                 what = "new, or one that went within the last hour: that cannot be told"
+            elif kind == "machine" and name in others:
+                what = "a machine had one of its names that is recognised or let in by something else"
             yield kind, name, what
 
 

@@ -455,6 +455,15 @@ class DeclaredActed(TypedDict):
     declared: dict[str, Any] | None
 
 
+class DeclaredBy(TypedDict):
+    """The object of Kubernetes that wants it. `of`: of which namespace and definition it is, by their uids;
+    `uid`: its own; `machine`: the one that it names, whatever that is called now."""
+
+    of: str
+    uid: str
+    machine: str
+
+
 DeclaredItems = TypedDict(
     "DeclaredItems", {"continue": "str | None", "items": "list[DeclaredListed]", "problems": "list[str]"}
 )
@@ -1045,7 +1054,8 @@ class Imported(TypedDict):
 
 class Intent(TypedDict):
     """One mark on one machine, or one exemption, by one owner. `who`: in the owner's words, such as the
-    operator's name; `until` None: until it is taken off."""
+    operator's name; `until` None: until it is taken off; `object` None: none declares it, or it is not
+    known which."""
 
     machine: str
     mark: Mark | Exemption
@@ -1054,6 +1064,7 @@ class Intent(TypedDict):
     reason: str
     since: str
     until: NotRequired[str | None]
+    object: NotRequired[DeclaredBy | None]
 
 
 class IntentActed(TypedDict):

@@ -7,6 +7,13 @@ from images.values.faults import first_few
 from netboot.lifecycle.errors import CannotTellError
 from netboot.machines.resources import Resource, Seen
 
+REMEDY = (
+    "see whether the API server answers, and has what `netboot cluster crds` and `netboot cluster manifests "
+    "--inventory` print; `netboot cluster kubeconfigs --inventory` makes a new token; machines boot meanwhile"
+)
+FULL = "see whether the disk that has `data` is full, or hangs"
+FEWER = "delete objects that are not meant, and bound how many there may be by a ResourceQuota"
+
 
 class Follows(Protocol):
     """Who sees custom resources: `netboot.kube.custom_resources`."""
@@ -31,7 +38,7 @@ class Keeps(Protocol):
     """Of the namespace that they are of; "": not known."""
 
     def write(self, objects: tuple[Resource, ...], uid: str, at_ms: int) -> None:
-        """Durable when it returns; raises StoreError, or ValueError: they are too much."""
+        """Durable when it returns; raises StoreError, or TooMuchError."""
         ...
 
     def stands(self) -> bool:
@@ -43,9 +50,13 @@ def unbelieved(before: Sequence[Resource], now: Sequence[Resource], connected: C
     """Why of `before` something that is not there `now` is kept: with the definition of its kind, or with the
     namespace, all objects go, and nobody meant them. Empty: all that went was deleted for itself."""
     there = {resource.shown for resource in now}
-    gone = {resource.kind for resource in before if resource.shown not in there}
+    return going({resource.kind for resource in before if resource.shown not in there}, connected)
+
+
+def going(kinds: Set[str], connected: Callable[[], Follows]) -> str:
+    """Why what is not there of these kinds is no deletion; empty: it is one."""
     try:
-        going = gone - connected().kinds() if gone else ()
+        going = kinds - connected().kinds() if kinds else ()
     except CannotTellError as error:
         return f"whether objects that went were meant cannot be told: {error}"
     if not going:
@@ -73,9 +84,41 @@ def unmeant(kept: str, before: Sequence[Resource], now: Sequence[Resource], conn
     return unbelieved(before, now, connected)
 
 
+def remedy(*, followed: bool, too_much: bool) -> str:
+    """What to do where custom resources are not as the API server has them. `followed`: it is about whom they are asked
+    of; `too_much`: they are more than are kept."""
+    return REMEDY if followed else FEWER if too_much else FULL
+
+
 def elsewhere(kept: str, now: str) -> str:
     """What is to be said where objects on the disk are another namespace's than the one that is followed, of another
     cluster, say. `kept`, `now`: uids; "": not known."""
     if not kept or not now or kept == now:
         return ""
     return f"what is on the disk is of another namespace of that name (uid {kept}, and now {now})"
+
+
+class Beside:
+    """Of one kind, what there is beside what went and is not believed to be gone: that keeps out nobody that came."""
+
+    def __init__(self) -> None:
+        self._of, self._came = "", set[tuple[str, str]]()
+        """Names and uids of those that came since objects are of this namespace and definition."""
+
+    def all(
+        self, before: Sequence[Resource], now: Sequence[Resource], connected: Callable[[], Follows]
+    ) -> tuple[Resource, ...]:
+        """By their names. `before`: as this had it last. Of those that came since, those that went are gone, where
+        their definition is not going, too: else who makes and deletes some would have all of them kept."""
+        there = {each.name for each in now}
+        try:
+            of, kinds = connected().uid(), {each.kind for each in before}
+            if of != self._of:
+                self._of, self._came = of, set()
+            gone = self._came if not going(kinds, connected) else set()
+        except CannotTellError:
+            gone = set()
+        found = {each.name: each for each in before if each.name in there or (each.name, each.uid) not in gone}
+        self._came |= {(each.name, each.uid) for each in now} - {(each.name, each.uid) for each in before}
+        found |= {each.name: each for each in now}
+        return tuple(found[name] for name in sorted(found))

@@ -13,8 +13,9 @@ from typing import Any, Protocol
 
 from images.values.backoff import Backoff
 from images.values.faults import first_few
+from netboot.controllers.refusals import UNFORESEEN
 from netboot.controllers.shipper import REMEDY, ShipperController
-from netboot.join.errors import InvalidError
+from netboot.join.errors import ConflictError, InvalidError
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.holds import HoldsSaid, shown
 from netboot.logs import Trouble
@@ -25,6 +26,8 @@ log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 1.0
 ANEW_SECONDS = 600.0
+GONE_SECONDS = 30.0
+"""That an object is gone is known by then: where it is said still, it is refused."""
 PACE_SECONDS = 0.2
 """Between two writes: five a second, beside those of machines."""
 AGAIN = Backoff(first=1.0, longest=30.0)
@@ -36,8 +39,8 @@ class Objects(Protocol):
     """Where the objects are: `netboot.kube.machine_objects.KubeHoldObjects`."""
 
     def write(self, name: str, uid: str, status: Mapping[str, Any]) -> None:
-        """It says this from now on, where it is still there. Raises ClusterUnavailableError; InvalidError: this one is
-        not taken."""
+        """It says this from now on. Raises ClusterUnavailableError; InvalidError: this one is not taken; ConflictError:
+        it is gone, or another one has its name, or the API server says so."""
         ...
 
 
@@ -57,8 +60,11 @@ class AndHoldStatuses:
         """Name → what was written, and when."""
         self._unanswered = ""
         """Whose write failed last: it is tried after all others."""
-        self._refused = dict[str, str]()
-        """Name → the API server's words. It holds up no other, and is tried again with all."""
+        self._refused = dict[str, tuple[str, float]]()
+        """Name → the API server's words, and from when on they are told. It holds up no other, and is tried again with
+        all."""
+        self._due: tuple[HoldsSaid | None, dict[str, _Status]] = None, {}
+        """What became of Holds, as it was read last, and what they are to say then."""
         self._failures, self._problem = 0, ""
         self._stopping = threading.Event()
         self._trouble = Trouble(log, "Holds may not say what became of them", "Holds say what became of them")
@@ -73,11 +79,12 @@ class AndHoldStatuses:
         self._shipper.stop()
 
     def status(self) -> ShipperStatus:
-        """The shipper's; where that is in order, what is wrong with this."""
+        """The shipper's, and what is wrong with this."""
         status, problem = self._shipper.status(), self._problem
-        if not problem or not status.ok:
+        if not problem:
             return status
-        return status.model_copy(update={"ok": False, "message": f"holds: {problem}", "remedy": REMEDY})
+        message = f"holds: {problem}" if status.ok else f"{status.message}; holds: {problem}"
+        return status.model_copy(update={"ok": False, "message": message, "remedy": REMEDY})
 
     def step(self) -> float:
         """Write one that is due; seconds until there may be more to do."""
@@ -87,7 +94,7 @@ class AndHoldStatuses:
             return self._failed(str(error))
         except Exception as error:  # noqa: BLE001 - said with its traceback; nobody waits for this
             return self._failed(DEFECT, error)
-        self._failures, self._problem = 0, self._of_refused()
+        self._failures, self._problem = 0, self._of_refused(self._monotonic())
         self._trouble.note(self._problem or None)
         return PACE_SECONDS if more else LOOK_SECONDS
 
@@ -98,7 +105,10 @@ class AndHoldStatuses:
 
     def _write(self) -> bool:
         said, now = self._said(), self._monotonic()
-        due = {name: (each.uid, each.status()) for name, each in (said.holds if said is not None else {}).items()}
+        if said is not self._due[0]:
+            each_of = said.holds if said is not None else {}
+            self._due = said, {name: (each.uid, each.status()) for name, each in each_of.items()}
+        due = self._due[1]
         self._written = {name: each for name, each in self._written.items() if name in due}
         self._refused = {name: why for name, why in self._refused.items() if name in due}
         if (name := self._first(due, now)) is None:
@@ -109,7 +119,14 @@ class AndHoldStatuses:
             self._objects.write(name, *due[name])
             self._refused.pop(name, None)
         except InvalidError as error:
-            self._refused[name] = str(error)
+            self._refused[name] = str(error), now
+        except ConflictError as error:  # who reads objects says in a moment that it is gone
+            self._refused[name] = str(error), now + GONE_SECONDS
+        except CannotTellError:
+            raise
+        except Exception as error:  # of this one: said with its traceback, and others go on
+            self._refused[name] = UNFORESEEN, now
+            log.exception("status of %s could not be written (%s)", shown(name), type(error).__name__)
         self._unanswered = before if before != name else ""
         self._written[name] = due[name], now
         return True
@@ -122,8 +139,9 @@ class AndHoldStatuses:
         found += sorted((name for name in due if now - written[name][1] >= ANEW_SECONDS), key=lambda n: written[n][1])
         return min(found, key=lambda name: name == self._unanswered, default=None)
 
-    def _of_refused(self) -> str:
-        return first_few([f"status of {shown(name)} is refused: {why}" for name, why in sorted(self._refused.items())])
+    def _of_refused(self, now: float) -> str:
+        told = sorted((name, why) for name, (why, told_from) in self._refused.items() if now >= told_from)
+        return first_few([f"status of {shown(name)} is refused: {why}" for name, why in told])
 
     def _work(self) -> None:
         while not self._stopping.is_set():

@@ -14,24 +14,15 @@ from netboot.controllers.audited import audit
 from netboot.controllers.loop import Rollouts
 from netboot.controllers.snapshot_publisher import SnapshotPublisher
 from netboot.lifecycle.errors import CannotTellError
-from netboot.lifecycle.holds import (
-    OBJECTS,
-    HoldObject,
-    HoldSaid,
-    HoldsSaid,
-    Machines,
-    Step,
-    object_of,
-    said,
-    shown,
-    steps,
-    who_of,
-)
+from netboot.lifecycle.hold_steps import Machines, Place, Step, said, steps, unaccounted
+from netboot.lifecycle.holds import OBJECTS, HoldObject, HoldSaid, HoldsSaid, object_of, shown, who_of
 from netboot.lifecycle.intents import Change, IntentStore, PutOn
 from netboot.lifecycle.ports import Clock
+from netboot.logs import Trouble
 from netboot.machines.former import present_names
 from netboot.machines.resources import Resource
 from netboot.machines.values import Inventory
+from netboot.status import DEFECT
 from netboot.status.controllers import RolloutsStatus
 from netboot.stores.holds import SaidHolds
 from netboot.stores.inventory import holds_in
@@ -41,10 +32,15 @@ log = logging.getLogger(__name__)
 
 MOST_AT_ONCE = 100
 """Orders of one step, each of which waits for the disk: the loop has more to do, and is watched."""
+MOST_TOLD = 3
+STAYS = "what objects hold cannot be told, and stays as it was"
 
 
 class Kept(Protocol):
     """What there is: `netboot.stores.resources.KeptResources`."""
+
+    uid: str
+    """Of the namespace and the definition that it is of; "": not known."""
 
     def read(self) -> Iterable[Resource]:
         """Raises FaultsError: it cannot be told."""
@@ -77,31 +73,36 @@ class AndHolds:
         self._objects: list[HoldObject] | None = None
         self._known: tuple[Inventory, Machines] | None = None
         self._problem = ""
+        self._defects = Trouble(log, "Holds are not followed, by a defect", "Holds are followed again")
 
     def step(self) -> None:
         """Do what is to be done, then go on."""
         try:
-            self._settle()
+            self._problem = self._settle()
         except (CannotTellError, FaultsError) as error:
-            self._problem = f"what objects hold cannot be told, and stays as it was: {error}"
+            self._problem = f"{STAYS}: {error}"
+        except Exception as error:  # noqa: BLE001 - said with its traceback; rollouts and drains go on
+            self._problem = f"{STAYS}: {DEFECT}"
+            self._defects.note(repr(error), error)
         else:
-            self._problem = ""
+            self._defects.note(None)
         self._loop.step()
 
     def status(self) -> RolloutsStatus:
-        """The loop's; where that is in order, what keeps objects from being followed."""
+        """The loop's, and what keeps objects from being followed."""
         status = self._loop.status()
-        return status.model_copy(update={"problem": status.problem or self._problem})
+        return status.model_copy(update={"problem": "; ".join(filter(None, (status.problem, self._problem)))})
 
-    def _settle(self) -> None:
+    def _settle(self) -> str:
+        """What stays held although its object is not there; "": nothing."""
         machines = self._machines()
         if machines is None:
-            return
+            return ""
         if self._objects is None or not self._kept.stands():
             self._objects = [object_of(each) for each in self._kept.read()]
-        now_ms = self._clock.now_ms()
-        objects = {each.name: each for each in self._objects}
-        due = steps(self._objects, self._intents.all(now_ms), machines, self._said, now_ms)
+        now_ms, place = self._clock.now_ms(), Place(self._namespace, self._kept.uid)
+        objects, standing = {each.name: each for each in self._objects}, self._intents.all(now_ms)
+        due = steps(self._objects, standing, place, machines, self._said, now_ms)
         for step in due[:MOST_AT_ONCE]:
             each = objects.get(step.name)
             puts = isinstance(step.order, PutOn) and each is not None
@@ -109,7 +110,9 @@ class AndHolds:
             if change.act:
                 self._audited(step, change, each)
         if len(due) <= MOST_AT_ONCE:
-            self._say(said(self._objects, machines, self._said, now_ms))
+            self._say(said(self._objects, standing, place, machines, self._said, now_ms))
+        stay = unaccounted(self._objects, standing, place, due)
+        return "; ".join(stay[:MOST_TOLD]) + (f"; and {more} more" if (more := len(stay) - MOST_TOLD) > 0 else "")
 
     def _machines(self) -> Machines | None:
         inventory = self._inventory()
@@ -123,7 +126,7 @@ class AndHolds:
     def _audited(self, step: Step, change: Change, each: HoldObject | None) -> None:
         """What came or went by an object is an act of Kubernetes'; of one that is gone, by what was known of it."""
         before = self._said.get(step.name)
-        uid = each.uid if each is not None else before.uid if before is not None else ""
+        uid = step.uid or (before.uid if before is not None else "")
         by = each.hold.by if each is not None and each.hold is not None else before.by if before is not None else ""
         audit(
             "hold" if isinstance(step.order, PutOn) else "unhold",

@@ -7,12 +7,17 @@ import logging
 from dataclasses import dataclass
 
 from images.values.backoff import Backoff
+from netboot.join.errors import ConflictError, InvalidError
 from netboot.logs import Trouble
+from netboot.status import DEFECT
 
 log = logging.getLogger(__name__)
 
 AGAIN = Backoff(first=10.0, longest=300.0)
 """Half of a pause is drawn: from 5 to 10 seconds after the first refusal, from 150 to 300 in the end."""
+FORESEEN = (ConflictError, InvalidError)
+"""By which the API server says that it does not take one."""
+UNFORESEEN = f"no answer that is understood: {DEFECT}"
 MOST_TOLD = 3
 """Objects that are named at once; the log has all."""
 
@@ -30,13 +35,15 @@ class Refusals:
     def __init__(self) -> None:
         self._each = dict[str, _Refused]()
 
-    def refused(self, name: str, why: str, now: float, told_from: int = 1) -> None:
-        """It was not taken again; said with the `told_from`th time in a row."""
+    def refused(self, name: str, error: Exception, now: float) -> None:
+        """It was not taken again, by this answer. One that is gone the watch says in a moment: that is told with the
+        second time in a row."""
         found = self._of(name)
         found.tries += 1
         found.again = now + (AGAIN.bound(found.tries) + AGAIN.seconds(found.tries)) / 2
-        if found.tries >= told_from:
-            found.trouble.note(why)
+        if not isinstance(error, ConflictError) or found.tries > 1:
+            foreseen = isinstance(error, FORESEEN)
+            found.trouble.note(str(error) if foreseen else UNFORESEEN, None if foreseen else error)
 
     def unanswered(self, name: str, again_at: float, pauses: Backoff) -> None:
         """Nobody can tell whether it would be taken; all wait until `again_at`, this one longer with each time."""

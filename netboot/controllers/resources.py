@@ -12,13 +12,14 @@ from functools import partial
 
 from images.errors import StoreError
 from netboot.clock import rfc3339
-from netboot.controllers.followed import Follows, Keeps, elsewhere, unbelieved, unmeant
+from netboot.controllers.followed import Beside, Follows, Keeps, elsewhere, going, remedy, unbelieved, unmeant
 from netboot.controllers.reflector import Reflector
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.ports import Clock
 from netboot.logs import Trouble
 from netboot.machines.resources import Changed, Listed, Resource, Seen, counts
 from netboot.status.resources import Followed, ResourcesStatus
+from netboot.stores.resources import TooMuchError
 
 log = logging.getLogger(__name__)
 
@@ -32,10 +33,6 @@ KEPT_SECONDS = 10.0
 """How often it is written down that the API server still says the same."""
 LATE_SECONDS = 60.0
 """A disk that has not taken what there is for so long is said."""
-REMEDY = (
-    "see whether the API server answers, and has what `netboot cluster crds` and `netboot cluster manifests "
-    "--inventory` print; `netboot cluster kubeconfigs --inventory` makes a new token; machines boot meanwhile"
-)
 
 
 class ResourcesController:
@@ -65,6 +62,7 @@ class ResourcesController:
         """When the API server last said what is on the disk."""
         self._writing: float | None = None
         """Since when something is being written."""
+        self._too_much, self._beside = False, Beside()
         self._lock = threading.Lock()
         self._there = dict[str, dict[str, Resource]]()
         self._signs = dict[str, int]()
@@ -172,17 +170,19 @@ class ResourcesController:
             return
         self._going = self._unbelieved(objects)
         if self._going:
-            with self._lock:  # the API server is not asked in each round
-                self._since, self._latest = self._monotonic(), self._monotonic() + UNSETTLED_SECONDS
-            return
-        self._writing = self._monotonic()
+            self._later(UNSETTLED_SECONDS)  # the API server is not asked in each round
+            before = self._written
+            if not self._tied or before is None:
+                return
+            if (objects := self._beside.all(before, objects, self._connected)) == before:
+                return
+        self._writing, self._too_much = self._monotonic(), False
         try:
-            self._kept.write(objects, self._uid, self._clock.now_ms())
-        except (StoreError, ValueError) as error:
+            self._kept.write(objects, self._kept.uid if self._going else self._uid, self._clock.now_ms())
+        except (StoreError, TooMuchError) as error:
             self._trouble.note(str(error))
-            with self._lock:
-                self._latest = self._monotonic()
-                self._since = self._latest if self._since is None else self._since
+            self._too_much = isinstance(error, TooMuchError)
+            self._later(UNSETTLED_SECONDS if self._too_much else 0.0)
             return
         finally:
             self._writing = None
@@ -190,12 +190,18 @@ class ResourcesController:
         self._written = objects
         log.info("custom resources: %d objects are written down", len(objects))
 
+    def _later(self, seconds: float) -> None:
+        """Tried again after so long, or when a change came."""
+        with self._lock:
+            self._since, self._latest = self._monotonic(), self._monotonic() + seconds
+
     def _unbelieved(self, objects: tuple[Resource, ...]) -> str:
         """Why what went is not taken. Which they are of is asked each time where they are tied to that."""
         before = self._written or ()
         if not self._tied:
             return unbelieved(before, objects, self._connected)
-        if why := unmeant(self._kept.uid, before, objects, self._connected):
+        first = going(set(self._reflectors), self._connected) if self._written is None else ""
+        if why := first or unmeant(self._kept.uid, before, objects, self._connected):
             return why
         try:
             self._uid = self._connected().uid()
@@ -219,7 +225,7 @@ class ResourcesController:
             at_ms=now_ms,
             ok=problem is None,
             message=message or "as the API server has them",
-            remedy=REMEDY if followed else "see whether the disk that has `data` is full, or hangs",
+            remedy=remedy(followed=bool(followed), too_much=self._too_much),
             objects=counts(written or (), self._reflectors),
             age_seconds=None if seen_ms is None else max((now_ms - seen_ms) / 1000, self._monotonic() - self._true_at),
             unavailable=sum(each.unavailable for each in self._reflectors.values()),

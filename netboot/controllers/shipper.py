@@ -16,9 +16,8 @@ from netboot.controllers.differences import Differences, Due
 from netboot.controllers.known_until import KnownUntil
 from netboot.controllers.object_events import EventQueue
 from netboot.controllers.reflector import Reflector
-from netboot.controllers.refusals import said
+from netboot.controllers.refusals import FORESEEN, said
 from netboot.controllers.shipped import Known, Objects
-from netboot.join.errors import ConflictError, InvalidError
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.object_events import ObjectEvent, news
 from netboot.lifecycle.object_status import status_in
@@ -164,13 +163,15 @@ class ShipperController:
                 if self._differences.failed(machine):
                     self._differences.refusals.unanswered(machine.name, self._again_at, AGAIN)
             raise
-        except (ConflictError, InvalidError) as error:
-            self._answered(now)
+        except Exception as error:  # noqa: BLE001 - of this one alone: it is said, and others go on
+            if isinstance(error, FORESEEN):
+                self._answered(now)
+            else:
+                self._rate.failed()
             self._failed += 1
-            from_ = 2 if isinstance(error, ConflictError) else 1  # the watch says in a moment that it is gone
             with self._lock:
                 if self._differences.failed(machine):
-                    self._differences.refusals.refused(machine.name, str(error), now, from_)
+                    self._differences.refusals.refused(machine.name, error, now)
             return
         self._answered(now)
         self._written += 1

@@ -110,12 +110,15 @@ def _seen(kind: str, event: str, thing: dict[str, Any]) -> Seen:
 
 
 def _resource(kind: str, thing: dict[str, Any]) -> Resource:
-    name = _metadata(thing).get("name")
+    metadata = _metadata(thing)
+    name, generation = metadata.get("name"), metadata.get("generation")
     if not isinstance(name, str):
         raise ClusterRefusedError(f"the apiserver sent a {ALL[kind].kind} without a name")
-    uid = str(_metadata(thing).get("uid") or "") if ALL[kind] is HOLD else ""
-    shown = f"{ALL[kind].kind.lower()}/{name}"
-    return fit(Resource(kind=kind, name=name, shown=shown, spec=thing.get("spec"), uid=uid))
+    found = Resource(kind=kind, name=name, shown=f"{ALL[kind].kind.lower()}/{name}", spec=thing.get("spec"))
+    if ALL[kind] is HOLD:
+        of = {"uid": str(metadata.get("uid") or ""), "generation": generation if isinstance(generation, int) else 0}
+        found = found.model_copy(update=of)
+    return fit(found)
 
 
 class KubeHolds(KubeResources):

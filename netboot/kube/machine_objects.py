@@ -6,7 +6,6 @@ says, as those of Nodes do: https://kubernetes.io/docs/concepts/architecture/lea
 """
 
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -85,8 +84,7 @@ class KubeHoldObjects:
         self._connection, self._namespace = connection, namespace
 
     def write(self, name: str, uid: str, status: Mapping[str, Any]) -> None:
-        with suppress(ConflictError):
-            _write_status(self._connection, HOLD, self._namespace, (name, uid), status)
+        _write_status(self._connection, HOLD, self._namespace, (name, uid), status)
 
 
 def _write_status(

@@ -28,7 +28,8 @@ def decide(machine: str, before: Sequence[Intent], order: Order, who: str, now_m
     if own is None:
         return Change("put-on", put=(_new(machine, order, who, now_ms),), stands=tuple(standing))
     if order.exactly:
-        as_said = own.model_copy(update={"who": who, "reason": order.reason, "until_ms": order.until_ms})
+        said = {"who": who, "reason": order.reason, "until_ms": order.until_ms, "object": order.object}
+        as_said = own.model_copy(update=said)
         return Change("altered", put=(as_said,)) if as_said != own else Change("", stands=(own,))
     if not _later(order.until_ms, own.until_ms):
         return Change("", stands=(own, *(intent for intent in standing if intent is not own)))
@@ -44,6 +45,7 @@ def _new(machine: str, order: PutOn, who: str, now_ms: int) -> Intent:
         reason=order.reason,
         since_ms=now_ms,
         until_ms=order.until_ms,
+        object=order.object,
     )
 
 

@@ -38,12 +38,21 @@ def _want(value: object) -> "Want":
 Want = Mark | Exemption
 ReadWant = Annotated[Want, BeforeValidator(_want)]
 """As it lies in a file."""
-Owner = Annotated[str, StringConstraints(pattern=r"^[a-z]+(/[A-Za-z0-9._-]{1,64})?$")]
+Owner = Annotated[str, StringConstraints(pattern=r"^[a-z]+(/[A-Za-z0-9._-]{1,64}){0,2}$")]
+
+
+class DeclaredBy(Strict):
+    """The object of Kubernetes that wants it. `of`: of which namespace and definition it is, by their uids; `uid`: its
+    own; `machine`: the one that it names, whatever that is called now."""
+
+    of: str
+    uid: str
+    machine: str
 
 
 class Intent(Strict):
     """One mark on one machine, or one exemption, by one owner. `who`: in the owner's words, such as the operator's
-    name; `until_ms` None: until it is taken off."""
+    name; `until_ms` None: until it is taken off; `object` None: none declares it, or it is not known which."""
 
     machine: str
     mark: ReadWant
@@ -52,6 +61,7 @@ class Intent(Strict):
     reason: Annotated[str, Field(max_length=LONGEST_REASON)]
     since_ms: int
     until_ms: int | None = None
+    object: DeclaredBy | None = None
 
     def stands(self, now_ms: int) -> bool:
         """Whether it has not ended."""
@@ -60,13 +70,14 @@ class Intent(Strict):
 
 class PutOn(NamedTuple):
     """Want this of the machine. `until_ms` None: until it is taken off. `exactly`: what its owner has put on becomes
-    this, with an earlier end and another reason, too."""
+    this, with an earlier end, another reason and another object, too."""
 
     mark: Want
     reason: str
     until_ms: int | None = None
     owner: str = OPERATORS
     exactly: bool = False
+    object: DeclaredBy | None = None
 
 
 class TakeOff(NamedTuple):

@@ -27,23 +27,34 @@ def known(inventory: Inventory) -> dict[str, Known]:
     }
 
 
-def became_others(before: Inventory, after: Inventory, removed: Mapping[str, Known] | None = NONE) -> Iterator[str]:
+def by_all_names(inventory: Inventory) -> dict[str, Known]:
+    """Its machines by the names that they have and had."""
+    machines = known(inventory).values()
+    return {name: each for each in machines for name in (*each.machine.former_names, each.machine.name)}
+
+
+def became_others(
+    before: Inventory,
+    after: Inventory,
+    removed: Mapping[str, Known] | None = NONE,
+    given_up: Mapping[str, Known] = NONE,
+) -> Iterator[str]:
     """Names of machines of `after` that were there before, by whatever name, and are recognised otherwise (`match`),
     join at another level (`identity`, PCRs; below a TPM by other addresses), or as another Node.
 
     PCRs of a profile count where some are not asked any more: values are added there for each new image. `removed`:
     machines that went from `before` lately, and may be back; None: nobody can tell, and who is new may be one of them.
+    `given_up`: names that machines had before and left lately, and whose these were: who has one now is another.
     """
-    were = known(before)
+    were, had = known(before), {**by_all_names(before), **given_up}
     for machine in known(after).values():
         names = machine.machine.name, *machine.machine.former_names
         was = next((were[name] for name in names if name in were), None)
-        if removed is None:
-            again, untold = None, was is None
-        else:
-            may_be = [name for name in (names if was is None else names[:1]) if name not in were]
-            again, untold = next((removed[name] for name in may_be if name in removed), None), False
-        if untold or any(each is not None and _others(each, machine) for each in (was, again)):
+        may_be = [name for name in (names if was is None else names[:1]) if name not in were]
+        again = next((removed[name] for name in may_be if name in removed), None) if removed is not None else None
+        left = next((had[name] for name in may_be if name in had), None)
+        untold = removed is None and was is None
+        if untold or any(each is not None and _others(each, machine) for each in (was, again, left)):
             yield machine.machine.name
 
 

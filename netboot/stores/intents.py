@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from images.values.faults import first_fault
 from netboot.lifecycle.errors import StateUnavailableError
 from netboot.lifecycle.intent_rules import decide, end_of, ended, entries, ordered
-from netboot.lifecycle.intents import Change, Entry, Intent, Order
+from netboot.lifecycle.intents import Change, DeclaredBy, Entry, Intent, Order
 from netboot.stores import shared_file
 
 MIGRATIONS = (
@@ -60,19 +60,21 @@ MIGRATIONS = (
             since_ms INTEGER NOT NULL
         )""",
     ),
+    ("ALTER TABLE intents ADD COLUMN object TEXT",),
 )
 VERSION = len(MIGRATIONS)
 HISTORY_KEPT = 500
-"""Lines for each machine."""
+"""Lines for each machine; as many more of what objects declare, so that nobody who writes those pushes others out."""
 
 _COLUMNS = tuple(Intent.model_fields)
 _SELECT = f"SELECT {', '.join(_COLUMNS)} FROM intents"  # noqa: S608 - our own names of columns
 _REPLACE = f"INSERT OR REPLACE INTO intents ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"  # noqa: S608
 _NOTED = tuple(name for name in Entry.model_fields if name != "id")
 _NOTE = f"INSERT INTO history ({', '.join(_NOTED)}) VALUES ({', '.join('?' * len(_NOTED))})"  # noqa: S608
+_THESE = "AND (owner LIKE 'kubernetes/%') = :objects"
 _FORGET = (
-    "DELETE FROM history WHERE machine = :machine AND id <= "
-    "(SELECT id FROM history WHERE machine = :machine ORDER BY id DESC LIMIT 1 OFFSET :kept)"
+    f"WITH of_these AS (SELECT id FROM history WHERE machine = :machine {_THESE}) DELETE FROM history WHERE id IN "  # noqa: S608
+    "(SELECT id FROM of_these ORDER BY id DESC LIMIT -1 OFFSET :kept)"
 )
 
 
@@ -122,10 +124,10 @@ def carry_out(db: sqlite3.Connection, machine: str, order: Order, who: str, now_
     for intent in (*over, *change.removed):
         _remove(db, intent)
     for intent in change.put:
-        db.execute(_REPLACE, [getattr(intent, column) for column in _COLUMNS])
+        db.execute(_REPLACE, _row(intent))
     said = [end_of(intent) for intent in over] + entries(change, order, who, now_ms) if change.act else []
     db.executemany(_NOTE, [[getattr(entry, column) for column in _NOTED] for entry in said])
-    db.execute(_FORGET, {"machine": machine, "kept": HISTORY_KEPT})
+    db.executemany(_FORGET, [{"machine": machine, "kept": HISTORY_KEPT, "objects": each} for each in (False, True)])
     return change
 
 
@@ -160,7 +162,19 @@ def opened(path: Path, mode: Literal["ro", "rw"]) -> Iterator[sqlite3.Connection
 
 def _read(db: sqlite3.Connection, query: str, *values: object) -> list[Intent]:
     rows = db.execute(query, values).fetchall()
-    return [Intent.model_validate(dict(zip(_COLUMNS, row, strict=True))) for row in rows]
+    return [_intent(dict(zip(_COLUMNS, row, strict=True))) for row in rows]
+
+
+def _intent(row: dict[str, object]) -> Intent:
+    """One row. `object` is JSON, of rows of an older version None."""
+    if isinstance(text := row["object"], str):
+        row = {**row, "object": DeclaredBy.model_validate_json(text)}
+    return Intent.model_validate(row)
+
+
+def _row(intent: Intent) -> list[object]:
+    row = {column: getattr(intent, column) for column in _COLUMNS}
+    return list({**row, "object": intent.object.model_dump_json() if intent.object is not None else None}.values())
 
 
 def _standing(intents: Sequence[Intent], now_ms: int) -> list[Intent]:

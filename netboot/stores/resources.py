@@ -24,6 +24,8 @@ FOLDER = "resources"
 HOLDS = "holds"
 """The file of holds, in the place of that of the inventory."""
 MOST_BYTES_OF_HOLDS = 8 << 20
+MOST_HOLDS = 10_000
+"""Each step of the controllers looks at all of them."""
 _MODE = 0o644
 
 
@@ -34,6 +36,10 @@ class _Kept(Strict):
     uid: str = ""
     at_ms: int = 0
     objects: tuple[Resource, ...]
+
+
+class TooMuchError(ValueError):
+    """They are more than are kept, whatever room there is."""
 
 
 class KeptResources:
@@ -83,13 +89,15 @@ class KeptResources:
         """It is on the disk when this returns. `uid`: of the namespace; "": not known.
 
         Raises:
-            StoreError: it cannot be written. ValueError: it would be longer than is read.
+            StoreError: it cannot be written. TooMuchError: they are too many, or longer than is read.
         """
+        if self._holds and len(objects) > MOST_HOLDS:
+            raise TooMuchError(f"there are {len(objects):,} Holds, and {self.where} may have {MOST_HOLDS:,}")
         kept = _Kept(namespace=self._namespace, uid=uid, at_ms=at_ms, objects=tuple(objects))
         content = kept.model_dump_json(exclude_defaults=True).encode()
         if len(content) > self._most:
             what = "holds have" if self._holds else "an inventory has"
-            raise ValueError(f"the objects have {len(content):,} bytes, and {what} at most {self._most:,}")
+            raise TooMuchError(f"the objects have {len(content):,} bytes, and {what} at most {self._most:,}")
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:

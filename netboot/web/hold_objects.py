@@ -1,15 +1,16 @@
 """Holds that are objects are let go by deleting those (`kubectl delete hold`), and not here: they would come back."""
 
 from netboot.lifecycle.errors import ActRefusedError
-from netboot.lifecycle.holds import OBJECTS, shown
+from netboot.lifecycle.holds import of_owner, owner_of, shown
 from netboot.lifecycle.intents import Change, Order, TakeOff
 from netboot.lifecycle.transitions import Mark
 from netboot.web.dependencies import dependencies
 
 
 def unholding(reason: str) -> TakeOff:
-    """Hold it no more, whoever held it but objects, where these are followed."""
-    return TakeOff(Mark.HELD, reason, but=f"{OBJECTS}/" if dependencies().holds_in else "")
+    """Hold it no more, whoever held it but objects of the namespace that is followed."""
+    namespace = dependencies().holds_in
+    return TakeOff(Mark.HELD, reason, but=owner_of(namespace, "") if namespace else "")
 
 
 def refuse(machine: str, order: Order, change: Change) -> None:
@@ -30,5 +31,7 @@ def still(order: Order, change: Change) -> str:
 def _how(order: Order, change: Change) -> str:
     """How to let go what an order left; "": it left nothing, or is none that leaves anything."""
     stays = change.stands if isinstance(order, TakeOff) else ()
-    names = [one.owner.partition("/")[2] for one in stays]
-    return f"`kubectl delete -n {dependencies().holds_in} {' '.join(map(shown, names))}`" if names else ""
+    if not stays:
+        return ""
+    names = " ".join(shown(of_owner(one.owner)[1]) for one in stays)
+    return f"`kubectl delete -n {dependencies().holds_in} {names}` (where there is none any more, apply it again first)"

@@ -141,7 +141,7 @@ def compared() -> Compared:
     if pending is not None and pending.digest == digest:
         state = "waits"
     compared, removals = differences(in_force, now), removals_lately()
-    others = sorted(became_others(in_force, now, removals.known))
+    others = sorted(became_others(in_force, now, removals.known, removals.left))
     return Compared(
         digest=digest,
         state=state,

@@ -91,7 +91,8 @@ def put_back(service: Service, kubectl: Kubectl) -> Iterator[None]:
         piped(service, kubectl, *words)
     established(kubectl, *(kind.plural for kind in ALL.values()))
     kubectl.apply("dimm", hold("dimm", by="alice"))  # a deletion that nobody meant is not believed
-    wait_for(lambda: in_order(service), SECONDS)
+    kubectl.apply("psu", hold("psu", "gpu-002"))
+    wait_for(lambda: in_order(service) and known(service, kubectl), SECONDS)
     kubectl("delete", "-n", "netboot", "holds.netboot.dev", "--all")
     kubectl("delete", "-n", "netboot", "machine.netboot.dev/gpu-010", "--ignore-not-found")
     wait_for(lambda: held(service) == [] and in_order(service), SECONDS)
@@ -101,8 +102,17 @@ def held(service: Service) -> list[tuple[str, str, str]]:
     return [(each["machine"], each["who"], each["reason"]) for each in service.api("/v1/intents")["intents"]]
 
 
+def known(service: Service, kubectl: Kubectl) -> bool:
+    """Whether the Holds that there are hold, each by the uids of itself, its namespace and its definition: only then is
+    their deletion believed."""
+    of = "/".join(kubectl.get(*what)["metadata"]["uid"] for what in (("ns/netboot",), (f"crd/holds.{GROUP}",)))
+    there = {(each["metadata"]["uid"], of) for each in kubectl.get("-n", "netboot", "holds")["items"]}
+    return {(one["object"]["uid"], one["object"]["of"]) for one in service.api("/v1/intents")["intents"]} == there
+
+
 OBJECT = (
-    "gpu-001 is held by an object of Kubernetes, for as long as that is there: `kubectl delete -n netboot hold/dimm`"
+    "gpu-001 is held by an object of Kubernetes, for as long as that is there: `kubectl delete -n netboot hold/dimm` "
+    "(where there is none any more, apply it again first)"
 )
 DIMM = ("gpu-001", "alice (hold/dimm)", "DIMM 4")
 
@@ -111,7 +121,7 @@ def test_who_applies_one_holds_a_machine_and_who_deletes_it_lets_it_go(service: 
     kubectl.apply("hold", hold("dimm", by="alice", until=UNTIL))
     wait_for(lambda: held(service) == [DIMM], SECONDS)
     shown = service.api("/v1/machines/gpu-001")
-    assert [each["owner"] for each in shown["intents"]] == ["kubernetes/dimm"]
+    assert [each["owner"] for each in shown["intents"]] == ["kubernetes/netboot/dimm"]
     assert "alice (hold/dimm)" in service.netboot("machine", "holds").stdout
     refused = service.order("/v1/machines/gpu-001/unhold")
     assert (refused.status_code, refused.json()["detail"]) == (409, OBJECT)
@@ -121,10 +131,16 @@ def test_who_applies_one_holds_a_machine_and_who_deletes_it_lets_it_go(service: 
     assert row.split()[:6] == ["dimm", "gpu-001", "True", "alice", UNTIL, "DIMM"]
     kubectl.apply("hold", hold("dimm", by="alice", reason="DIMM 5"))
     wait_for(lambda: held(service) == [(*DIMM[:2], "DIMM 5")], SECONDS)
+    wait_for(lambda: generations(kubectl.get("-n", "netboot", "hold/dimm")) == (2, 2), SECONDS)
     kubectl("delete", "-n", "netboot", "hold/dimm")
     wait_for(lambda: held(service) == [], SECONDS)
     history = service.api("/v1/machines/gpu-001/intents")["history"]
     assert [each["act"] for each in history] == ["taken-off", "altered", "put-on"]
+
+
+def generations(thing: dict[str, Any]) -> tuple[int, int]:
+    """Of the object, and of that of which its condition says something."""
+    return thing["metadata"]["generation"], thing["status"]["conditions"][0]["observedGeneration"]
 
 
 BAD: dict[str, dict[str, Any]] = {
@@ -214,8 +230,10 @@ def test_a_definition_that_is_removed_and_made_anew_lets_nobody_go(service: Serv
     established(kubectl, "holds")
     wait_for(lambda: "nobody meant them: hold/dimm" in detail(service, "resources")["message"], SECONDS)
     assert held(service) == [DIMM]
+    kubectl.apply("psu", hold("psu", "gpu-002"))
+    wait_for(lambda: held(service) == [DIMM, ("gpu-002", "hold/psu", "DIMM 4")], SECONDS)  # new ones are taken
     kubectl.apply("dimm", hold("dimm", by="alice"))
-    wait_for(lambda: detail(service, "resources")["ok"], SECONDS)
-    assert held(service) == [DIMM]
-    kubectl("delete", "-n", "netboot", "hold/dimm")
+    wait_for(lambda: detail(service, "resources")["ok"] and known(service, kubectl), SECONDS)
+    assert len(held(service)) == 2
+    kubectl("delete", "-n", "netboot", "hold/dimm", "hold/psu")
     wait_for(lambda: held(service) == [], SECONDS)

@@ -12,7 +12,18 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from netboot.lifecycle.errors import StateUnavailableError
-from netboot.lifecycle.intents import Change, Exemption, Intent, IntentStore, Order, PutOn, TakeOff, Want, marks_of
+from netboot.lifecycle.intents import (
+    Change,
+    DeclaredBy,
+    Exemption,
+    Intent,
+    IntentStore,
+    Order,
+    PutOn,
+    TakeOff,
+    Want,
+    marks_of,
+)
 from netboot.lifecycle.transitions import Mark
 from netboot.stores import shared_file
 from netboot.stores.intents import HISTORY_KEPT, VERSION, SqliteIntents, make
@@ -165,6 +176,35 @@ def test_history_is_bounded(tmp_path: Path) -> None:
     assert len(store.history("gpu-001", 10_000)) == HISTORY_KEPT
     assert store.history("gpu-001", 1)[0].at_ms == NOW
     assert len(store.history("gpu-002", 10)) == 1
+
+
+def test_who_writes_objects_pushes_nobody_else_s_history_out(tmp_path: Path) -> None:
+    store = on_disk(tmp_path / "intents.db")
+    hold(store)
+    with closing(sqlite3.connect(tmp_path / "intents.db")) as db, db:
+        row = ("gpu-001", "Held", "put-on", "kubernetes/netboot/dimm", "hold/dimm", "")
+        db.executemany(
+            "INSERT INTO history (at_ms, machine, mark, act, owner, who, reason) VALUES (1, ?, ?, ?, ?, ?, ?)",
+            [row] * (HISTORY_KEPT + 40),
+        )
+    store.order("gpu-001", PutOn(Mark.HELD, "", None, "kubernetes/netboot/psu", exactly=True), "hold/psu", NOW)
+    found = store.history("gpu-001", 10_000)
+    assert len(found) == HISTORY_KEPT + 1
+    assert (found[0].who, found[-1].who) == ("hold/psu", "alice")
+
+
+def test_what_object_declares_it_is_kept_and_altered_with_it(store: IntentStore) -> None:
+    """By another object of the same name it is altered; rows of before the column have none."""
+    by = DeclaredBy(of="ns/crd", uid="u-1", machine="gpu-old")
+    order = PutOn(Mark.HELD, "DIMM 4", None, "kubernetes/netboot/dimm", exactly=True, object=by)
+    assert store.order("gpu-001", order, "hold/dimm", NOW).act == "put-on"
+    assert store.order("gpu-001", order, "hold/dimm", NOW + 1).act == ""
+    assert [each.object for each in store.all(NOW)] == [by]
+    another = by.model_copy(update={"uid": "u-2"})
+    assert store.order("gpu-001", order._replace(object=another), "hold/dimm", NOW + 2).act == "altered"
+    assert [(each.object, each.since_ms) for each in store.of("gpu-001", NOW)] == [(another, NOW)]
+    hold(store)
+    assert [each.object for each in store.all(NOW)] == [another, None]
 
 
 def test_who_orders_at_once_orders_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

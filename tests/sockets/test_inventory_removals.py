@@ -3,6 +3,7 @@
 import io
 import json
 import logging
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -383,6 +384,28 @@ def test_who_left_and_came_back_as_another_is_told(site: Site, run: Run, monkeyp
     assert lines[0] == f"~ gpu-0001: {told}"
     assert site.look().valid
     assert site.boots == 1000
+
+
+def test_who_gets_a_name_that_a_renamed_machine_gave_up_is_told(
+    site: Site, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For a whole fleet, in two edits."""
+    renamed = machines(1, FLEET).replace("name: gpu-", "name: n-")
+    assert site.writes(HEAD + with_former(renamed)).valid
+    assert site.writes(HEAD + renamed).valid
+    site.file.write_text(HEAD + renamed + machines(1, FLEET).replace("serial: CZ", "serial: XZ"))
+    told = "a machine had one of its names that is recognised or let in by something else"
+    lines = [" ".join(line.split()) for line in run("config", "diff").out.splitlines()]
+    assert lines[1] == f"+ machine gpu-0001 {told}"
+    assert "it changes by what 1000 of 1000 machines are recognised or prove themselves" in site.look().message
+    says(monkeypatch, "y\n")
+    assert run("config", "accept").out.splitlines()[0] == f"~ gpu-0001: {told}"
+    assert site.look().valid
+
+
+def with_former(text: str) -> str:
+    """Machines `n-…` that were `gpu-…`."""
+    return re.sub(r"name: n-(\d+),", r"name: n-\1, former_names: [gpu-\1],", text)
 
 
 def test_where_it_cannot_be_told_who_went_that_is_told(site: Site, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

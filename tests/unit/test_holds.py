@@ -11,26 +11,17 @@ from hypothesis import strategies as st
 
 from images.values import strict
 from netboot.config import load_config
-from netboot.controllers.hold_statuses import ANEW_SECONDS, LOOK_SECONDS, PACE_SECONDS, AndHoldStatuses
+from netboot.controllers.hold_statuses import ANEW_SECONDS, GONE_SECONDS, LOOK_SECONDS, PACE_SECONDS, AndHoldStatuses
 from netboot.controllers.holds import MOST_AT_ONCE, AndHolds
 from netboot.controllers.resources import SETTLE_SECONDS, UNSETTLED_SECONDS, ResourcesController
 from netboot.controllers.resources_and_holds import AndHolds as BothFollowed
 from netboot.controllers.shipper import ShipperController
-from netboot.join.errors import InvalidError
+from netboot.join.errors import ConflictError, InvalidError
 from netboot.kube.errors import ClusterRefusedError
 from netboot.lifecycle.errors import CannotTellError
-from netboot.lifecycle.holds import (
-    HoldObject,
-    HoldSaid,
-    HoldsSaid,
-    Machines,
-    object_of,
-    owner_of,
-    said,
-    steps,
-    who_of,
-)
-from netboot.lifecycle.intents import Intent, PutOn, TakeOff
+from netboot.lifecycle.hold_steps import Machines, Place, said, steps
+from netboot.lifecycle.holds import HoldObject, HoldSaid, HoldsSaid, object_of, owner_of, who_of
+from netboot.lifecycle.intents import DeclaredBy, Intent, PutOn, TakeOff
 from netboot.lifecycle.transitions import Mark
 from netboot.machines.resources import Changed, Listed, Resource, Seen, fit
 from netboot.machines.values import Inventory
@@ -56,6 +47,7 @@ channels: [{name: stable}]
 GPU_2 = '  - {name: gpu-002, match: {macs: ["52:54:00:00:00:02"]}, profile: p, former_names: [old-2]}\n'
 INVENTORY = strict.check(strict.parse(SITE, "x"), Inventory)
 MACHINES = Machines(frozenset({"gpu-001", "gpu-002"}), {"old-2": "gpu-002"})
+PLACE = Place("site", "of")
 STANDS = "what objects hold cannot be told, and stays as it was: "
 
 
@@ -70,12 +62,13 @@ class Stage:
     def __init__(self, data: Path) -> None:
         self.data, self.intents, self.rounds, self.now = data, MemoryIntents(), 0, NOW
         self.inventory: Inventory | None = INVENTORY
-        self.kept = KeptResources(data, "site", HOLDS)
+        self.of, self.wrong = "of", ""
         self.restart()
 
-    def restart(self) -> None:
-        told, kept = SaidHolds(self.data), KeptResources(self.data, "site", HOLDS)
-        self.loop = AndHolds(self, "site", kept, self.intents, lambda: self.inventory, told.write, told.read(), self)
+    def restart(self, namespace: str = "site") -> None:
+        told, kept = SaidHolds(self.data), KeptResources(self.data, namespace, HOLDS)
+        self.kept = KeptResources(self.data, namespace, HOLDS)
+        self.loop = AndHolds(self, namespace, kept, self.intents, lambda: self.inventory, told.write, told.read(), self)
 
     def now_ms(self) -> int:
         return self.now
@@ -83,11 +76,16 @@ class Stage:
     def step(self) -> None:
         self.rounds += 1
 
+    def forget(self) -> None:
+        """What was said is lost."""
+        (self.data / "holds" / "said.json").unlink()
+        self.restart()
+
     def status(self) -> RolloutsStatus:
-        return RolloutsStatus(at_ms=NOW, rollouts=())
+        return RolloutsStatus(at_ms=NOW, rollouts=(), problem=self.wrong)
 
     def there(self, *objects: Resource) -> list[tuple[str, str, str, int | None]]:
-        self.kept.write(objects, "of")
+        self.kept.write(objects, self.of)
         return self.held()
 
     def held(self) -> list[tuple[str, str, str, int | None]]:
@@ -223,6 +221,154 @@ def test_who_has_that_name_afterwards_is_not_held_and_the_renamed_machine_is_not
     assert stage.there(hold("dimm", "old-2", uid="u-2")) == [("old-2", "hold/dimm", "DIMM 4", None)]
 
 
+def renamed(stage: Stage) -> None:
+    """The name that gpu-002 had is another machine's."""
+    text = SITE.replace("gpu-001", "old-2").replace(", former_names: [old-2]", "")
+    stage.inventory = strict.check(strict.parse(text, "x"), Inventory)
+
+
+def test_what_it_holds_by_another_name_is_known_without_what_was_said(stage: Stage) -> None:
+    held = [("gpu-002", "hold/dimm", "DIMM 4", None)]
+    assert stage.there(hold("dimm", "old-2")) == held
+    renamed(stage)
+    stage.forget()
+    assert stage.held() == held
+    assert stage.said("dimm") == ("Held", "machine gpu-002 is held")
+    bad = hold("dimm", "old-2").model_copy(update={"spec": BAD})
+    assert stage.there(bad) == held
+    stage.forget()
+    assert stage.held() == held
+    assert stage.there(hold("dimm", "old-2", reason="DIMM 5")) == [("gpu-002", "hold/dimm", "DIMM 5", None)]
+    assert stage.there(hold("dimm", "old-2", uid="u-2")) == [("old-2", "hold/dimm", "DIMM 4", None)], "another one"
+
+
+def test_a_machine_whose_name_moved_before_the_inventory_did_is_not_let_go(stage: Stage) -> None:
+    """`netboot.stores.renamed` has moved what is held, and the inventory in force has the name of before still."""
+    stage.there(hold("dimm"))
+    [held] = stage.intents.all(NOW)
+    stage.intents._intents = [held.model_copy(update={"machine": "gpu-009"})]
+    assert stage.held() == [("gpu-009", "hold/dimm", "DIMM 4", None)]
+    text = SITE.replace("gpu-001", "gpu-009").replace("profile: p}", "profile: p, former_names: [gpu-001]}", 1)
+    stage.inventory = strict.check(strict.parse(text, "x"), Inventory)
+    assert stage.held() == [("gpu-009", "hold/dimm", "DIMM 4", None)]
+    assert stage.said("dimm") == ("Held", "machine gpu-009 is held")
+    assert [each.act for each in stage.intents.history(None, 9)] == ["put-on"]
+
+
+def test_another_namespace_lets_nobody_go_and_it_is_said_until_a_person_does(stage: Stage) -> None:
+    stage.there(hold("dimm"), hold("psu", "gpu-002"))
+    stage.restart("other")
+    stage.of = "other-of"
+    fan = ("gpu-002", "hold/psu", "fan", None)
+    assert stage.there(hold("psu", "gpu-002", uid="u-2", reason="fan")) == [
+        DIMM,
+        fan,
+        ("gpu-002", "hold/psu", "DIMM 4", None),
+    ]
+    assert stage.loop.status().problem == (
+        "gpu-001 stays held by hold/dimm of namespace site, which is not followed: `netboot machine unhold gpu-001` "
+        "lets it go; gpu-002 stays held by hold/psu of namespace site, which is not followed: `netboot machine unhold "
+        "gpu-002` lets it go"
+    )
+    for machine in ("gpu-001", "gpu-002"):
+        stage.intents.order(machine, TakeOff(Mark.HELD, "", but=owner_of("other", "")), "bob", NOW)
+    assert stage.held() == [fan]
+    assert stage.loop.status().problem == ""
+    assert stage.there() == []
+
+
+def test_a_namespace_that_is_followed_again_is_believed_where_it_is_the_same(stage: Stage) -> None:
+    stage.there(hold("dimm"), hold("psu", "gpu-002"))
+    stage.restart("other")
+    stage.of = "other-of"
+    stage.there()
+    stage.restart()
+    stage.of = "of"
+    assert stage.there(hold("psu", "gpu-002")) == [("gpu-002", "hold/psu", "DIMM 4", None)]
+
+
+def test_what_was_read_is_lost_while_the_definition_was_made_anew_and_nobody_is_let_go(stage: Stage) -> None:
+    stage.there(hold("dimm"))
+    [path] = stage.kept.paths()
+    path.unlink()
+    stage.of = "of-2"
+    assert stage.there() == [DIMM]
+    assert stage.loop.status().problem == (
+        "gpu-001 stays held by hold/dimm, which went with its namespace, or with the definition of Holds: apply it "
+        "again, and where it is not meant any more delete it when it holds"
+    )
+    assert stage.there(hold("dimm", uid="u-2")) == [DIMM]
+    assert stage.loop.status().problem == ""
+    assert stage.there() == []
+    stage.of = ""
+    assert stage.there(hold("dimm", uid="u-2")) == [DIMM]
+    assert stage.there() == [DIMM], "what is not known is equal to nothing"
+
+
+def old_form(stage: Stage, machine: str = "gpu-001") -> None:
+    """What an older version wrote."""
+    stage.intents.order(machine, PutOn(Mark.HELD, "DIMM 4", None, "kubernetes/dimm", exactly=True), "hold/dimm", NOW)
+
+
+def owners(stage: Stage) -> list[str]:
+    return [f"{each.machine} {each.owner}" for each in stage.intents.all(NOW)]
+
+
+def test_what_an_older_version_wrote_goes_on_and_is_one_s_own_then(stage: Stage) -> None:
+    old_form(stage)
+    assert stage.there(hold("dimm").model_copy(update={"spec": BAD})) == [DIMM]
+    assert stage.there(hold("dimm")) == [DIMM]
+    assert owners(stage) == ["gpu-001 kubernetes/site/dimm"]
+    assert stage.loop.status().problem == "", "nor was it in between"
+    assert stage.there() == []
+
+
+def test_what_an_older_version_wrote_is_no_other_object_s(stage: Stage) -> None:
+    old_form(stage)
+    assert stage.there(hold("dimm", "gpu-002")) == [DIMM, ("gpu-002", "hold/dimm", "DIMM 4", None)]
+    assert owners(stage) == ["gpu-001 kubernetes/dimm", "gpu-002 kubernetes/site/dimm"]
+    said = (
+        "gpu-001 stays held by hold/dimm, of which no namespace is known: `netboot machine unhold gpu-001` lets it go"
+    )
+    assert stage.loop.status().problem == said
+    assert stage.there() == [DIMM], "nor believed to be gone"
+    assert stage.loop.status().problem == said
+
+
+def test_what_an_older_version_wrote_of_a_renamed_machine_is_of_that(stage: Stage) -> None:
+    old_form(stage, "gpu-002")
+    said = HoldSaid(uid="u-1", machine="old-2", held="gpu-002", why="Held", message="", since_ms=NOW)
+    SaidHolds(stage.data).write(HoldsSaid(holds={"dimm": said}))
+    stage.restart()
+    renamed(stage)
+    assert stage.there(hold("dimm", "old-2")) == [("gpu-002", "hold/dimm", "DIMM 4", None)]
+    assert owners(stage) == ["gpu-002 kubernetes/site/dimm"]
+
+
+def test_the_uid_of_one_that_went_is_told_without_what_was_said(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    stage.there(hold("dimm"))
+    stage.forget()
+    caplog.set_level(logging.INFO, "netboot.audit")
+    assert stage.there() == []
+    assert [(each["act"], each["uid"]) for each in audited(caplog)] == [("unhold", "u-1")]
+
+
+def test_a_defect_is_said_and_what_it_is_around_goes_on(
+    stage: Stage, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage.there(hold("dimm"))
+    monkeypatch.setattr(stage.intents, "all", lambda now_ms: 1 // (now_ms - NOW))
+    stage.loop.step()
+    assert (stage.rounds, stage.loop.status().problem) == (2, f"{STANDS}a defect; see the log")
+    stage.wrong = "away"
+    assert stage.loop.status().problem == f"away; {STANDS}a defect; see the log"
+    [record] = [record for record in caplog.records if record.exc_info]
+    assert (
+        record.getMessage()
+        == "Holds are not followed, by a defect: ZeroDivisionError('integer division or modulo by zero')"
+    )
+
+
 def test_what_cannot_be_told_lets_nobody_go_over_restarts_too(stage: Stage) -> None:
     stage.loop.step()
     assert stage.loop.status().problem == (
@@ -272,16 +418,16 @@ def test_whatever_comes_and_goes_what_stands_is_what_is_said_and_nobody_else_s_i
     for world in many:
         objects = objects_of(world)
         before = {(each.owner, each.machine) for each in intents.all(NOW)}
-        for step in steps(objects, intents.all(NOW), MACHINES, last, NOW):
+        for step in steps(objects, intents.all(NOW), PLACE, MACHINES, last, NOW):
             by = {each.name: who_of(each) for each in objects}
             intents.order(step.machine, step.order, by.get(step.name, "kubernetes"), NOW)
-        assert steps(objects, intents.all(NOW), MACHINES, last, NOW) == [], "all is done"
+        assert steps(objects, intents.all(NOW), PLACE, MACHINES, last, NOW) == [], "all is done"
         stands = {(each.owner, each.machine) for each in intents.all(NOW)}
-        last = told = said(objects, MACHINES, last, NOW)
+        last = told = said(objects, intents.all(NOW), PLACE, MACHINES, last, NOW)
         assert {("operator", "gpu-001"), ("remedy/1", "gpu-002")} <= stands
         for name in ("a", "b", "c"):
-            own = {machine for owner, machine in stands if owner == owner_of(name)}
-            was = {machine for owner, machine in before if owner == owner_of(name)}
+            own = {machine for owner, machine in stands if owner == owner_of("site", name)}
+            was = {machine for owner, machine in before if owner == owner_of("site", name)}
             why = told[name].why if name in told else "Deleted"
             if why == "Held":
                 assert own == {MACHINES.present.get(world[name]["machine"], world[name]["machine"])}
@@ -303,14 +449,14 @@ odd_specs = any_json | st.fixed_dictionaries(
 def test_whatever_an_object_has_it_is_a_hold_or_says_what_is_wrong(name: str, spec: Any) -> None:
     each = object_of(Resource(kind="hold", name=name, shown=f"hold/{name}", spec=spec, uid="u"))
     assert (each.hold is None) == bool(each.fault)
-    [told] = said([each], MACHINES, {}, NOW).values()
+    [told] = said([each], [], PLACE, MACHINES, {}, NOW).values()
     document = told.status()["conditions"][0]
     assert (document["type"], len(document["message"]) <= 800, document["lastTransitionTime"]) == (
         "InForce",
         True,
         "2027-01-15T08:00:00Z",
     )
-    for step in steps([each], [], MACHINES, {}, NOW):
+    for step in steps([each], [], PLACE, MACHINES, {}, NOW):
         assert isinstance(step.order, PutOn)
         Intent(
             machine=step.machine, mark=Mark.HELD, owner=step.order.owner, who=who_of(each), reason=step.order.reason,
@@ -319,10 +465,10 @@ def test_whatever_an_object_has_it_is_a_hold_or_says_what_is_wrong(name: str, sp
 
 
 def test_since_when_it_is_so_is_kept_until_it_is_not() -> None:
-    first = said(objects_of({"a": {"machine": "gpu-001", "reason": "x"}}), MACHINES, {}, NOW)
-    again = said(objects_of({"a": {"machine": "gpu-001", "reason": "y"}}), MACHINES, first, NOW + 5)
+    first = said(objects_of({"a": {"machine": "gpu-001", "reason": "x"}}), [], PLACE, MACHINES, {}, NOW)
+    again = said(objects_of({"a": {"machine": "gpu-001", "reason": "y"}}), [], PLACE, MACHINES, first, NOW + 5)
     assert (again["a"].since_ms, again["a"].why) == (NOW, "Held")
-    gone = said(objects_of({"a": {"machine": "gpu-009", "reason": "y"}}), MACHINES, again, NOW + 5)
+    gone = said(objects_of({"a": {"machine": "gpu-009", "reason": "y"}}), [], PLACE, MACHINES, again, NOW + 5)
     assert (gone["a"].since_ms, gone["a"].why) == (NOW + 5, "NoSuchMachine")
 
 
@@ -405,6 +551,39 @@ def test_an_empty_list_of_a_definition_that_was_made_anew_lets_nobody_go(followe
     assert follower.sees(Changed(hold("dimm", uid="u-2"), there=False)) == [], "as its words have it"
 
 
+def test_new_ones_are_taken_while_those_that_went_are_not_believed_to_be_gone(follower: Follower) -> None:
+    """And are of the definition of before, for as long as one of those is not there again: nothing is let go of it."""
+    assert follower.sees(Listed((hold("dimm"),))) == ["dimm"]
+    follower.of = "ns/crd-2"
+    assert follower.sees(Listed((hold("psu", uid="u-2"),))) == ["dimm", "psu"]
+    assert follower.controller.status().message == MADE_ANEW
+    assert follower.kept.uid == "ns/crd-1"
+    assert follower.sees(Changed(hold("psu", uid="u-2", reason="fan"), there=True)) == ["dimm", "psu"]
+    assert [each.spec["reason"] for each in follower.kept.read()] == ["DIMM 4", "fan"]
+    assert follower.sees(Changed(hold("psu", uid="u-2"), there=False)) == ["dimm"], "who makes and deletes them"
+    assert follower.sees(Changed(hold("psu", uid="u-3"), there=True)) == ["dimm", "psu"]
+    follower.restart(follower.kept.read())
+    assert follower.sees(Listed((hold("fan", uid="u-2"),))) == ["dimm", "fan", "psu"], "nobody can tell any more"
+    assert follower.kept.uid == "ns/crd-1", "over restarts, too"
+    again = [hold(name, uid="u-4") for name in ("dimm", "fan", "psu")]
+    assert follower.sees(Listed(tuple(again))) == ["dimm", "fan", "psu"]
+    assert (follower.controller.status().ok, follower.kept.uid) == (True, "ns/crd-2")
+    assert follower.sees(Listed(())) == []
+
+
+def test_new_ones_that_go_with_their_definition_too_are_not_believed_to_be_gone(follower: Follower) -> None:
+    assert follower.sees(Listed((hold("dimm"), hold("fan")))) == ["dimm", "fan"]
+    follower.of = "ns/crd-2"
+    assert follower.sees(Listed((hold("fan"), hold("psu", uid="u-2")))) == ["dimm", "fan", "psu"]
+    assert follower.sees(Listed((hold("psu", uid="u-2"),))) == ["dimm", "fan", "psu"], "a word that came late"
+    follower.standing = frozenset()
+    assert follower.sees(Listed(())) == ["dimm", "fan", "psu"]
+    follower.of, follower.standing = "ns/crd-3", frozenset({"hold"})
+    assert follower.sees(Listed(())) == ["dimm", "fan", "psu"]
+    follower.refused = "403"
+    assert follower.sees(Listed(())) == ["dimm", "fan", "psu"]
+
+
 def test_where_nobody_may_say_which_definition_it_is_nothing_goes(follower: Follower) -> None:
     assert follower.sees(Listed((hold("dimm"),))) == ["dimm"]
     follower.refused = "403"
@@ -414,9 +593,54 @@ def test_where_nobody_may_say_which_definition_it_is_nothing_goes(follower: Foll
     assert follower.sees(Listed(())) == ["dimm"], "a definition that is being removed"
 
 
+def test_what_is_left_of_a_definition_that_is_being_removed_is_no_first_reading(follower: Follower) -> None:
+    """What was read before was lost: nobody could tell later what went with the definition."""
+    follower.standing = frozenset()
+    follower.controller.take("hold", Listed((hold("psu"),)))
+    follower.now += UNSETTLED_SECONDS
+    follower.controller.step()
+    assert not follower.kept.there()
+    assert follower.controller.status().message.startswith(
+        "the API server has removed objects with the definition of their kind, or with their namespace, and nobody "
+        "meant them: hold"
+    )
+    follower.standing = frozenset({"hold"})
+    assert follower.sees(Listed((hold("psu"), hold("fan")))) == ["fan", "psu"]
+
+
+def test_too_many_are_said_as_that_and_not_tried_in_each_round(
+    follower: Follower, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert follower.sees(Listed((hold("dimm"),))) == ["dimm"]
+    monkeypatch.setattr(stores, "MOST_HOLDS", 1)
+    assert follower.sees(Listed((hold("dimm"), hold("psu")))) == ["dimm"]
+    status = follower.controller.status()
+    assert (status.ok, status.message.split(";")[0], status.remedy) == (
+        False,
+        "there are 2 Holds, and namespace site may have 1",
+        "delete objects that are not meant, and bound how many there may be by a ResourceQuota",
+    )
+    tried, write = list[int](), follower.kept.write
+
+    def counted(*args: Any) -> None:
+        tried.append(1)
+        write(*args)
+
+    monkeypatch.setattr(follower.kept, "write", counted)
+    for _ in range(9):
+        follower.now += UNSETTLED_SECONDS / 10
+        follower.controller.step()
+    assert tried == []
+    follower.now += UNSETTLED_SECONDS
+    follower.controller.step()
+    assert tried == [1], "but again and again"
+    assert follower.sees(Changed(hold("psu"), there=False)) == ["dimm"]
+    assert follower.controller.status().ok
+
+
 def test_more_than_is_read_is_not_written(follower: Follower, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stores, "MOST_BYTES_OF_HOLDS", 100)
-    with pytest.raises(ValueError, match="and holds have at most 100"):
+    with pytest.raises(stores.TooMuchError, match="and holds have at most 100"):
         follower.kept.write([hold("dimm"), hold("psu")])
 
 
@@ -469,7 +693,7 @@ class Told:
 
     def __init__(self) -> None:
         self.now, self.written, self.away = 0.0, list[tuple[str, str, str]](), False
-        self.refused = self.unanswered = ""
+        self.refused = self.unanswered = self.gone = self.unforeseen = ""
         self.holds: HoldsSaid | None = None
         shipper = ShipperController(cast("Any", self), lambda: cast("Any", self), self)
         self.statuses = AndHoldStatuses(shipper, lambda: self.holds, lambda: self, lambda: self.now)
@@ -482,6 +706,10 @@ class Told:
             raise CannotTellError("away")
         if name == self.unanswered:
             raise CannotTellError(f"500: of {name}")
+        if name == self.gone:
+            raise ConflictError(f"404 NotFound: {name} not found")
+        if name == self.unforeseen:
+            raise KeyError(name)
         if name == self.refused:
             raise InvalidError(f"422 Invalid: {name}: not this one")
         self.written.append((name, uid, status["conditions"][0]["reason"]))
@@ -537,6 +765,78 @@ def test_one_that_is_refused_holds_up_no_other_and_is_said() -> None:
     assert told.statuses.status().ok
 
 
+def test_one_of_which_the_answer_is_not_understood_holds_up_no_other_and_is_named() -> None:
+    told = Told()
+    told.statuses._shipper._reflector.problem = None
+    told.says(a="Held", b="Held")
+    told.unforeseen = "a"
+    assert told.steps(3) == [("b", "u", "Held")]
+    assert told.statuses.status().message == (
+        "holds: status of hold/a is refused: no answer that is understood: a defect; see the log"
+    )
+    told.now, told.unforeseen = ANEW_SECONDS, ""
+    assert told.steps(2) == [("a", "u", "Held"), ("b", "u", "Held")]
+    assert told.statuses.status().ok
+
+
+def test_one_that_is_gone_for_the_api_server_alone_is_said_after_a_while() -> None:
+    told = Told()
+    told.statuses._shipper._reflector.problem = None
+    told.says(a="Held", b="Held")
+    told.gone = "a"
+    assert told.steps(3) == [("b", "u", "Held")]
+    assert told.statuses.status().ok, "it was deleted a moment ago"
+    told.now = GONE_SECONDS
+    told.steps(1)
+    assert told.statuses.status().message == "holds: status of hold/a is refused: 404 NotFound: a not found"
+    told.says(b="Held")
+    told.steps(1)
+    assert told.statuses.status().ok
+
+
+def test_what_is_wrong_with_machines_hides_nothing_of_holds() -> None:
+    told = Told()
+    told.statuses._shipper._reflector.problem = "403"
+    told.says(a="Held")
+    told.refused = "a"
+    told.steps(2)
+    assert told.statuses.status().message == ("403; holds: status of hold/a is refused: 422 Invalid: a: not this one")
+
+
+def test_a_status_says_of_which_generation_it_is(stage: Stage) -> None:
+    stage.there(hold("dimm").model_copy(update={"generation": 2}))
+    told = SaidHolds(stage.data).read()
+    assert told is not None
+    assert told.holds["dimm"].status() == {
+        "conditions": [
+            {
+                "type": "InForce",
+                "status": "True",
+                "reason": "Held",
+                "message": "machine gpu-001 is held",
+                "lastTransitionTime": "2027-01-15T08:00:00Z",
+                "observedGeneration": 2,
+            }
+        ]
+    }
+    stage.there(hold("dimm").model_copy(update={"generation": 3}))
+    again = SaidHolds(stage.data).read()
+    assert again is not None and again.holds["dimm"].generation == 3
+    unknown = HoldSaid(uid="u", why="Held", message="m", since_ms=NOW).status()
+    assert unknown["conditions"][0]["observedGeneration"] == 0, "one that has none is believed"
+
+
+def test_what_became_of_the_most_holds_is_read_again_and_once(tmp_path: Path) -> None:
+    said = HoldSaid(uid="u" * 36, machine="m" * 64, held="m" * 64, by="b" * 64, why="Held", message="m", since_ms=NOW)
+    file = SaidHolds(tmp_path)
+    assert file.write(HoldsSaid(holds={f"n-{number:060}": said for number in range(stores.MOST_HOLDS)}))
+    read = SaidHolds(tmp_path).read()
+    assert read is not None and len(read.holds) == stores.MOST_HOLDS
+    assert file.read() is file.read()
+    file.write(HoldsSaid())
+    assert file.read() == HoldsSaid()
+
+
 def test_one_that_is_never_answered_holds_up_no_other() -> None:
     told = Told()
     told.statuses._shipper._reflector.problem = None
@@ -570,6 +870,7 @@ def test_one_that_is_too_large_is_said() -> None:
 
 
 def test_the_order_of_a_deletion_is_of_its_owner_alone() -> None:
-    intent = Intent(machine="gpu-001", mark=Mark.HELD, owner=owner_of("dimm"), who="x", reason="y", since_ms=NOW)
-    [step] = steps([], [intent], MACHINES, {}, NOW)
-    assert step.order == TakeOff(Mark.HELD, "hold/dimm was deleted", "kubernetes/dimm")
+    owner, by = owner_of("site", "dimm"), DeclaredBy(of="of", uid="u-1", machine="gpu-001")
+    intent = Intent(machine="gpu-001", mark=Mark.HELD, owner=owner, who="x", reason="y", since_ms=NOW, object=by)
+    [step] = steps([], [intent], PLACE, MACHINES, {}, NOW)
+    assert step.order == TakeOff(Mark.HELD, "hold/dimm was deleted", "kubernetes/site/dimm")

@@ -353,6 +353,19 @@ def test_who_leaves_and_comes_back_is_no_newcomer(site: Site) -> None:
     assert site.reads([each for each in MANY if each.name not in ALL]).pending is not None
 
 
+def test_who_was_out_for_a_fault_however_long_is_no_newcomer(site: Site) -> None:
+    assert site.reads(MANY) == IN_FORCE
+    site.now += 2 * REMEMBERED_MS / 1000
+    site.looks()
+    faulty = [machine(number, profile="compote") for number in range(1, 6)]
+    assert site.reads(replaced(MANY, *faulty)).left_out == 5
+    site.now += 2 * REMEMBERED_MS / 1000
+    site.looks()
+    assert site.reads(MANY) == IN_FORCE
+    assert RemovalsFile(site.config.data).read().came == {}
+    assert site.reads(MANY[:-6]) == IN_FORCE.model_copy(update={"lately": 6}), "a tenth of all sixty"
+
+
 def test_what_was_accepted_makes_nobody_older(site: Site) -> None:
     more = fleet(99)
     assert site.reads(more) == IN_FORCE
@@ -361,6 +374,91 @@ def test_what_was_accepted_makes_nobody_older(site: Site) -> None:
     assert status.pending is not None and (status.pending.older, status.pending.of_older) == (6, 6)
 
 
+def under(name: str, number: int, *former: str) -> Resource:
+    """That machine by another name."""
+    more = {"former_names": list(former)} if former else {}
+    return resource("machine", name, match={"macs": [f"52:54:00:00:00:{number:02x}"]}, profile="compute", **more)
+
+
+OTHERS = [each for each in fleet() if each.kind != "machine"]
+RENAMED = [*OTHERS, *(under(f"n-{number}", number, f"gpu-{number:03}") for number in range(1, 7))]
+"""All six by other names, with those that they had; WITHOUT: and no more with these."""
+WITHOUT = [*OTHERS, *(under(f"n-{number}", number) for number in range(1, 7))]
+ANEW = [another(number) for number in range(1, 7)]
+NAMES_ANEW = (
+    "its objects changed: it changes by what 6 of 6 machines are recognised or prove themselves (gpu-001, gpu-002, "
+    "gpu-003, …); the one before stays in force until an operator accepts it"
+)
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_who_gets_a_name_that_a_renamed_machine_gave_up_is_another(site: Site, restarted: bool) -> None:
+    """In one edit with that, and in the next one; over restarts, too. An hour later it is a new machine."""
+    assert site.reads(RENAMED) == IN_FORCE
+    assert site.reads([*WITHOUT, *ANEW]).message == NAMES_ANEW
+    assert site.reads(WITHOUT) == IN_FORCE
+    if restarted:
+        site.restarts()
+    assert site.reads([*WITHOUT, *ANEW]).message == NAMES_ANEW
+    assert site.reads([*WITHOUT, *ANEW[:2]]) == IN_FORCE.model_copy(update={"lately": 2})
+    assert site.reads([*WITHOUT, *ANEW]).pending is not None
+    site.now += REMEMBERED_MS / 1000
+    assert site.reads([*WITHOUT, *ANEW]) == IN_FORCE
+
+
+def test_nor_is_a_name_given_up_by_going_and_coming_back_without_it(site: Site) -> None:
+    assert site.reads(RENAMED) == IN_FORCE
+    assert site.reads([*RENAMED[:-5]]).lately == 5
+    assert site.reads([*RENAMED[:-5], *WITHOUT[-5:]]) == IN_FORCE
+    status = site.reads([*RENAMED[:-6], *WITHOUT[-6:], *ANEW])
+    assert status.message == NAMES_ANEW
+
+
+def test_nor_by_a_former_name_of_one_that_is_there(site: Site) -> None:
+    """Who says that he had it, and takes it then, is another as who takes it at once."""
+    assert site.reads([*fleet(12)]) == IN_FORCE
+    left = [each for each in fleet(12) if each.name not in ALL]
+    assert site.reads([*left, *WITHOUT[len(OTHERS) :]]).pending is not None, "without their former names they are new"
+    assert site.reads([*left, *RENAMED[len(OTHERS) :]]) == IN_FORCE
+    assert site.reads([*left, *WITHOUT[len(OTHERS) :]]) == IN_FORCE
+    had = [under(f"gpu-{number + 6:03}", number + 6, f"gpu-{number:03}") for number in range(1, 7)]
+    assert site.reads([*WITHOUT, *had]) == IN_FORCE
+    takes = [under(f"gpu-{number:03}", number + 6, f"gpu-{number + 6:03}") for number in range(1, 7)]
+    status = site.reads([*WITHOUT, *takes])
+    assert status.pending is not None and status.pending.others == 6
+
+
+def test_who_takes_its_own_name_back_is_the_same(site: Site) -> None:
+    assert site.reads(RENAMED) == IN_FORCE
+    assert site.reads(WITHOUT) == IN_FORCE
+    back = [under(f"gpu-{number:03}", number, f"n-{number}") for number in range(1, 7)]
+    assert site.reads([*OTHERS, *back]) == IN_FORCE
+    assert RemovalsFile(site.config.data).read().given_up == {}
+
+
+def test_a_name_that_was_given_up_keeps_nothing_for_an_object_of_that_name(site: Site) -> None:
+    assert site.reads(RENAMED) == IN_FORCE
+    assert site.reads(WITHOUT) == IN_FORCE
+    status = site.reads([*WITHOUT, machine(1, "none")])
+    assert [fault.partition(":")[0] for fault in status.faults] == ["machine/gpu-001"]
+    assert site.machines == [f"n-{number}" for number in range(1, 7)]
+
+
+def test_what_was_accepted_is_asked_once(site: Site) -> None:
+    site.reads(RENAMED)
+    assert site.accepts(site.reads([*WITHOUT, *ANEW])) == IN_FORCE
+    assert RemovalsFile(site.config.data).read().given_up == {}
+    assert site.reads(WITHOUT).pending is not None, "six of twelve go"
+
+
 def test_where_those_that_came_alone_are_too_much_they_are_forgotten_too() -> None:
     """Else it would never be small enough."""
     assert without_the_oldest(Removals(came={"gpu-001": 5}), 7) == Removals(untold_ms=7)
+
+
+def test_of_names_that_were_given_up_the_earlier_half_is_forgotten_too(site: Site) -> None:
+    site.reads(RENAMED)
+    site.reads(WITHOUT)
+    found = RemovalsFile(site.config.data).read()
+    assert len(found.given_up) == 6
+    assert (len(without_the_oldest(found, 7).given_up), without_the_oldest(found, 7).untold_ms) == (3, 7)

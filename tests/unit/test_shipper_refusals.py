@@ -104,6 +104,28 @@ def test_who_answers_that_there_is_no_such_thing_has_taken_nothing(world: World)
     assert phase(world) == "Ready"
 
 
+def test_one_of_which_the_answer_is_not_understood_holds_up_no_other_and_is_named(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.object_of("gpu-002")
+    world.lists()
+    world.refuses["gpu-001"] = KeyError("metadata")
+    world.says("gpu-001", *READY)
+    world.says("gpu-002", *READY)
+    tried = world.passes(60)
+    assert tried.count("gpu-002") == 1
+    assert tried.count("gpu-001") < 6
+    said = world.controller.status()
+    assert (said.ok, said.refused, said.behind) == (False, 1, 0)
+    assert said.message == "status of machine/gpu-001 is refused: no answer that is understood: a defect; see the log"
+    assert [record.getMessage() for record in caplog.records if record.exc_info] == [
+        "status of machine/gpu-001 is refused: no answer that is understood: a defect; see the log"
+    ]
+    del world.refuses["gpu-001"]
+    assert "gpu-001" in world.passes(301)
+    assert world.controller.status().ok
+
+
 def test_one_that_fails_by_itself_pauses_all_ever_more_rarely(world: World) -> None:
     world.object_of("gpu-002")
     world.lists()
