@@ -25,7 +25,7 @@ from netboot.join.node_drains import DRAIN
 from netboot.join.node_events import NodeEvents
 from netboot.join.ports import Nodes
 from netboot.join.preconditions import rights
-from netboot.kube.connection import Connection, connect
+from netboot.kube.connection import connect
 from netboot.kube.control_plane import KubeControlPlane
 from netboot.kube.drains import KubeDrains
 from netboot.kube.events import KubeNodeEvents
@@ -60,8 +60,7 @@ def run(spec: ProcessSpec) -> None:
 
     leads = leading(config, spec.kind, cluster)
 
-    def connected() -> Connection:
-        return connect(config.clusters[cluster].nodes, acting=leads.acting)
+    connected = functools.partial(connect, config.clusters[cluster].nodes, acting=leads.acting)
 
     @functools.cache
     def nodes() -> Nodes:
