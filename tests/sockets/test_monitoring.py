@@ -33,7 +33,7 @@ ELSEWHERE = {
     "netboot_leader",
 }
 """Where the operators' listener has a certificate, which this one has not: `test_management_tls.py` has one; where the
-inventory is custom resources: `tests/cluster/test_resources.py`; where there are replicas: `test_elector.py`."""
+inventory is custom resources: `tests/cluster/test_resources.py`; where there are replicas: `test_replicas.py`."""
 MONITORING = Path(__file__).parents[2] / "deploy" / "monitoring"
 
 
