@@ -7,6 +7,7 @@ import pytest
 
 from netboot.controllers.approver import approver
 from netboot.controllers.approver.approver import Approver
+from netboot.join.errors import NotLeadingError
 from tests.approvers import BOOT, MemoryFacts, Stage, staged
 from tests.kubelets import client, renewal, signed
 from tests.processes import wait_for
@@ -93,8 +94,27 @@ def test_what_a_leader_left_undone_the_next_one_does(stage: Stage) -> None:
     assert stage.decision(stage.cluster.submit(again))[0] == "Approved"
 
 
-def test_a_request_that_was_denied_or_is_gone_is_not_waited_for(stage: Stage) -> None:
+def test_a_token_that_a_leader_left_the_next_one_deletes(stage: Stage) -> None:
+    """All else was done, by the dead one and by its followers."""
     replicas = Replicas(stage)
+    replicas.leader = "a"
+
+    def dies() -> None:
+        replicas.leader = ""
+        raise NotLeadingError("another replica leads")
+
+    stage.cluster.before["tokens.delete"] = dies
+    stage.cluster.submit(client())
+    wait_for(partial(complete, replicas.facts["b"]))
+    wait_for(partial(waits, replicas.approvers["b"], 0))
+    assert stage.cluster.secrets
+    replicas.leader = "b"
+    wait_for(lambda: not stage.cluster.secrets)
+
+
+def test_a_request_that_was_denied_is_not_waited_for(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    replicas = Replicas(stage)
+    monkeypatch.setattr(approver, "ROUND_SECONDS", 600.0)  # of what waits; they go round as before
     csr = stage.cluster.submit(client())
     for one in replicas.approvers.values():
         wait_for(partial(waits, one, 1))

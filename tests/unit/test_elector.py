@@ -7,6 +7,7 @@ from contextlib import ExitStack
 
 import pytest
 
+from netboot.controllers import elector
 from netboot.controllers.elector import Elector
 from netboot.controllers.led import REMEDY, Led
 from netboot.join.errors import ClusterUnavailableError, ConflictError, ElectionRefusedError, NotLeadingError
@@ -179,7 +180,8 @@ def test_who_is_told_to_stop_lets_go_and_another_leads_at_once(clock: Clock) -> 
     assert (other.leads(), other.status().epoch) == (True, 2)
 
 
-def test_who_is_told_to_stop_lets_go_after_what_is_under_way(clock: Clock) -> None:
+def test_who_is_told_to_stop_lets_go_after_what_is_under_way(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(elector, "LET_GO_SECONDS", 180.0)
     cluster = FakeElection()
     free(cluster)
     one = replica(cluster, clock, times=QUICK)
@@ -190,6 +192,8 @@ def test_who_is_told_to_stop_lets_go_after_what_is_under_way(clock: Clock) -> No
         stopping = threading.Thread(target=one.stop)
         stopping.start()
         wait_for(lambda: not one.leads())
+        stopping.join(0.5)
+        assert stopping.is_alive()
         assert cluster.there is not None
         assert cluster.there.holder == one.identity
         with pytest.raises(NotLeadingError) as caught, one.acting():
@@ -244,8 +248,8 @@ class Controller:
 @pytest.fixture
 def led(clock: Clock) -> Iterator[tuple[Led, Elector, FakeElection]]:
     cluster = FakeElection()
-    elector = replica(cluster, clock)
-    yield Led(Controller(), elector, 30.0), elector, cluster
+    mine = replica(cluster, clock)
+    yield Led(Controller(), mine, 30.0), mine, cluster
 
 
 def said(one: Led) -> ApproverStatus:
@@ -255,9 +259,9 @@ def said(one: Led) -> ApproverStatus:
 
 
 def test_a_follower_is_in_order(led: tuple[Led, Elector, FakeElection], clock: Clock) -> None:
-    one, elector, cluster = led
+    one, mine, cluster = led
     other = leader(cluster, clock, "beta")
-    elector.step()
+    mine.step()
     status = said(one)
     assert (status.ok, status.followed, status.message) == (True, True, "certificate requests are decided")
     assert status.leader is not None
@@ -268,13 +272,13 @@ def test_a_follower_is_in_order(led: tuple[Led, Elector, FakeElection], clock: C
 
 
 def test_nobody_leads_for_longer_than_two_durations(led: tuple[Led, Elector, FakeElection], clock: Clock) -> None:
-    one, elector, cluster = led
-    elector.step()
+    one, mine, cluster = led
+    mine.step()
     cluster.down = "the apiserver lab cannot be reached"
     for _ in range(4):
         clock.now_ms += 10_001
         with pytest.raises(ClusterUnavailableError):
-            elector.step()
+            mine.step()
         status = said(one)
         assert status.followed is False  # nobody decides meanwhile: nothing that waits for it is late
     assert (status.ok, status.message, status.remedy) == (False, "nobody has led for 40 s", REMEDY)
