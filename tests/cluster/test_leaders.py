@@ -22,13 +22,16 @@ from lab.kube.cluster import Cluster, cluster
 from netboot.config_outside import InKubernetes
 from netboot.config_replicas import Replicas
 from netboot.controllers.elector import Leases
-from netboot.join.errors import ElectionRefusedError
+from netboot.join.certificates import BootCertificates
+from netboot.join.errors import ConflictError, ElectionRefusedError
+from netboot.join.node_said import GateSaid
 from netboot.kube.connection import Connection, connect
 from netboot.kube.elections import KubeElection
 from netboot.kube.manifests import manifests
 from tests.cluster.conftest import CACHE
 from tests.cluster.joining import CSRS, SECONDS, Site
 from tests.elections import CASES, Ground
+from tests.kube_world import RealWorld
 from tests.kubelets import client
 from tests.processes import wait_for
 
@@ -124,6 +127,32 @@ def test_what_is_applied_again_leaves_the_leader_in_peace(
         if document["kind"] == "Lease":
             as_admin.apply(document)
     assert election.read()._replace(version="") == lease._replace(version="")
+
+
+def test_what_an_old_leader_read_is_too_old_to_write_by(world: RealWorld) -> None:
+    """Each act is of the version that was looked at: whatever the next leader has done since makes it a conflict."""
+    record = BootCertificates(cluster="default", machine="late", boot="b", holder="h", generation=0)
+    world.certificates.write(record)
+    with pytest.raises(ConflictError):
+        world.certificates.write(record)  # it saw none
+    old = world.certificates.read("default", "late")
+    assert old is not None
+    world.certificates.write(old)
+    with pytest.raises(ConflictError):
+        world.certificates.write(old)
+    world.make_node("late")
+    node, drained = world.nodes.node("late"), world.drains.node("late")
+    assert node is not None
+    assert drained is not None
+    world.make_node("late", ready=True)
+    for act in (
+        lambda: world.collector.taint(node, []),
+        lambda: world.collector.tell_gate(node, GateSaid("True", "Open", ""), 1_790_000_000_000),
+        lambda: world.drains.change(drained, [], {}),
+    ):
+        with pytest.raises(ConflictError) as caught:
+            act()
+        assert str(caught.value) == "the Node late was changed by somebody else since"
 
 
 class Several:

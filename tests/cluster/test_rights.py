@@ -146,7 +146,7 @@ def electing(role: str) -> list[tuple[Prepare, Right]]:
     """Each looks at the Lease of its own kind, and writes it."""
 
     def write(world: RealWorld) -> Callable[[], object]:
-        lease = world.elections[role].read()
+        lease = world.elections[role].read()._replace(holder="a_1", seconds=15)
         return lambda: world.elections[role].write(lease)
 
     look, change = ELECTING[role]
