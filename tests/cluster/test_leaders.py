@@ -137,7 +137,7 @@ def test_what_an_old_leader_read_is_too_old_to_write_by(world: RealWorld) -> Non
         world.certificates.write(record)  # it saw none
     old = world.certificates.read("default", "late")
     assert old is not None
-    world.certificates.write(old)
+    world.certificates.write(old.model_copy(update={"boot": "c"}))
     with pytest.raises(ConflictError):
         world.certificates.write(old)
     world.make_node("late")
