@@ -21,6 +21,7 @@ from netboot.config_dhcp import Dhcp
 from netboot.config_management import Management, under
 from netboot.config_nodes import Discovery, Journal, NodeLabels, Ssh, told
 from netboot.config_outside import InKubernetes, PauseSignal, Traces, UpstreamPlace
+from netboot.config_replicas import LONGEST_NAMESPACE, Replicas, elections_of
 from netboot.config_urls import ReachedTlsUrl, ReachedUrl
 from netboot.logs import Log
 from netboot.watchdog import Watchdog
@@ -154,6 +155,8 @@ class Config(Strict):
     join: Join | None = None
     clusters: dict[Name, Cluster] = Field(default_factory=dict)
     """By the name that machines of the inventory give as their `cluster`."""
+    replicas: Replicas | None = None
+    """With it other services look after the same clusters."""
 
     @model_validator(mode="after")
     def _listeners_differ(self) -> Self:
@@ -169,6 +172,20 @@ class Config(Strict):
     def _one_inventory(self) -> Self:
         if self.inventory_writable and self.inventory_kubernetes is not None:
             raise ValueError("inventory_writable is of files, and with inventory_kubernetes there are none")
+        return self
+
+    @model_validator(mode="after")
+    def _replicas_know_the_same(self) -> Self:
+        """Of machines, and of what holds them: else one lets go what another holds."""
+        if self.replicas is None:
+            return self
+        if self.inventory_kubernetes is None or not self.inventory_kubernetes.holds:
+            raise ValueError("replicas want one inventory and its Holds: `inventory_kubernetes` with `holds: true`")
+        for name, cluster in self.clusters.items():
+            if len(elections_of(cluster.namespace)) > LONGEST_NAMESPACE:
+                raise ValueError(
+                    f"clusters.{name}.namespace is too long for another beside it: {cluster.namespace}-leaders"
+                )
         return self
 
     @property

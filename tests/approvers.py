@@ -1,7 +1,7 @@
 """The approver on a stage: its own loop and threads, cluster and enrolment in memory, waits that are short."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
@@ -10,10 +10,11 @@ from images.values.backoff import Backoff
 from netboot.controllers import reflector
 from netboot.controllers.approver import approver as module
 from netboot.controllers.approver import signing as signing_module
-from netboot.controllers.approver.approver import Approver, Cluster
+from netboot.controllers.approver.approver import Approver
+from netboot.controllers.approver.asked import Cluster
 from netboot.controllers.approver.knowledge import Knowledge, Machines
 from netboot.join.enrolment import Act, Import
-from netboot.join.errors import ClusterUnavailableError
+from netboot.join.errors import ClusterUnavailableError, NotLeadingError
 from netboot.join.ports import Credential, Csr
 from netboot.lifecycle.errors import JournalUnavailableError, NotReadyError
 from netboot.lifecycle.events import CertificateRecord, EventRecord
@@ -62,6 +63,21 @@ class MemoryFacts:
             self.records.append(record)
 
 
+class Led:
+    """A port whose writes go through only while its replica leads, as `netboot.kube.transport` has it."""
+
+    def __init__(self, port: object, leads: Callable[[], bool]) -> None:
+        self._port, self._leads = port, leads
+
+    def __getattr__(self, name: str) -> object:
+        if name in ("approve", "deny", "delete", "write", "write_signing") and not self._leads():
+            return self._refuse
+        return getattr(self._port, name)
+
+    def _refuse(self, *_arguments: object) -> None:
+        raise NotLeadingError("another replica leads")
+
+
 class Stage:
     """A cluster, what is known of gpu-001, and approvers."""
 
@@ -98,8 +114,13 @@ class Stage:
 
     def approver(self) -> Approver:
         """One that has just started."""
+        return self.replica(lambda: True, self.facts)
+
+    def replica(self, leads: Callable[[], bool], facts: MemoryFacts) -> Approver:
+        """One of several, that writes its facts there."""
         knowledge = Knowledge("default", Machines("default", self.view), self.enrolments, lambda: self.now_ms)
-        one = Approver("default", self.connect, knowledge, self.facts, FixedClock())
+        guarded = lambda: Cluster(*(Led(each, leads) for each in self.connect()))  # type: ignore[arg-type]  # noqa: E731
+        one = Approver("default", guarded, knowledge, facts, FixedClock(), leads)
         self.running.append(one)
         one.start()
         return one
@@ -135,6 +156,7 @@ def staged(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
         monkeypatch.setattr(where, "AGAIN", Backoff(0.01, 0.05))
     monkeypatch.setattr(reflector, "SHORT_SECONDS", 0.05)
     monkeypatch.setattr(module, "GRACE_SECONDS", 0.0)
+    monkeypatch.setattr(module, "FOLLOW_SECONDS", 0.01)
     monkeypatch.setattr(signing_module, "FRESH_SECONDS", 0.0)
     made = Stage()
     try:

@@ -19,6 +19,7 @@ from netboot.kube.certificates import KubeIssuedCertificates
 from netboot.kube.connection import Connection
 from netboot.kube.control_plane import KubeControlPlane
 from netboot.kube.drains import KubeDrains
+from netboot.kube.elections import KubeElection
 from netboot.kube.events import KubeNodeEvents
 from netboot.kube.leases import KubeLeases
 from netboot.kube.nodes import KubeNodes
@@ -56,6 +57,9 @@ class RealWorld:
         self.looked_up: Leases = KubeLeases(connections["approver"], "netboot")
         self.preconditions: Preconditions = KubePreconditions(issuer, "netboot")
         self.certificates: IssuedCertificates = KubeIssuedCertificates(connections["approver"], "netboot")
+        self.elections = {
+            kind: KubeElection(connections[kind], "netboot-leaders", kind) for kind in ("approver", "nodes")
+        }
         self.control_plane: ControlPlane = KubeControlPlane(connections["nodes"])
         self._admin = admin
         self._made: list[str] = []

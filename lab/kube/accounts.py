@@ -18,6 +18,7 @@ FORCE_SECONDS = 180
 """Against hanging alone."""
 _KINDS = {
     "Namespace": "/api/v1/namespaces",
+    "Lease": "/apis/coordination.k8s.io/v1/namespaces/{}/leases",
     "ServiceAccount": "/api/v1/namespaces/{}/serviceaccounts",
     "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/roles",
     "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/rolebindings",

@@ -115,7 +115,7 @@ def _clusters(config: Config, faulty: Container[str]) -> Iterator[Diagnosis]:
             if str(getattr(cluster, role)) in faulty:
                 continue
             try:
-                yield from _account(where, role, cluster)
+                yield from _account(where, role, cluster, electing=config.replicas is not None)
             except ClusterUnavailableError as error:
                 untold.setdefault(str(error), []).append(role)
         for words, roles in untold.items():  # one API server that is away is one thing that is wrong
@@ -149,7 +149,7 @@ def _endpoints(where: str, cluster: Cluster) -> Iterator[Diagnosis]:
             yield Diagnosis(where, name, "warn", message, "see whether nodes reach it; they try all endpoints in turn")
 
 
-def _account(where: str, role: str, cluster: Cluster) -> Iterator[Diagnosis]:
+def _account(where: str, role: str, cluster: Cluster, *, electing: bool) -> Iterator[Diagnosis]:
     """A kubeconfig, what its account may, and with the issuer's what its cluster is like.
 
     Raises:
@@ -171,7 +171,7 @@ def _account(where: str, role: str, cluster: Cluster) -> Iterator[Diagnosis]:
         if role == "issuer":
             findings = check(preconditions, cluster.namespace)
         else:
-            findings = (rights(preconditions, role, cluster.namespace),)
+            findings = (rights(preconditions, role, cluster.namespace, electing=electing),)
         for finding in findings:
             yield Diagnosis(where, finding.name, finding.outcome, finding.words, finding.remedy)
     finally:

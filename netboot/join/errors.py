@@ -9,6 +9,8 @@ JoinError
 │   └── HeldError              another key holds this boot's credential
 ├── StaleError                 state expired, or sealed elsewhere: begin again with hello
 ├── ClusterUnavailableError    (CannotTellError) the apiserver does not answer, or is not fit to be used
+│   ├── ElectionRefusedError   the Lease that says who leads is not there, or not for this account
+│   └── NotLeadingError        another replica leads, or that cannot be told: this one changes nothing
 ├── CordonedError              (CannotTellError) somebody's cordon is not a hold of the machine yet
 └── NodeKeptError              (CannotTellError) somebody's finalizers keep a Node that is deleted
 """
@@ -56,6 +58,14 @@ class StaleError(JoinError):
 
 class ClusterUnavailableError(CannotTellError):
     """The apiserver does not answer, or is not fit to be used; trying again is right."""
+
+
+class ElectionRefusedError(ClusterUnavailableError):
+    """The Lease by which replicas elect who leads is not there, or not for this account; the words say what to do."""
+
+
+class NotLeadingError(ClusterUnavailableError):
+    """This replica does not lead at this moment, so it changes nothing; whoever does sees to it."""
 
 
 class CordonedError(CannotTellError):

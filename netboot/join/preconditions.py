@@ -8,9 +8,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Literal, NamedTuple
 
+from netboot.config_replicas import elections_of
 from netboot.join.leases_seen import LEASES_REMEDY, LeasesSeen, leases_words
 from netboot.join.ports import ClusterAccess
-from netboot.join.rights import CSR_GROUP, CSRS, OURS, RIGHTS, TELLS_OF_LEASES
+from netboot.join.rights import CSR_GROUP, CSRS, ELECTING, ELECTIONS, OURS, RIGHTS, TELLS_OF_LEASES
 from netboot.join.self_check import PolicyState, Preconditions
 from netboot.join.signing import LONGEST_SECONDS, SIGNING_REMEDY, Signing, signing_words
 
@@ -74,13 +75,16 @@ def refusals(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     return tuple(finding for finding in findings if finding.outcome == "refuse")
 
 
-def rights(preconditions: Preconditions, role: str, namespace: str = "netboot") -> Finding:
-    """Whether an account has what it needs. `preconditions`: of that account's own connection.
+def rights(preconditions: Preconditions, role: str, namespace: str = "netboot", *, electing: bool = False) -> Finding:
+    """Whether an account has what it needs. `preconditions`: of that account's own connection; `electing`: there are
+    several replicas.
 
     Raises:
         ClusterUnavailableError.
     """
-    needed = [right._replace(namespace=namespace) if right.namespace == OURS else right for right in RIGHTS[role]]
+    wanted = (*RIGHTS[role], *(ELECTING.get(role, ()) if electing else ()))
+    places = {OURS: namespace, ELECTIONS: elections_of(namespace)}
+    needed = [right._replace(namespace=places.get(right.namespace, right.namespace)) for right in wanted]
     missing = [str(right) for right in needed if not preconditions.can(**right._asdict())]
     name = f"rights of the {role}"
     if not missing:

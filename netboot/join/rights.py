@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 CSR_GROUP, CSRS = "certificates.k8s.io", "certificatesigningrequests"
-OURS = "(ours)"
+OURS, ELECTIONS = "(ours)", "(elections)"
 TELLS_OF_LEASES = "netboot-leases"
 """The policy that tells by which Leases an apiserver judges."""
 POLICIES = ("netboot-tokens", "netboot-nodes", "netboot-taints", "netboot-gate", "netboot-deletions", TELLS_OF_LEASES)
@@ -11,7 +11,8 @@ POLICIES = ("netboot-tokens", "netboot-nodes", "netboot-taints", "netboot-gate",
 
 
 class Right(NamedTuple):
-    """What an account of ours needs; `namespace`: OURS stands for the configured one."""
+    """What an account of ours needs; `namespace`: OURS stands for the configured one, ELECTIONS for that of
+    elections beside it."""
 
     verb: str
     group: str
@@ -64,4 +65,12 @@ RIGHTS: dict[str, tuple[Right, ...]] = {
         *(Right(verb, "events.k8s.io", "events", namespace="default") for verb in ("create", "patch")),
     ),
 }
-"""By role, exactly what `deploy/kubernetes` grants; tests/cluster/test_rights.py proves each of them needed."""
+"""By role, with the next exactly what `deploy/kubernetes` grants; tests/cluster/test_rights.py proves each of them
+needed."""
+ELECTING: dict[str, tuple[Right, ...]] = {
+    role: tuple(
+        Right(verb, "coordination.k8s.io", "leases", namespace=ELECTIONS, name=role) for verb in ("get", "patch")
+    )
+    for role in ("approver", "nodes")
+}
+"""Likewise, where there are several replicas."""

@@ -1,6 +1,7 @@
 """A connection to one cluster under one account."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -10,13 +11,14 @@ from kubernetes import client
 
 from netboot.kube.errors import KubeconfigError, StatusError, TooMuchError, in_words
 from netboot.kube.kubeconfig import Kubeconfig, read_kubeconfig
-from netboot.kube.transport import Reply, Transport
+from netboot.kube.transport import READ_SECONDS, Reply, Transport
 from netboot.reread import Reread
 
 PAGE = 500
 FEW = 5
 """Objects that are asked for at once: so many, and where those are too much, so few, then twice as many each time, up
 to half of what was too much. So few fit into LONGEST_ANSWER, whatever somebody has made of them."""
+Acting = Callable[[], AbstractContextManager[object]]
 PatchKind = Literal["merge-patch", "strategic-merge-patch", "apply-patch"]
 
 
@@ -31,8 +33,15 @@ class Page(NamedTuple):
 class Connection:
     """One cluster, one account. Thread-safe; a token that is renewed in its file is picked up."""
 
-    def __init__(self, kubeconfig: Kubeconfig, *, inventory: bool = False) -> None:
-        """`inventory`: it is the account that reads the inventory."""
+    def __init__(
+        self,
+        kubeconfig: Kubeconfig,
+        *,
+        inventory: bool = False,
+        acting: Acting = nullcontext,
+        read: float = READ_SECONDS,
+    ) -> None:
+        """`inventory`: it is the account that reads the inventory. `acting`, `read`: as `Transport` has them."""
         self.path = kubeconfig.path
         self.in_words = partial(in_words, kubeconfig=str(kubeconfig.path), inventory=inventory)
         """What an unexpected status becomes."""
@@ -46,7 +55,7 @@ class Connection:
         configuration.proxy = None
         self.api = client.ApiClient(configuration)
         self.api.user_agent = "netboot"
-        self.transport = Transport(kubeconfig)
+        self.transport = Transport(kubeconfig, acting, read)
         self.api.rest_client = self.transport
 
     def __repr__(self) -> str:
@@ -161,14 +170,16 @@ class Connection:
         return token
 
 
-def connect(kubeconfig: Path, *, inventory: bool = False) -> Connection:
+def connect(
+    kubeconfig: Path, *, inventory: bool = False, acting: Acting = nullcontext, read: float = READ_SECONDS
+) -> Connection:
     """A connection as the account of a kubeconfig file, which may be the one that reads the inventory; nothing is sent
-    yet.
+    yet. `acting`, `read`: as `Transport` has them.
 
     Raises:
         KubeconfigError: the file cannot be read or used.
     """
-    return Connection(read_kubeconfig(kubeconfig), inventory=inventory)
+    return Connection(read_kubeconfig(kubeconfig), inventory=inventory, acting=acting, read=read)
 
 
 def milliseconds(text: str) -> int:

@@ -31,8 +31,8 @@ def _stream(folder: str) -> str:
 def _in_namespace(text: str, namespace: str) -> str:
     if namespace == DEFAULT_NAMESPACE:
         return text
-    text = re.sub(r"(?m)^( *namespace: )netboot$", rf"\g<1>{namespace}", text)
-    text = re.sub(r"(?m)^(kind: Namespace\nmetadata:\n  name: )netboot$", rf"\g<1>{namespace}", text)
+    for at in (r"(?m)^( *namespace: )", r"(?m)^(kind: Namespace\nmetadata:\n  name: )"):
+        text = re.sub(rf"{at}netboot(-leaders)?$", rf"\g<1>{namespace}\g<2>", text)
     return text.replace("system:serviceaccount:netboot:", f"system:serviceaccount:{namespace}:")
 
 

@@ -7,7 +7,8 @@ and queries. Theirs takes proxies from the environment, waits for ever by defaul
 import json
 import os
 import ssl
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
@@ -36,8 +37,15 @@ class Reply(NamedTuple):
 class Transport:
     """Requests to one apiserver. Thread-safe. Nothing is sent again by itself, and no redirect is followed."""
 
-    def __init__(self, kubeconfig: Kubeconfig) -> None:
-        self._server = kubeconfig.server
+    def __init__(
+        self,
+        kubeconfig: Kubeconfig,
+        acting: Callable[[], AbstractContextManager[object]] = nullcontext,
+        read: float = READ_SECONDS,
+    ) -> None:
+        """`acting`: around each request that is no GET; it raises where nothing may be changed now. `read`: seconds of
+        silence that are too many, where a request names no others."""
+        self._server, self._acting, self._read = kubeconfig.server, acting, read
         manager = urllib3.PoolManager(
             ssl_context=_context(kubeconfig),
             server_hostname=kubeconfig.server_name,
@@ -52,14 +60,18 @@ class Transport:
         self._pool.close()
 
     def exchange(
-        self, method: str, url: str, headers: Mapping[str, str], body: Any = None, read: float = READ_SECONDS
+        self, method: str, url: str, headers: Mapping[str, str], body: Any = None, read: float | None = None
     ) -> Reply:
         """One request and its whole answer.
 
         Raises:
             StatusError: answered with no success. TooMuchError: beyond LONGEST_ANSWER, or not answered in
-                time. ClusterUnavailableError: not answered.
+                time. ClusterUnavailableError: not answered. NotLeadingError: not sent, for another replica leads.
         """
+        with nullcontext() if method == "GET" else self._acting():
+            return self._exchange(method, url, headers, body, read)
+
+    def _exchange(self, method: str, url: str, headers: Mapping[str, str], body: Any, read: float | None) -> Reply:
         response = self.open(method, url, headers, body, read)
         try:
             data = response.read(LONGEST_ANSWER + 1)
@@ -78,7 +90,7 @@ class Transport:
             raise ClusterUnavailableError(f"{self._server} does not answer as an apiserver does: no JSON") from None
 
     def open(
-        self, method: str, url: str, headers: Mapping[str, str], body: Any = None, read: float = READ_SECONDS
+        self, method: str, url: str, headers: Mapping[str, str], body: Any = None, read: float | None = None
     ) -> urllib3.BaseHTTPResponse:
         """One request; the answer unread, whatever its status. `read`: seconds of silence that are too many.
 
@@ -91,7 +103,7 @@ class Transport:
                 urlsplit(url)._replace(scheme="", netloc="").geturl(),
                 headers={"Content-Type": "application/json", **headers},
                 body=None if body is None else json.dumps(body),
-                timeout=urllib3.Timeout(connect=CONNECT_SECONDS, read=read),
+                timeout=urllib3.Timeout(connect=CONNECT_SECONDS, read=self._read if read is None else read),
                 preload_content=False,
                 redirect=False,
             )
@@ -135,7 +147,7 @@ class Transport:
         if isinstance(error, urllib3.exceptions.ConnectTimeoutError) and not refused:
             return ClusterUnavailableError(f"the apiserver {host} could not be reached within {CONNECT_SECONDS:.0f} s")
         if isinstance(error, urllib3.exceptions.ReadTimeoutError):
-            return TooMuchError(f"the apiserver {host} did not answer within {READ_SECONDS:.0f} s")
+            return TooMuchError(f"the apiserver {host} did not answer within {self._read:.0f} s")
         if unverified(error):
             unsigned = f"the apiserver {host} has no certificate that the kubeconfig's authority has signed"
             return ClusterUnavailableError(f"{unsigned}: {root_cause(error)}")

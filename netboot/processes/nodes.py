@@ -35,6 +35,7 @@ from netboot.machines.classes import Class
 from netboot.machines.topology import NOWHERE
 from netboot.machines.values import Machine
 from netboot.process import ProcessSpec
+from netboot.processes.leading import leading
 from netboot.status import up_ms
 from netboot.status.nodes import NodesStatus
 from netboot.status.reporting import Reporting
@@ -57,9 +58,13 @@ def run(spec: ProcessSpec) -> None:
     machines = Machines(cluster, live.view)
     states = SqliteStates(config.data / "state.db")
 
+    leads = leading(config, spec.kind, cluster)
+
+    connected = functools.partial(connect, config.clusters[cluster].nodes, acting=leads.acting)
+
     @functools.cache
     def nodes() -> Nodes:
-        return KubeNodes(connect(config.clusters[cluster].nodes))
+        return KubeNodes(connected())
 
     def classes() -> dict[str, Class]:
         return {each.name: each for each in live.view().snapshot.inventory.classes}
@@ -68,7 +73,7 @@ def run(spec: ProcessSpec) -> None:
         return [each.name for each in machines.all().values()]
 
     def events() -> NodeEvents:
-        return KubeNodeEvents(connect(config.clusters[cluster].nodes), spec.name)
+        return KubeNodeEvents(connected(), spec.name)
 
     def judged() -> JudgedNow:
         conditions = config.data / "conditions.db"
@@ -85,11 +90,15 @@ def run(spec: ProcessSpec) -> None:
     accepted = AcceptedNow(wanted, SqliteIntents(wanted), now_ms).machines
     held = JudgedHolds(judged().found)
     told_ms = now_ms if config.clusters[cluster].gate_condition else None
-    gate = GateController(nodes, machines.all, classes, states, held, labels, accepted, up_ms, told_ms=told_ms)
-    teller = Teller(events, judged().found, gate.nodes, now_ms, TakenSince(SqliteRemedies(wanted)).news)
+    gate = GateController(
+        nodes, machines.all, classes, states, held, labels, accepted, up_ms, told_ms=told_ms, leads=leads.leads
+    )
+    teller = Teller(
+        events, judged().found, gate.nodes, now_ms, TakenSince(SqliteRemedies(wanted)).news, leads=leads.leads
+    )
     collector = Collector(nodes, machines.all, states, facts, gate, SystemClock(), joins_read)
     drainer = Drainer(
-        connect=lambda: KubeDrains(connect(config.clusters[cluster].nodes)),
+        connect=lambda: KubeDrains(connected()),
         orders=SqliteDrains(wanted).standing,
         machines=machines.all,
         classes=classes,
@@ -98,6 +107,8 @@ def run(spec: ProcessSpec) -> None:
         say=StatusFile(config.data / "status", f"drains-{cluster}").write,
         lacks=functools.partial(_lacks, config.clusters[cluster]),
         now_ms=now_ms,
+        leads=leads.leads,
+        alone=config.replicas is None,
     )
     control_plane = ControlPlaneLook(
         connect=lambda: KubeControlPlane(connect(config.clusters[cluster].nodes)),
@@ -117,7 +128,7 @@ def run(spec: ProcessSpec) -> None:
     teller.start()
     drainer.start()
     control_plane.start()
-    runner.run(collector, say, spec.say_ready, spec.heartbeat())
+    runner.run(leads.of(collector), say, spec.say_ready, spec.heartbeat())
     facts.close()
 
 

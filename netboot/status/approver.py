@@ -1,6 +1,7 @@
 """What a cluster's approver says."""
 
 from netboot.status import Condition, Timed
+from netboot.status.leading import LeaderStatus
 
 
 class ApproverStatus(Condition, Timed):
@@ -13,3 +14,5 @@ class ApproverStatus(Condition, Timed):
     oldest_seconds: float
     followed: bool = True
     """Whether requests are seen and can be decided: an alert, or one that waits, alters nothing of that."""
+    leader: LeaderStatus | None = None
+    """None: there is one replica."""

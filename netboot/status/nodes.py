@@ -3,6 +3,7 @@
 from pydantic import Field
 
 from netboot.status import Condition, Timed
+from netboot.status.leading import LeaderStatus
 
 
 class NodesStatus(Condition, Timed):
@@ -18,3 +19,5 @@ class NodesStatus(Condition, Timed):
     gates_withheld: int = 0
     gate_problem: str = ""
     followed: bool = True
+    leader: LeaderStatus | None = None
+    """None: there is one replica."""

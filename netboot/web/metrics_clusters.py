@@ -8,8 +8,10 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 from images.values.strict import Strict
 from netboot.status.approver import ApproverStatus
+from netboot.status.leading import LeaderStatus
 from netboot.status.nodes import NodesStatus
 from netboot.web.metrics_gate import gates
+from netboot.web.metrics_leaders import leaders
 
 S = TypeVar("S", bound=Strict)
 
@@ -33,9 +35,11 @@ def clusters(processes: Iterable[str], read: Read) -> Iterator[Metric]:
     text = "1: the process sees its cluster, and can do there what it is for."
     followed = GaugeMetricFamily("netboot_cluster_followed", text, labels=["process"])
     collectors: dict[str, NodesStatus] = {}
+    elections: dict[str, LeaderStatus] = {}
     for process in processes:
         kind, _, cluster = process.partition("-")
         if kind == "approver" and (approver := read(process, ApproverStatus)) is not None:
+            elections |= {process: approver.leader} if approver.leader is not None else {}
             unavailable.add_metric([process], approver.unavailable)
             followed.add_metric([process], int(approver.followed))
             waiting.add_metric([cluster], approver.waiting)
@@ -43,8 +47,9 @@ def clusters(processes: Iterable[str], read: Read) -> Iterator[Metric]:
                 decided.add_metric([cluster, outcome, reason], count)
         elif kind == "nodes" and (collector := read(process, NodesStatus)) is not None:
             collectors[cluster] = collector
+            elections |= {process: collector.leader} if collector.leader is not None else {}
             unavailable.add_metric([process], collector.unavailable)
             followed.add_metric([process], int(collector.ok))
             nodes.add_metric([cluster, "registered"], collector.registered)
             nodes.add_metric([cluster, "ready"], collector.ready)
-    yield from (decided, unavailable, followed, waiting, nodes, *gates(collectors))
+    yield from (decided, unavailable, followed, waiting, nodes, *gates(collectors), *leaders(elections))

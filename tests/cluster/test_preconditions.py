@@ -60,7 +60,7 @@ def test_a_cluster_with_our_files_is_fit(world: RealWorld) -> None:
 
 @pytest.mark.parametrize("role", RIGHTS)
 def test_every_account_has_its_rights(role: str, connections: dict[str, Connection]) -> None:
-    assert rights(KubePreconditions(connections[role], "netboot"), role).outcome == "ok"
+    assert rights(KubePreconditions(connections[role], "netboot"), role, electing=True).outcome == "ok"
 
 
 def test_an_account_that_is_another_ones_is_found_out(connections: dict[str, Connection]) -> None:

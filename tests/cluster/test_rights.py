@@ -11,10 +11,11 @@ import yaml
 from lab.kube.accounts import Admin
 from lab.kube.cluster import Cluster
 from netboot.join.certificates import BootCertificates
+from netboot.join.errors import ElectionRefusedError
 from netboot.join.node_drains import Pod
 from netboot.join.node_events import NodeEvent
 from netboot.join.ports import Csr
-from netboot.join.rights import CSR_GROUP, CSRS, OURS, POLICIES, RIGHTS, Right
+from netboot.join.rights import CSR_GROUP, CSRS, ELECTING, ELECTIONS, OURS, POLICIES, RIGHTS, Right
 from netboot.kube.connection import Connection
 from netboot.kube.errors import ClusterRefusedError
 from netboot.kube.manifests import manifests
@@ -28,6 +29,8 @@ from tokens.bootstrap import mint
 
 pytestmark = pytest.mark.cluster
 KINDS = {"Role", "ClusterRole"}
+PLACES = {OURS: "netboot", ELECTIONS: "netboot-leaders"}
+ALL = {role: (*rights, *ELECTING.get(role, ())) for role, rights in RIGHTS.items()}
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +64,7 @@ def atom(right: Right) -> dict[str, Any]:
 
 def grants(role: str, right: Right) -> dict[str, Any]:
     """The Role or ClusterRole of the shipped files that grants a right to an account."""
-    namespace = "netboot" if right.namespace == OURS else right.namespace
+    namespace = PLACES.get(right.namespace, right.namespace)
     for one in manifests():
         if one["kind"] in KINDS and one["metadata"] == {"name": f"netboot-{role}"} | (
             {"namespace": namespace} if namespace else {}
@@ -137,6 +140,19 @@ def watch_nodes(world: RealWorld) -> Callable[[], object]:
 
 
 Prepare = Callable[[RealWorld], Callable[[], object]]
+
+
+def electing(role: str) -> list[tuple[Prepare, Right]]:
+    """Each looks at the Lease of its own kind, and writes it."""
+
+    def write(world: RealWorld) -> Callable[[], object]:
+        lease = world.elections[role].read()._replace(holder="a_1", seconds=15)
+        return lambda: world.elections[role].write(lease)
+
+    look, change = ELECTING[role]
+    return [(lambda world: lambda: world.elections[role].read(), look), (write, change)]
+
+
 NEEDED: dict[str, list[tuple[Prepare, Right]]] = {
     "issuer": [
         (lambda w: lambda: w.tokens.create(manifest(mint())), Right("create", "", "secrets", namespace="kube-system")),
@@ -178,6 +194,7 @@ NEEDED: dict[str, list[tuple[Prepare, Right]]] = {
         (lambda w: lambda: w.certificates.read("c", "m"), Right("get", "", "configmaps", namespace=OURS)),
         (lambda w: lambda: w.certificates.write(RECORD), Right("create", "", "configmaps", namespace=OURS)),
         (update_a_record, Right("update", "", "configmaps", namespace=OURS)),
+        *electing("approver"),
     ],
     "nodes": [
         (watch_nodes, Right("list", "", "nodes")),
@@ -188,6 +205,7 @@ NEEDED: dict[str, list[tuple[Prepare, Right]]] = {
         (lambda w: lambda: w.drains.evict(POD), Right("create", "", "pods", "eviction")),
         (lambda w: lambda: w.events.create(EVENT), Right("create", "events.k8s.io", "events", namespace="default")),
         (count_an_event, Right("patch", "events.k8s.io", "events", namespace="default")),
+        *electing("nodes"),
     ],
 }
 CASES = [
@@ -199,9 +217,9 @@ CASES = [
 
 def test_every_right_of_the_files_has_its_test() -> None:
     assert {role: sorted(right for _, right in needed) for role, needed in NEEDED.items()} == {
-        role: sorted(rights) for role, rights in RIGHTS.items()
+        role: sorted(rights) for role, rights in ALL.items()
     }
-    for role, rights in RIGHTS.items():
+    for role, rights in ALL.items():
         granted = [
             rule
             for one in manifests()
@@ -228,9 +246,9 @@ def test_a_right_less_breaks_an_operation(
     as_admin.apply({**whole, "rules": rules})
     try:
         mine = KubePreconditions(connections[role], "netboot")
-        asked = right._replace(namespace="netboot" if right.namespace == OURS else right.namespace)._asdict()
+        asked = right._replace(namespace=PLACES.get(right.namespace, right.namespace))._asdict()
         wait_for(lambda: not mine.can(**asked))
-        with pytest.raises(ClusterRefusedError, match="lacks a right"):
+        with pytest.raises((ClusterRefusedError, ElectionRefusedError), match="lacks a right"):
             operation()
     finally:
         as_admin.apply(whole)
@@ -238,15 +256,15 @@ def test_a_right_less_breaks_an_operation(
     operation()
 
 
-@pytest.mark.parametrize("namespace", ["kube-system", "netboot", "default"])
+@pytest.mark.parametrize("namespace", ["kube-system", "netboot", "netboot-leaders", "default"])
 @pytest.mark.parametrize("role", RIGHTS)
 def test_an_account_has_these_rights_and_no_other(role: str, namespace: str, users: dict[str, Admin]) -> None:
     review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview"}
     path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
     rules = users[role]("POST", path, {**review, "spec": {"namespace": namespace}}).json()["status"]["resourceRules"]
     found = [one for rule in rules for one in atoms(rule) if not one["resources"][0].startswith("selfsubject")]
-    here = {"", OURS if namespace == "netboot" else namespace}
-    assert sorted(map(str, found)) == sorted(str(atom(right)) for right in RIGHTS[role] if right.namespace in here)
+    here = {"", {place: name for name, place in PLACES.items()}.get(namespace, namespace)}
+    assert sorted(map(str, found)) == sorted(str(atom(right)) for right in ALL[role] if right.namespace in here)
 
 
 TOKEN = f"{at.SECRETS}/bootstrap-token-abcdef"

@@ -27,9 +27,13 @@ from tests.sockets.join_site import make_whole_site
 from tests.sockets.proven import MAC, joined, node, reported
 from tests.sockets.service import serving
 
-ELSEWHERE = {"netboot_management_certificate_expiry_timestamp_seconds", "netboot_resources_age_seconds"}
+ELSEWHERE = {
+    "netboot_management_certificate_expiry_timestamp_seconds",
+    "netboot_resources_age_seconds",
+    "netboot_leader",
+}
 """Where the operators' listener has a certificate, which this one has not: `test_management_tls.py` has one; where the
-inventory is custom resources: `tests/cluster/test_resources.py`."""
+inventory is custom resources: `tests/cluster/test_resources.py`; where there are replicas: `test_replicas.py`."""
 MONITORING = Path(__file__).parents[2] / "deploy" / "monitoring"
 
 

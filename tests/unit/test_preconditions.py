@@ -316,6 +316,13 @@ def test_the_rights_of_each_role(cluster: FakePreconditions, role: str) -> None:
         assert str(right) in rights(cluster, role).words
 
 
+def test_where_there_are_replicas_each_needs_the_right_to_its_lease(cluster: FakePreconditions) -> None:
+    cluster.missing = {("patch", "leases")}
+    assert rights(cluster, "approver").outcome == "ok"
+    assert rights(cluster, "approver", electing=True).words == "the account may not: patch leases approver"
+    assert rights(cluster, "issuer", electing=True).outcome == "ok"
+
+
 def test_an_account_that_may_read_secrets_is_a_warning(cluster: FakePreconditions) -> None:
     cluster.extra = {("list", "secrets")}
     assert found(cluster, "least privilege of the issuer").outcome == "warn"

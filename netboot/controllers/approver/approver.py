@@ -9,18 +9,18 @@ import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import NamedTuple
 
 from netboot.controllers.approver.approvals import Approvals, Facts
+from netboot.controllers.approver.asked import Cluster, NotOnRecordError, to_record
 from netboot.controllers.approver.backlog import Backlog, Recent, Remembered, Task
 from netboot.controllers.approver.counts import Counts
 from netboot.controllers.approver.decision import OTHER_BOOT, TOO_MANY, Deny, LeaveAlone, decide, purpose_of, token_of
 from netboot.controllers.approver.knowledge import Knowledge
 from netboot.controllers.approver.signing import SigningDuration
 from netboot.controllers.reflector import AGAIN, Reflector
-from netboot.join.certificates import Issued, IssuedCertificates, issued
-from netboot.join.errors import ConflictError, RefusedError
-from netboot.join.ports import CertificateRequests, Csr, Leases, Tokens
+from netboot.join.certificates import Issued, issued
+from netboot.join.errors import ConflictError, NotLeadingError, RefusedError
+from netboot.join.ports import Csr
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.ports import Clock
 from netboot.logs import about
@@ -41,31 +41,27 @@ ALERT_SECONDS = 3600.0
 """How long the status says what may be an attack."""
 DEFECTS, DEFECT_SECONDS = 5, 2 * ROUND_SECONDS
 """Tries in a round of a request that meets a defect; how long the status says so of what is not seen again."""
+FOLLOW_SECONDS = 1.0
+"""Until a request is looked at again that is another replica's to see to."""
 SLOW_SECONDS = 30.0
 """A request that waits longer is said in the status."""
 
 
-class Cluster(NamedTuple):
-    """The apiserver, as the approver's account sees it."""
-
-    requests: CertificateRequests
-    leases: Leases
-    tokens: Tokens
-    certificates: IssuedCertificates
-
-
-class NotOnRecordError(Exception):
-    """The certificate of whoever asks is none of its boot, yet."""
-
-
 class Approver:
-    """Of one cluster. `start` starts threads; `connect` raises ClusterUnavailableError until it can."""
+    """Of one cluster. `start` starts threads; `connect` raises ClusterUnavailableError until it can. `leads`: whether
+    this replica does; where it does not, its writes raise NotLeadingError, and it keeps what waits for them."""
 
     def __init__(
-        self, cluster: str, connect: Callable[[], Cluster], knowledge: Knowledge, facts: Facts, clock: Clock
+        self,
+        cluster: str,
+        connect: Callable[[], Cluster],
+        knowledge: Knowledge,
+        facts: Facts,
+        clock: Clock,
+        leads: Callable[[], bool] = lambda: True,
     ) -> None:
         self._cluster, self._connect, self._knowledge = cluster, connect, knowledge
-        self._clock = clock
+        self._clock, self._leads = clock, leads
         self._api: Cluster | None = None
         self._backlog = Backlog()
         self._reflector = Reflector("certificate requests", self._watch, self._seen, ROUND_SECONDS)
@@ -73,7 +69,7 @@ class Approver:
         self._counts = Counts()
         self._unavailable = 0
         self._approvals = Approvals(facts, clock)
-        self._finished, self._noted = Remembered(), Remembered()
+        self._finished, self._noted, self._awaited = Remembered(), Remembered(), Remembered()
         self._signing = SigningDuration()
         self._alerts, self._defects = Recent(ALERT_SECONDS), Recent(DEFECT_SECONDS)
 
@@ -121,6 +117,8 @@ class Approver:
             self._backlog.put(csr)
         elif csr.issued and purpose_of(csr) is not None and csr.uid not in self._finished:
             self._backlog.put(csr)
+        else:
+            self._backlog.forget(csr)  # which another replica has decided about
 
     # -- working ----------------------------------------------------------------------------------------------------
 
@@ -137,6 +135,8 @@ class Approver:
         try:
             with suppress(ConflictError):  # what it became since comes with the watch
                 self._step(task)
+        except NotLeadingError:
+            self._wait(task)
         except NotOnRecordError as error:
             task.looks += 1
             self._later(task, str(error))
@@ -160,6 +160,14 @@ class Approver:
             log.warning("certificate request %s has to wait: %s", task.csr.name, why)
         self._backlog.again(task, AGAIN.seconds(task.failures + 1))
 
+    def _wait(self, task: Task) -> None:
+        """Until whoever leads has seen to it, or this replica leads. One that is gone nobody tells of: of those that
+        are there the next round brings every one."""
+        if self._backlog.age_seconds(task) > ROUND_SECONDS:
+            self._backlog.done(task)
+        else:
+            self._backlog.again(task, FOLLOW_SECONDS, failed=False)
+
     def _step(self, task: Task) -> None:
         api, csr = self._api, task.csr
         assert api is not None  # the request came over it
@@ -172,7 +180,11 @@ class Approver:
 
     def _decide(self, task: Task, api: Cluster) -> None:
         csr = task.csr
-        last = task.looks >= LOOKS and not self._backlog.holds(self._records(csr.credential))  # before it is asked for
+        if csr.uid in self._awaited and not self._leads():
+            raise NotLeadingError("another replica decides about it")
+        last = task.looks >= LOOKS and not self._backlog.holds(
+            to_record(csr.credential, self._noted)
+        )  # before it is asked for
         try:
             decision = decide(csr, self._knowledge.of(csr, api.leases, api.certificates))
         except RefusedError as error:  # a damaged Lease: its words say what to do
@@ -182,12 +194,14 @@ class Approver:
         elif isinstance(decision, Deny):
             if decision.reason == OTHER_BOOT and not last:
                 raise NotOnRecordError(decision.message)
+            self._awaited.add(csr.uid)
             api.requests.deny(csr, decision.reason, decision.message)
             self._counts.add("denied", decision.reason)
             log.warning("denied: %s", decision.message, extra={"fields": {"reason": decision.reason}})
             if decision.reason == TOO_MANY:
                 self._alerts.say(csr.name, decision.message)
         else:
+            self._awaited.add(csr.uid)
             self._signing.check(csr, decision.purpose, api.certificates)
             api.requests.approve(csr, decision.reason, decision.message)
             self._counts.add("approved", decision.purpose)
@@ -217,21 +231,10 @@ class Approver:
         if credential is not None:
             self._approvals.certified(csr, credential, certificate)
 
-    def _records(self, sha256: str) -> Callable[[Csr], bool]:
-        """Whether a request has that certificate, and it is still to be recorded."""
-
-        def records(csr: Csr) -> bool:
-            if not csr.issued or csr.uid in self._noted:
-                return False
-            certificate = issued(csr.certificate)
-            return certificate is not None and certificate.sha256 == sha256
-
-        return records
-
     def _finish(self, csr: Csr, api: Cluster) -> None:
-        """Its token has served."""
-        token = token_of(csr)
-        if token is not None:
+        """Its token has served. Which one is left whoever leads then sees with the next round."""
+        token, leads = token_of(csr), self._leads()
+        if token is not None and leads:
             api.tokens.delete(token)
         self._approvals.tell_certificate(csr)
         if token is not None and not self._approvals.told(csr):  # approved before a crash, or while the disk refused
@@ -242,4 +245,5 @@ class Approver:
                 held = None
             if held is not None and held.token_id == token:
                 self._approvals.tell(csr, held.machine, held.boot)
-        self._finished.add(csr.uid)
+        if leads:
+            self._finished.add(csr.uid)

@@ -87,11 +87,21 @@ class Backlog:
         with self._changed:
             self._let_go(task.csr.name)
 
-    def again(self, task: Task, delay: float) -> None:
-        """It was not: once more in `delay` seconds, unless something newer was put meanwhile."""
+    def age_seconds(self, task: Task) -> float:
+        """For how long it has been there."""
+        return self._monotonic() - task.since
+
+    def forget(self, csr: Csr) -> None:
+        """Nothing is to be done about the request any more; what is in hand goes on."""
+        with self._changed:
+            self._leave(csr.name)
+
+    def again(self, task: Task, delay: float, *, failed: bool = True) -> None:
+        """It was not: once more in `delay` seconds, unless something newer was put meanwhile. `failed`: in a try."""
         with self._changed:
             if task.csr.name not in self._tasks:
-                self._enter(Task(task.csr, task.since, self._monotonic() + delay, task.failures + 1, task.looks))
+                failures = task.failures + int(failed)
+                self._enter(Task(task.csr, task.since, self._monotonic() + delay, failures, task.looks))
             self._let_go(task.csr.name)
 
     def close(self) -> None:

@@ -32,6 +32,7 @@ STATUS_SECONDS = 30.0
 RIGHTS_SECONDS = 300.0
 """Between two questions whether the account has its rights, and LACKS_SECONDS where it has not, or cannot be asked."""
 LACKS_SECONDS = 30.0
+ELSEWHERE = "the replica that leads carries out the orders that were given to itself (docs/ha.md)"
 SETTLED = ("undone", "rebooted")
 """Of these nothing more is to come: whoever keeps the orders ends them."""
 
@@ -64,7 +65,8 @@ class _Under:
 class Drainer:
     """`orders()`: those that stand, of all machines (raises CannotTellError); `machines()`: of this cluster by the name
     of their node; `classes()`: by name; `marked()`: names of Nodes that have our taint; `say`: publishes; `lacks()`:
-    which rights the account has not that it needs, in words. One thread's."""
+    which rights the account has not that it needs, in words; `leads()`: whether this replica does; `alone`: there is no
+    other one. One thread's."""
 
     connect: Callable[[], NodeDrains]
     orders: Callable[[], list[Drain]]
@@ -75,6 +77,8 @@ class Drainer:
     say: Callable[[DrainsStatus], object]
     lacks: Callable[[], str]
     now_ms: Callable[[], int]
+    leads: Callable[[], bool] = lambda: True
+    alone: bool = True
     monotonic: Callable[[], float] = time.monotonic
     _nodes: NodeDrains | None = None
     _under: dict[str, _Under] = field(default_factory=dict)
@@ -96,6 +100,10 @@ class Drainer:
         """
         nodes = {machine.name: name for name, machine in self.machines().items()}
         drains = {drain.id: drain for drain in self.orders() if drain.machine in nodes}
+        if not self.leads():
+            self._under = {}
+            self._tell([f"{len(drains)} orders wait: {ELSEWHERE}"] if drains else [])
+            return
         self._under = {name: self._under.get(name) or _Under(drain) for name, drain in drains.items()}
         now = self.monotonic()
         if now >= self._ask_at:
@@ -109,8 +117,14 @@ class Drainer:
                 under.due = now + DRIVE_SECONDS
                 problems += _tried(partial(self._drive, under, nodes[under.drain.machine]))
         wanted = {nodes[drain.machine] for drain in drains.values()}
-        for name in sorted(set(self.marked()) - wanted):
-            problems += _tried(partial(self._clear, name))
+        unknown = sorted(set(self.marked()) - wanted)
+        if self.alone:
+            problems += [words for name in unknown for words in _tried(partial(self._clear, name))]
+        elif unknown:
+            problems.append(f"{unknown[0]} is being drained by an order that this replica does not have: {ELSEWHERE}")
+        self._tell(problems)
+
+    def _tell(self, problems: list[str]) -> None:
         self._publish(problems[0] if problems else "")
         if problems:
             raise CannotTellError(problems[0])

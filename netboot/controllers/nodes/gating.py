@@ -57,7 +57,7 @@ class GateStatus(NamedTuple):
 
 class GateController:
     """Of one cluster. `take` and `begin_round` are called by who watches its Nodes, `step` by one other thread. With
-    `told_ms`, the time of day, others are told of gates by the condition GATE."""
+    `told_ms`, the time of day, others are told of gates by the condition GATE. `leads`: whether this replica does."""
 
     def __init__(
         self,
@@ -71,10 +71,11 @@ class GateController:
         up_ms: Callable[[], int],
         monotonic: Callable[[], float] = time.monotonic,
         told_ms: Callable[[], int] | None = None,
+        leads: Callable[[], bool] = lambda: True,
     ) -> None:
         self._machines, self._classes = machines, classes
         self._states, self._holds, self._up_ms, self._monotonic = states, holds, up_ms, monotonic
-        self._labels, self._accepted = labels, accepted
+        self._labels, self._accepted, self._leads = labels, accepted, leads
         self._lock = threading.Lock()
         self._reports, self._round = Reports(), 0
         self._due: set[str] = set()
@@ -122,7 +123,7 @@ class GateController:
         accepted = self._accepted()
         asked = {name: entry for name, entry in due.items() if not entry.counts and entry.look_at <= now}
         self._look_up({name: each for name, each in asked.items() if _speaks(each, accepted)}, up_ms)
-        if followed and due:
+        if followed and due and self._leads():
             self._act(due, machines, accepted, now)
             self._moves.tell([entry.node for entry in due.values()])
         self._moves.require_none_refused(ours)

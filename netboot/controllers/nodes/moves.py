@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from images.values.backoff import Backoff
 from netboot.controllers.nodes.gate import Decision, is_shut, told
 from netboot.controllers.nodes.reports import Entry
-from netboot.join.errors import ConflictError, InvalidError
+from netboot.join.errors import ConflictError, InvalidError, NotLeadingError
 from netboot.join.labels import differ
 from netboot.join.node_said import GATE
 from netboot.join.ports import Nodes, NodeView
@@ -60,8 +60,8 @@ class Moves:
         they are right now, or will be looked at again as they are since."""
         try:
             after = self._write(node, decision, labels)
-        except ConflictError:
-            return True  # what it is since comes with the watch, and is due then
+        except (ConflictError, NotLeadingError):
+            return True  # what it is since comes with the watch, and is due then; whoever leads sees to it
         except (CannotTellError, InvalidError) as error:
             if isinstance(error, InvalidError) and decision.taints == node.taints:
                 say(entry, f"has no room for labels, for the apiserver does not take them: {error}", logging.ERROR)
@@ -102,7 +102,7 @@ class Moves:
                 try:
                     self._nodes().tell_gate(node, said, self._now_ms())
                     self.untold.pop(node.name, None)
-                except ConflictError:
+                except (ConflictError, NotLeadingError):
                     pass  # what it is since comes with the watch, and is due then
                 except (CannotTellError, InvalidError) as error:
                     self.untold[node.name] = str(error)

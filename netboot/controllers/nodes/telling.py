@@ -42,7 +42,7 @@ class _Series:
 @dataclass(slots=True)
 class Teller:
     """`connect()`, `found()`, `nodes()`: machine → its Node's name and uid; `now_ms()`: the time of day; `taken()`: the
-    remedies that were taken since it was asked last."""
+    remedies that were taken since it was asked last; `leads()`: whether this replica does, which alone writes."""
 
     connect: Callable[[], NodeEvents]
     found: Callable[[], Found | None]
@@ -50,6 +50,7 @@ class Teller:
     now_ms: Callable[[], int]
     taken: Callable[[], Sequence[Remedy]] = list
     monotonic: Callable[[], float] = time.monotonic
+    leads: Callable[[], bool] = lambda: True
     _seen: Found | None = None
     _events: NodeEvents | None = None
     _tries: int = 0
@@ -76,6 +77,10 @@ class Teller:
                 if lost := max(0, len(self._waiting) + len(news) - MOST_WAITING):
                     log.error("%d events are not written, the oldest: more than %d wait", lost, MOST_WAITING)
                 self._waiting.extend(news)
+        if not self.leads():
+            self._waiting.clear()  # it is another's to tell
+            self.taken()
+            return
         for _ in range(min(AT_ONCE, len(self._waiting))):
             self._tries += 1
             if self._tries <= MOST_TRIES:

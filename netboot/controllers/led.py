@@ -1,0 +1,44 @@
+"""A controller of which one leads: it works in every replica, and says with how it is who does."""
+
+from netboot.controllers.elector import Elector
+from netboot.controllers.runner import Controller
+from netboot.status.approver import ApproverStatus
+from netboot.status.leading import LeaderStatus
+from netboot.status.nodes import NodesStatus
+from netboot.status.reporting import Reporting
+
+REMEDY = "see docs/ha.md, and the log; `netboot cluster manifests | kubectl apply -f -` has the Lease and the rights"
+
+
+class Led:
+    """`long_seconds`: for how long nobody may lead before that is something to see to: two Lease durations."""
+
+    def __init__(self, controller: Controller, elector: Elector, long_seconds: float) -> None:
+        self._controller, self._elector, self._long_seconds = controller, elector, long_seconds
+
+    def start(self) -> None:
+        """The controller's threads, and the elector's."""
+        self._elector.start()
+        self._controller.start()
+
+    def stop(self) -> None:
+        """Begin nothing new; then lead no more."""
+        self._controller.stop()
+        self._elector.stop()
+
+    def status(self) -> Reporting:
+        """The controller's. Who follows is in order; that nobody leads is for every replica to say."""
+        said, leader = self._controller.status(), self._elector.status()
+        if not isinstance(said, ApproverStatus | NodesStatus):
+            return said
+        vacant = leader.vacant_seconds > 0
+        fields = {"leader": leader, "followed": said.followed and not vacant}
+        if said.ok and (words := self._problem(leader)):
+            fields |= {"ok": False, "message": words, "remedy": REMEDY}
+        return said.model_copy(update=fields)
+
+    def _problem(self, leader: LeaderStatus) -> str:
+        if leader.vacant_seconds > self._long_seconds:
+            why = f": {leader.problem}" if leader.problem else ""
+            return f"nobody has led for {leader.vacant_seconds:.0f} s{why}"
+        return f"who leads cannot be told: {leader.problem}" if leader.problem else ""

@@ -1,0 +1,57 @@
+"""How a process takes part in the election of its leader, where the configuration has `replicas` (docs/ha.md)."""
+
+from contextlib import nullcontext
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from netboot.config import Config
+from netboot.config_replicas import Replicas, elections_of
+from netboot.controllers.elector import Elector
+from netboot.controllers.led import Led
+from netboot.controllers.runner import Controller
+from netboot.kube.connection import Acting, connect
+from netboot.kube.elections import KubeElection
+from netboot.lifecycle.election import Times
+
+
+class Leading(NamedTuple):
+    """Of one process. `elector` None: there is one replica, which does what there is to do."""
+
+    elector: Elector | None
+    long_seconds: float = 0.0
+
+    @property
+    def acting(self) -> Acting:
+        """Around each request that changes something."""
+        return nullcontext if self.elector is None else self.elector.acting
+
+    def leads(self) -> bool:
+        """Whether this replica does at this moment."""
+        return self.elector is None or self.elector.leads()
+
+    def of(self, controller: Controller) -> Controller:
+        """The controller, as one of several where there are several."""
+        return controller if self.elector is None else Led(controller, self.elector, self.long_seconds)
+
+
+def leading(config: Config, kind: str, cluster: str) -> Leading:
+    """Of a process of a cluster (`approver`, `nodes`)."""
+    replicas = config.replicas
+    if replicas is None:
+        return Leading(None)
+    place = config.clusters[cluster]
+    connected = partial(_election, getattr(place, kind), elections_of(place.namespace), kind, replicas)
+    elector = Elector(f"{kind}-{cluster}", replicas.called, connected, times_of(replicas))
+    return Leading(elector, 2.0 * replicas.lease_seconds)
+
+
+def times_of(replicas: Replicas) -> Times:
+    """As the configuration has them."""
+    seconds = replicas.lease_seconds, replicas.renew_seconds, replicas.retry_seconds
+    return Times(*(round(1000 * each) for each in seconds))
+
+
+def _election(kubeconfig: Path, namespace: str, name: str, replicas: Replicas) -> KubeElection:
+    """Over a connection of its own, whose writes nothing holds up; an answer that comes too late is not waited for."""
+    return KubeElection(connect(kubeconfig, read=replicas.renew_seconds / 2), namespace, name)

@@ -1,0 +1,102 @@
+"""Node collectors of which one leads: who follows sees and judges the same, and changes nothing."""
+
+from dataclasses import replace
+
+import pytest
+
+from netboot.controllers.nodes.telling import Teller
+from netboot.join.errors import NotLeadingError
+from netboot.lifecycle.errors import CannotTellError
+from netboot.lifecycle.reasons import Reason
+from tests.drain_world import FOREIGN, World, pod
+from tests.records import START
+from tests.remedies import remedy
+from tests.unit.test_gating import REGISTERED
+from tests.unit.test_gating import Stage as Gates
+from tests.unit.test_telling import Stage as Events
+from tests.unit.test_telling import found
+
+ELSEWHERE = "the replica that leads carries out the orders that were given to itself (docs/ha.md)"
+
+
+class Led(Gates):
+    """A gate's controller that leads, or not."""
+
+    leads = False
+
+    def start(self) -> None:
+        super().start()
+        self.gate._leads = lambda: self.leads
+
+
+def test_a_follower_opens_no_gate_and_the_leader_that_it_becomes_opens_it_at_once() -> None:
+    stage = Led()
+    stage.say("n-1")
+    for _ in range(20):
+        stage.step()
+    assert stage.taints() == [REGISTERED]
+    assert not [call for call in stage.cluster.calls if call.startswith("nodes.taint")]
+    assert stage.gate.status().gates == {"open": 0, "shut": 1, "closed": 0}
+    stage.leads = True
+    stage.step()
+    assert stage.taints() == []
+
+
+def test_a_leader_that_ceases_to_be_one_before_the_write_has_no_trouble_to_tell() -> None:
+    stage = Gates()
+
+    def another() -> None:
+        raise NotLeadingError("another replica leads")
+
+    stage.cluster.before["nodes.taint"] = another
+    stage.say("n-1")
+    stage.step()
+    assert stage.taints() == [REGISTERED]
+    stage.step(6.0)
+    assert stage.taints() == []
+
+
+def test_a_follower_tells_no_events_nor_later_what_another_has_told() -> None:
+    stage, leads = Events(), False
+    stage.teller = Teller(
+        lambda: stage,
+        lambda: stage.found,
+        lambda: {"gpu-001": ("node-1", "uid-1")},
+        lambda: START,
+        stage.news,
+        lambda: stage.seconds,
+        lambda: leads,
+    )
+    stage.becomes(found(Reason.BOOTING))
+    stage.taken = [remedy("gpu-001")]
+    assert stage.becomes(found(Reason.STUCK)) == []
+    leads = True
+    assert stage.becomes(found(Reason.STUCK)) == []
+    assert stage.becomes(found(Reason.BOOTING)) == [("Booted", "Booting")]
+
+
+def test_a_follower_says_that_orders_of_its_own_wait() -> None:
+    world = World(pod("a"))
+    drainer = replace(world.started(), leads=lambda: False, alone=False)
+    drainer.step()
+    assert world.said.problem == ""
+    world.order()
+    with pytest.raises(CannotTellError) as caught:
+        drainer.step()
+    assert str(caught.value) == world.said.problem == f"1 orders wait: {ELSEWHERE}"
+    assert (world.evicted, world.value()) == ([], None)
+
+
+def test_a_leader_leaves_a_node_alone_that_another_replica_drains() -> None:
+    world = World(pod("a"))
+    world.order()
+    world.run(1)
+    assert world.value() == "Draining"
+    other = replace(world.started(), orders=list, leads=lambda: True, alone=False)
+    with pytest.raises(CannotTellError) as caught:
+        other.step()
+    assert str(caught.value) == f"n-1 is being drained by an order that this replica does not have: {ELSEWHERE}"
+    assert world.value() == "Draining"
+    replace(world.started(), orders=list).step()  # were it the only one
+    assert world.node_ is not None
+    assert world.node_.taints == (FOREIGN,)
