@@ -214,6 +214,10 @@ class EnrolmentStore(Enrolments, Protocol):
         """Whose this EK is or was."""
         ...
 
+    def rivals(self, record: Record) -> tuple[str, ...]:
+        """Other machines for which the same EK is approved, by name; a store of one file has none."""
+        return ()
+
     def history(self, machine: str | None, limit: int) -> list[Entry]:
         """The latest first; of one machine or of all."""
         ...

@@ -1,0 +1,277 @@
+"""Enrolments as objects of a real API server: the contract of the store, by an account of people; what netboot's own
+accounts may, and may not; and what becomes of replicas that race."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from lab.kube.accounts import Admin
+from lab.kube.binaries import find
+from lab.kube.cluster import Cluster
+from lab.kube.kubectl import Kubectl
+from netboot.join.enrolment import Act, Approve, EnrolmentStore, OpenWindow, Order
+from netboot.join.errors import ClusterUnavailableError, RefusedError
+from netboot.join.object_enrolments import ObjectEnrolments
+from netboot.kube.accounts import ENROLMENTS, make_kubeconfig
+from netboot.kube.connection import connect
+from netboot.kube.enrolment_objects import KubeEnrolmentObjects, lease_name
+from netboot.kube.manifests import enrolments_text
+from netboot.kube.resources.definitions import ENROLMENT, GROUP, VERSION, definitions
+from tests.cluster.conftest import CACHE
+from tests.contract.test_enrolments import (  # noqa: F401 - the contract, by the fixture `store` of this file
+    A,
+    B,
+    test_a_boot_window_is_used_once,
+    test_a_replaced_tpm_comes_back_through_no_window,
+    test_an_ek_is_one_machines_and_a_conflict_names_both,
+    test_from_window_to_pending_to_approved_to_retired_and_back,
+    test_no_window_no_enrolment,
+    test_nothing_is_on_record_of_a_machine_nobody_spoke_of,
+    test_one_window_takes_one_tpm,
+    test_orders_given_together_are_all_or_nothing,
+    test_release_and_replace_raise_the_generation,
+    test_retired_is_out_of_everything_until_approved_again,
+    test_what_is_approved_is_what_was_shown,
+    test_who_comes_back_is_what_it_was_before,
+    test_windows_are_for_machines_without_a_tpm_on_record,
+)
+from tests.processes import wait_for
+
+pytestmark = pytest.mark.cluster
+SECONDS = 180.0
+NOW = 1_790_000_000_000
+NAMESPACE = "netboot"
+ENROLMENTS_PATH = f"/apis/{GROUP}/{VERSION}/namespaces/{NAMESPACE}/enrolments"
+LEASES = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases"
+ENROLLER = f"system:serviceaccount:{NAMESPACE}:netboot-enroller"
+READER = f"system:serviceaccount:{NAMESPACE}:netboot-enrolments"
+ISSUER = f"system:serviceaccount:{NAMESPACE}:netboot-issuer"
+
+
+@pytest.fixture(scope="module")
+def kubectl(control_plane: Cluster) -> Kubectl:
+    return Kubectl(find(CACHE) / "kubectl", control_plane.admin, control_plane.folder)
+
+
+@pytest.fixture(scope="module")
+def stores(
+    control_plane: Cluster, accounts: dict[str, Path], kubectl: Kubectl, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, ObjectEnrolments]]:
+    """By role: `reader` and `join`, as netboot has them, and `people`, who may all."""
+    folder = tmp_path_factory.mktemp("enrolments")
+    file = folder / "manifests.yaml"
+    file.write_text(yaml.safe_dump_all(definitions()) + "---\n" + enrolments_text())
+    kubectl("apply", "--server-side", "--force-conflicts", "-f", str(file))
+    kubectl("wait", "--for=condition=Established", f"crd/{ENROLMENT.plural}.{GROUP}", "--timeout=180s")
+    paths = {"people": control_plane.admin}
+    for role in ENROLMENTS:
+        paths[role] = folder / f"{role}.kubeconfig"
+        paths[role].write_bytes(make_kubeconfig(control_plane.admin, role, NAMESPACE, 86_400).content)
+        paths[role].chmod(0o600)
+    connections = {role: connect(path) for role, path in paths.items()}
+    found = {role: ObjectEnrolments(KubeEnrolmentObjects(one, NAMESPACE)) for role, one in connections.items()}
+    wait_for(lambda: _judged(found["people"], kubectl, control_plane), SECONDS)
+    yield found
+    kubectl("delete", "-n", NAMESPACE, f"enrolments.{GROUP}", "--all")
+    for one in connections.values():
+        one.close()
+
+
+def _judged(people: ObjectEnrolments, kubectl: Kubectl, cluster: Cluster) -> bool:
+    """Whether the policies are in force: an API server takes them up within a second or two."""
+    admin = Admin(cluster)
+    try:
+        lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "other"}}
+        made = admin("POST", f"{LEASES}?dryRun=All", lease, user=ENROLLER)
+        kubectl("get", "enrolments", "-n", NAMESPACE)
+        probe = {"apiVersion": f"{GROUP}/{VERSION}", "kind": "Enrolment", "metadata": {"name": "probe"}, "spec": {}}
+        masters = admin("POST", f"{ENROLMENTS_PATH}?dryRun=All", probe, user=ISSUER, group="system:masters")
+        return made.status_code == 422 and masters.status_code == 422
+    finally:
+        admin.close()
+
+
+@pytest.fixture
+def store(stores: dict[str, ObjectEnrolments], kubectl: Kubectl) -> Iterator[EnrolmentStore]:
+    yield stores["people"]
+    kubectl("delete", "-n", NAMESPACE, f"enrolments.{GROUP}", "--all")
+    kubectl("delete", "-n", NAMESPACE, "leases", "-l", "netboot.dev/window")
+
+
+def do(store: EnrolmentStore, machine: str, order: Order) -> None:
+    store.apply([(machine, order)], Act("alice", "new board"), NOW)
+
+
+def spec(ek: str) -> dict[str, Any]:
+    return {"spec": {"ek_sha256": ek}}
+
+
+def body(name: str, **more: Any) -> dict[str, Any]:
+    return {"apiVersion": f"{GROUP}/{VERSION}", "kind": "Enrolment", "metadata": {"name": name}, **more}
+
+
+def test_the_issuers_account_proposes_and_cannot_approve(
+    stores: dict[str, ObjectEnrolments], store: EnrolmentStore, as_admin: Admin
+) -> None:
+    """By RBAC, and where somebody bound more to it, by admission."""
+    join = stores["join"]
+    do(store, "gpu-001", OpenWindow("enrol", "w1", NOW + 60_000))
+    assert join.propose("gpu-001", A, '{"serial": "S1"}', NOW).state == "pending"
+    join.alert("gpu-001", "other-key", "a thief", NOW)
+    with pytest.raises(ClusterUnavailableError, match='cannot patch resource "enrolments" in API group'):
+        do(join, "gpu-001", Approve(A))
+    with pytest.raises(ClusterUnavailableError, match='cannot create resource "enrolments" in API group'):
+        do(join, "gpu-002", OpenWindow("enrol", "w1", NOW + 60_000))
+    path, by = f"{ENROLMENTS_PATH}/gpu-001", {"user": ENROLLER, "group": "system:masters"}
+    merged = "?fieldManager=x&force=true"
+    refusals = {
+        "approves": as_admin("PATCH", path + merged, body("gpu-001", **spec(A)), **by),
+        "makes": as_admin("POST", ENROLMENTS_PATH, body("gpu-003", **spec(A)), **by),
+        "deletes": as_admin("DELETE", path, **by),
+        "shows another": as_admin("PATCH", f"{path}/status{merged}", body("gpu-001", status=shown(B, "w1")), **by),
+    }
+    assert {name: answer.status_code for name, answer in refusals.items()} == dict.fromkeys(refusals, 422)
+    assert "is for people to write" in refusals["approves"].text
+    assert "stays until people take it out" in refusals["shows another"].text
+    do(store, "gpu-002", OpenWindow("boot", "w1", NOW + 60_000))
+    other = as_admin("PATCH", f"{ENROLMENTS_PATH}/gpu-002/status{merged}", body("gpu-002", status=shown(B, "w1")), **by)
+    assert (other.status_code, "is proposed in the enrol window" in other.text) == (422, True), other.text
+    status = as_admin("PATCH", f"{path}/status{merged}", body("gpu-001", **spec(A)), **by)
+    assert "ek_sha256" not in status.json()["spec"], "who writes a status writes no spec"
+    assert store.of("gpu-001").approved_ek is None
+    do(store, "gpu-001", Approve(A))
+    assert join.of("gpu-001").approved_ek == A
+
+
+def shown(ek: str, window: str) -> dict[str, Any]:
+    return {"proposed": {"ek_sha256": ek, "window": window, "since": "2026-11-24T08:00:00Z", "details": {}}}
+
+
+def test_a_used_window_is_taken_back_by_no_account_of_ours(
+    stores: dict[str, ObjectEnrolments], store: EnrolmentStore, as_admin: Admin
+) -> None:
+    do(store, "gpu-001", OpenWindow("boot", "w1", NOW + 60_000))
+    assert stores["join"].use_window("gpu-001", "w1", NOW) is True
+    path = f"{LEASES}/{lease_name('gpu-001', 'w1')}"
+    found = as_admin("GET", path).json()
+    for user in (ENROLLER, READER, ISSUER):
+        by = {"user": user, "group": "system:masters"}
+        assert as_admin("DELETE", path, **by).status_code == 422, user
+        assert as_admin("PUT", path, {**found, "spec": {"holderIdentity": "x"}}, **by).status_code == 422, user
+    other = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "netboot-shipper"}}
+    assert as_admin("POST", LEASES, other, user=ENROLLER).status_code == 422
+    assert store.of("gpu-001").window is None
+    assert stores["join"].use_window("gpu-001", "w1", NOW) is False
+
+
+def test_the_approvers_account_reads_and_cannot_propose(
+    stores: dict[str, ObjectEnrolments], store: EnrolmentStore
+) -> None:
+    reader = stores["reader"]
+    do(store, "gpu-001", OpenWindow("enrol", "w1", NOW + 60_000))
+    assert (reader.of("gpu-001").window, reader.by_ek(A)) == ("enrol", None)
+    with pytest.raises(ClusterUnavailableError, match='cannot create resource "leases"'):
+        reader.propose("gpu-001", A, "", NOW)
+    with pytest.raises(ClusterUnavailableError, match='cannot patch resource "enrolments/status"'):
+        reader.alert("gpu-001", "other-key", "a thief", NOW)
+    with pytest.raises(ClusterUnavailableError, match='cannot patch resource "enrolments"'):
+        do(reader, "gpu-001", OpenWindow("enrol", "w2", NOW + 60_000))
+
+
+def test_of_replicas_that_race_one_uses_a_window(stores: dict[str, ObjectEnrolments], store: EnrolmentStore) -> None:
+    do(store, "gpu-001", OpenWindow("boot", "w1", NOW + 60_000))
+    do(store, "gpu-002", OpenWindow("enrol", "w1", NOW + 60_000))
+    barrier, won, proposed = threading.Barrier(6), [], []
+
+    def work(number: int) -> None:
+        barrier.wait()
+        won.append(stores["join"].use_window("gpu-001", "w1", NOW))
+        try:
+            proposed.append(stores["join"].propose("gpu-002", f"{number:064x}", "", NOW).ek_sha256)
+        except RefusedError:
+            proposed.append(None)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(won) == [False] * 5 + [True]
+    assert len([ek for ek in proposed if ek is not None]) == 1
+    assert store.of("gpu-002").ek_sha256 in proposed
+
+
+def test_by_kubectl_a_tpm_is_approved_and_statuses_may_be_lost(
+    stores: dict[str, ObjectEnrolments], store: EnrolmentStore, kubectl: Kubectl, as_admin: Admin
+) -> None:
+    do(store, "gpu-001", OpenWindow("enrol", "w1", NOW + 60_000))
+    do(store, "gpu-002", OpenWindow("enrol", "w1", NOW + 60_000))
+    do(store, "gpu-003", OpenWindow("boot", "w1", NOW + 60_000))
+    stores["join"].propose("gpu-001", A, '{"serial": "S1"}', NOW)
+    stores["join"].propose("gpu-002", B, "", NOW)
+    assert stores["join"].use_window("gpu-003", "w1", NOW)
+    said = kubectl("patch", "-n", NAMESPACE, "nbe/gpu-001", "--type=merge", "-p", f'{{"spec":{{"ek_sha256":"{A}"}}}}')
+    assert said == "enrolment.netboot.dev/gpu-001 patched\n"
+    heading, first = kubectl("get", "-n", NAMESPACE, "nbe").splitlines()[:2]
+    assert heading.split() == ["NAME", "APPROVED", "PROPOSED", "SINCE", "RETIRED", "WINDOW", "UNTIL", "AGE"]
+    assert first.split()[:3] == ["gpu-001", A, A]
+    assert "To approve one that is pending is to write it here" in kubectl(
+        "explain", "enrolments.netboot.dev.spec.ek_sha256"
+    ).replace("\n    ", " ")
+    objects = kubectl.get("-n", NAMESPACE, "nbe")["items"]
+    kubectl("delete", "-n", NAMESPACE, f"enrolments.{GROUP}", "--all")
+    for each in objects:  # as a backup brings them back: what is created has no status
+        metadata = {"name": each["metadata"]["name"], "namespace": NAMESPACE}
+        assert as_admin("POST", ENROLMENTS_PATH, {**each, "metadata": metadata}).status_code == 201
+    join = stores["join"]
+    assert (join.of("gpu-001").approved_ek, join.by_ek(B), join.of("gpu-002").window) == (A, None, "enrol")
+    with pytest.raises(RefusedError, match="the window in which gpu-002 could enrol was used by another TPM"):
+        join.propose("gpu-002", "c3" * 32, "", NOW)
+    assert join.propose("gpu-002", B, "", NOW).state == "pending"
+    assert (join.of("gpu-003").window, join.use_window("gpu-003", "w1", NOW)) == (None, False)
+
+
+def test_an_api_server_refuses_what_nobody_should_mean(
+    store: EnrolmentStore, as_admin: Admin, kubectl: Kubectl
+) -> None:
+    path = f"{ENROLMENTS_PATH}?fieldValidation=Strict&dryRun=All"
+    bad = [
+        {"ek_sha256": "A1"},
+        {"ek_sha256": A, "replaced": [A]},
+        {"window": {"kind": "enrol", "id": "w1"}},
+        {"window": {"kind": "enrol", "id": "w1", "until": "tomorrow"}},
+        {"window": {"kind": "enrol", "id": "two words", "until": "2099-01-01T00:00:00Z"}},
+        {"generation": -1},
+        {"approved": A},
+    ]
+    found = [as_admin("POST", path, body("gpu-001", spec=each)).status_code for each in bad]
+    assert [status for status in found if status not in (400, 422)] == [], found
+    assert as_admin("POST", path, body("gpu-001", spec={"ek_sha256": None, "window": None})).status_code == 201
+    do(store, "gpu-001", OpenWindow("enrol", "w1", NOW + 60_000))
+    patch = "patch", "-n", NAMESPACE, "nbe/gpu-001", "--type=merge", "-p"
+    kubectl(*patch, '{"spec":{"generation":2}}')
+    for less in ("1", "null"):
+        answer = as_admin("GET", f"{ENROLMENTS_PATH}/gpu-001").json()
+        answer["spec"]["generation"] = yaml.safe_load(less)
+        refused = as_admin("PUT", f"{ENROLMENTS_PATH}/gpu-001", answer)
+        assert (refused.status_code, "never falls" in refused.text) == (422, True), refused.text
+
+
+def test_what_is_approved_twice_lets_nobody_in(store: EnrolmentStore, as_admin: Admin) -> None:
+    for name in ("gpu-001", "gpu-002"):
+        assert as_admin("POST", ENROLMENTS_PATH, body(name, **spec(A))).status_code == 201
+    with pytest.raises(RefusedError) as caught:
+        store.by_ek(A)
+    assert str(caught.value) == (
+        "the TPM (EK a1a1a1a1a1a1a1a1...) is approved for gpu-001 and gpu-002: an EK belongs to one machine, and none "
+        "of them joins until only one Enrolment has it as spec.ek_sha256"
+    )
+    assert [(one.machine, one.approved_ek) for one in map(store.of, ("gpu-001", "gpu-002"))] == [
+        ("gpu-001", None),
+        ("gpu-002", None),
+    ]
+    assert store.rivals(store.records()[0].model_copy(update={"state": "approved"})) == ("gpu-002",)
