@@ -34,6 +34,11 @@ class MemoryObjects:
         self._answer()
         return [self.objects[name] for name in sorted(self.objects)]
 
+    def noticed(self) -> list[EnrolmentObject]:
+        windows = {each.name: each.spec.window for each in self.all()}
+        boots = {name for name, window in windows.items() if window is not None and window.kind == "boot"}
+        return [each for each in self.all() if each.spec.retired or each.name in boots]
+
     def approved(self, ek_sha256: str) -> list[EnrolmentObject]:
         return [each for each in self.all() if each.spec.ek_sha256 == ek_sha256]
 

@@ -39,6 +39,10 @@ class EnrolmentObjects(Protocol):
         """Of all machines, by name."""
         ...
 
+    def noticed(self) -> list[EnrolmentObject]:
+        """Those that are retired or have a boot window, by name."""
+        ...
+
     def approved(self, ek_sha256: str) -> list[EnrolmentObject]:
         """Of which `spec.ek_sha256` is this, by name."""
         ...

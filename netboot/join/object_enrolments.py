@@ -40,16 +40,21 @@ from netboot.lifecycle.errors import CannotTellError, DoneInPartError
 
 REPLACED_SECONDS = 10.0
 """For which it is remembered which TPMs were taken out of which machines; of the machine itself it is asked anew."""
+Refusal = Callable[[EnrolmentObject | None, Change, str], str]
+"""The object as it was read, what is to become of it, and what the order brings of details → words for people."""
 _RETIRED = {"state": "retired", "window": None, "window_id": "", "window_until_ms": 0}
 
 
 class ObjectEnrolments(ObjectAlerts, EnrolmentStore):
     """Safe for threads, processes and replicas. It has no history: that is the API server's audit log."""
 
-    def __init__(self, objects: EnrolmentObjects, seconds: Callable[[], float] = monotonic) -> None:
-        """`seconds`: a clock that goes on."""
+    def __init__(
+        self, objects: EnrolmentObjects, refusal: Refusal | None = None, seconds: Callable[[], float] = monotonic
+    ) -> None:
+        """`refusal`: operators' orders are not for this account, and this says who carries them out; None: they are.
+        `seconds`: a clock that goes on."""
         super().__init__(objects)
-        self._seconds, self._reading = seconds, threading.Lock()
+        self._refusal, self._seconds, self._reading = refusal, seconds, threading.Lock()
         self._gone: tuple[float, dict[str, str]] | None = None
 
     def by_ek(self, ek_sha256: str) -> Enrolment | None:
@@ -75,7 +80,8 @@ class ObjectEnrolments(ObjectAlerts, EnrolmentStore):
         if found is None:
             return Record(machine=machine)
         record = self._record(found)
-        return record.model_copy(update={"state": "pending"}) if self.rivals(record) else record
+        shared = record.state == "approved" and len(self.holders(record.ek_sha256 or "")) > 1
+        return record.model_copy(update={"state": "pending"}) if shared else record
 
     def records(self) -> list[Record]:
         found = self._objects.all()
@@ -92,11 +98,12 @@ class ObjectEnrolments(ObjectAlerts, EnrolmentStore):
             records.append(record.model_copy(update={"state": "pending"}) if shared else record)
         return records
 
-    def rivals(self, record: Record) -> tuple[str, ...]:
-        if record.state != "approved" or record.ek_sha256 is None:
-            return ()
-        approved = self._objects.approved(record.ek_sha256)
-        return tuple(each.name for each in approved if each.name != record.machine)
+    def noticed(self) -> list[Record]:
+        return [self._record(each) for each in self._objects.noticed()]
+
+    def holders(self, ek_sha256: str) -> tuple[str, ...]:
+        found = self._objects.approved(ek_sha256) or self._pending(ek_sha256)
+        return tuple(each.name for each in found)
 
     def owner(self, ek_sha256: str) -> Owner | None:
         return self._owner(ek_sha256, "")
@@ -192,6 +199,8 @@ class ObjectEnrolments(ObjectAlerts, EnrolmentStore):
                 )
             return objects.write_status(status_after(found.status, change, window, now_ms), found)
         details = order.details if isinstance(order, Import) else ""
+        if self._refusal is not None:
+            raise RefusedError(self._refusal(found, change, details))
         spec = spec_after(found.spec if found is not None else EnrolmentSpec(), change, details)
         self._gone = None
         return objects.write_spec(machine, spec, found, act)
@@ -205,9 +214,7 @@ class ObjectEnrolments(ObjectAlerts, EnrolmentStore):
 
     def _owner(self, ek_sha256: str, machine: str) -> Owner | None:
         """Whose it is; another machine than `machine`, where it is several machines'."""
-        found = self._objects.approved(ek_sha256) or self._pending(ek_sha256)
-        if found:
-            names = [each.name for each in found]
+        if names := self.holders(ek_sha256):
             return Owner(next((name for name in names if name != machine), machine), replaced=False)
         own = self._objects.read(machine) if machine else None
         if own is not None and ek_sha256 in own.spec.replaced:

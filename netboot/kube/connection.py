@@ -31,10 +31,10 @@ class Page(NamedTuple):
 class Connection:
     """One cluster, one account. Thread-safe; a token that is renewed in its file is picked up."""
 
-    def __init__(self, kubeconfig: Kubeconfig, *, inventory: bool = False) -> None:
-        """`inventory`: it is the account that reads the inventory."""
+    def __init__(self, kubeconfig: Kubeconfig, manifests: str = "") -> None:
+        """`manifests`: which give the account its rights, as `in_words` has it."""
         self.path = kubeconfig.path
-        self.in_words = partial(in_words, kubeconfig=str(kubeconfig.path), inventory=inventory)
+        self.in_words = partial(in_words, kubeconfig=str(kubeconfig.path), manifests=manifests)
         """What an unexpected status becomes."""
         self.server = kubeconfig.server
         self._token: Reread[str] | None = None
@@ -161,14 +161,14 @@ class Connection:
         return token
 
 
-def connect(kubeconfig: Path, *, inventory: bool = False) -> Connection:
-    """A connection as the account of a kubeconfig file, which may be the one that reads the inventory; nothing is sent
-    yet.
+def connect(kubeconfig: Path, *, inventory: bool = False, enrolments: bool = False) -> Connection:
+    """A connection as the account of a kubeconfig file, which may be the one that reads the inventory, or one of those
+    of enrolments; nothing is sent yet.
 
     Raises:
         KubeconfigError: the file cannot be read or used.
     """
-    return Connection(read_kubeconfig(kubeconfig), inventory=inventory)
+    return Connection(read_kubeconfig(kubeconfig), "inventory" if inventory else "enrolments" if enrolments else "")
 
 
 def milliseconds(text: str) -> int:

@@ -7,8 +7,8 @@ objects by `selectableFields` of the definition.
 
 import hashlib
 import logging
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Callable, Mapping
+from functools import cached_property, partial
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -31,6 +31,7 @@ PREFIX = "netboot-window-"
 """Of the names of Leases of used windows, by which admission knows them."""
 _LABEL = "netboot.dev/window"
 _MACHINE, _WINDOW, _SAID = "netboot.dev/machine", "netboot.dev/window-id", "netboot.dev/act"
+_NOTICED = ("spec.retired=true", "spec.window.kind=boot")
 _BOOT = "boot"
 """Who holds the Lease of a boot window: a Lease has some holder."""
 S = TypeVar("S", bound=Strict)
@@ -44,12 +45,24 @@ def lease_name(machine: str, window: str) -> str:
 class KubeEnrolmentObjects:
     """Those of one namespace. Thread-safe."""
 
-    def __init__(self, connection: Connection, namespace: str) -> None:
-        self._connection, self._namespace = connection, namespace
-        self._api, self._leases = client.CustomObjectsApi(connection.api), client.CoordinationV1Api(connection.api)
+    def __init__(self, reach: Callable[[], Connection], namespace: str) -> None:
+        """`reach` connects, or raises ClusterUnavailableError: it is asked again then."""
+        self._reach, self._namespace = reach, namespace
         self._path = f"/apis/{GROUP}/{VERSION}/namespaces/{namespace}/{ENROLMENT.plural}"
         self._where = GROUP, VERSION, namespace, ENROLMENT.plural
         self._damaged: set[str] = set()
+
+    @cached_property
+    def _connection(self) -> Connection:
+        return self._reach()
+
+    @cached_property
+    def _api(self) -> client.CustomObjectsApi:
+        return client.CustomObjectsApi(self._connection.api)
+
+    @cached_property
+    def _leases(self) -> client.CoordinationV1Api:
+        return client.CoordinationV1Api(self._connection.api)
 
     def read(self, machine: str) -> EnrolmentObject | None:
         read = self._api.get_namespaced_custom_object
@@ -72,6 +85,10 @@ class KubeEnrolmentObjects:
             log.error("%s", words)
         self._damaged = damaged
         return sorted(found, key=lambda each: each.name)
+
+    def noticed(self) -> list[EnrolmentObject]:
+        found = {each.name: each for field in _NOTICED for each in self._selected(field)}
+        return [found[name] for name in sorted(found)]
 
     def approved(self, ek_sha256: str) -> list[EnrolmentObject]:
         return self._selected(f"spec.ek_sha256={ek_sha256}")

@@ -3,6 +3,7 @@ accounts may, and may not; and what becomes of replicas that race."""
 
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from netboot.join.enrolment import Act, Approve, EnrolmentStore, OpenWindow, Ord
 from netboot.join.errors import ClusterUnavailableError, RefusedError
 from netboot.join.object_enrolments import ObjectEnrolments
 from netboot.kube.accounts import ENROLMENTS, make_kubeconfig
-from netboot.kube.connection import connect
+from netboot.kube.connection import Connection, connect
 from netboot.kube.enrolment_objects import KubeEnrolmentObjects, lease_name
 from netboot.kube.manifests import enrolments_text
 from netboot.kube.resources.definitions import ENROLMENT, GROUP, VERSION, definitions
@@ -73,12 +74,17 @@ def stores(
         paths[role].write_bytes(make_kubeconfig(control_plane.admin, role, NAMESPACE, 86_400).content)
         paths[role].chmod(0o600)
     connections = {role: connect(path) for role, path in paths.items()}
-    found = {role: ObjectEnrolments(KubeEnrolmentObjects(one, NAMESPACE)) for role, one in connections.items()}
+    objects = {role: KubeEnrolmentObjects(partial(_same, one), NAMESPACE) for role, one in connections.items()}
+    found = {role: ObjectEnrolments(each) for role, each in objects.items()}
     wait_for(lambda: _judged(found["people"], kubectl, control_plane), SECONDS)
     yield found
     kubectl("delete", "-n", NAMESPACE, f"enrolments.{GROUP}", "--all")
     for one in connections.values():
         one.close()
+
+
+def _same(connection: Connection) -> Connection:
+    return connection
 
 
 def _judged(people: ObjectEnrolments, kubectl: Kubectl, cluster: Cluster) -> bool:
@@ -274,4 +280,5 @@ def test_what_is_approved_twice_lets_nobody_in(store: EnrolmentStore, as_admin: 
         ("gpu-001", None),
         ("gpu-002", None),
     ]
-    assert store.rivals(store.records()[0].model_copy(update={"state": "approved"})) == ("gpu-002",)
+    assert store.holders(A) == ("gpu-001", "gpu-002")
+    assert [record.state for record in store.records()] == ["pending", "pending"]

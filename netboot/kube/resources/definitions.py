@@ -136,7 +136,7 @@ ENROLMENT = Kind(
         "Alert": (".status.alerts[0].said", "string"),
     },
     EnrolmentStatus,
-    (".spec.ek_sha256", ".status.proposed.ek_sha256"),
+    (".spec.ek_sha256", ".spec.retired", ".spec.window.kind", ".status.proposed.ek_sha256"),
     (
         rule(
             "!has(oldSelf.spec.generation) || "
