@@ -418,6 +418,11 @@ def test_the_first_schema_is_put_right(tmp_path: Path) -> None:
     assert {one.act for one in store.history(None, 100)} == {"proposed", "approved", "imported", "retired", "returned"}
 
 
+def told(record: Record | None) -> dict[str, object] | None:
+    """Without what is counted or timed otherwise, and the form of what the machine said."""
+    return record.model_dump(exclude={"revision", "since_ms", "details"}) if record is not None else None
+
+
 MACHINES = st.sampled_from(["gpu-001", "gpu-002", "gpu-003"])
 EKS = st.sampled_from([A, B, "c3" * 32])
 
@@ -429,6 +434,7 @@ class Enrolling(RuleBasedStateMachine):
         super().__init__()
         self._folder = TemporaryDirectory()
         self.disk, self.memory = SqliteEnrolments(Path(self._folder.name) / "e.db"), MemoryEnrolments()
+        self.objects = ObjectEnrolments(MemoryObjects(NOW))
         self.now, self.windows, self.gone = NOW, 0, set[tuple[str, str]]()
         self.generations: dict[str, int] = {}
 
@@ -446,6 +452,14 @@ class Enrolling(RuleBasedStateMachine):
                 said.append((None, str(error)))
             assert not dry_run or store.records() == before
         assert said == [said[0]] * 4
+        for dry_run in (True, False):
+            kept = self.objects.records()
+            try:
+                done = self.objects.apply([(machine, order)], ALICE, self.now, dry_run=dry_run)[0].record
+                assert told(done) == told(said[0][0])
+            except RefusedError as error:
+                assert (said[0][0], str(error)) == (None, said[0][1])
+            assert not dry_run or self.objects.records() == kept
         return said[0][0]
 
     @rule(seconds=st.integers(1, 90))
@@ -504,14 +518,23 @@ class Enrolling(RuleBasedStateMachine):
     @rule(machine=MACHINES, number=st.integers(0, 3))
     def used(self, machine: str, number: int) -> None:
         window_id = f"w{self.windows - number}"
-        assert self.disk.use_window(machine, window_id, self.now) == self.memory.use_window(
-            machine, window_id, self.now
-        )
+        stores = (self.disk, self.memory, self.objects)
+        assert len({store.use_window(machine, window_id, self.now) for store in stores}) == 1
 
     @invariant()
     def both_say_the_same(self) -> None:
         assert self.disk.records() == self.memory.records()
         assert self.disk.history(None, 1000) == self.memory.history(None, 1000)
+
+    @invariant()
+    def objects_say_the_same(self) -> None:
+        """Of machines of which anything is on record; how often that changed, objects count otherwise."""
+        assert {one.machine: told(self.objects.record(one.machine)) for one in self.memory.records()} == {
+            one.machine: told(one) for one in self.memory.records()
+        }
+        for ek in (A, B, "c3" * 32):
+            ours, theirs = self.objects.by_ek(ek), self.memory.by_ek(ek)
+            assert (ours and (ours.machine, ours.state)) == (theirs and (theirs.machine, theirs.state))
 
     @invariant()
     def an_ek_is_one_machines(self) -> None:
