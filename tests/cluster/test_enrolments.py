@@ -1,7 +1,11 @@
 """Enrolments as objects of a real API server: the contract of the store, by an account of people; what netboot's own
 accounts may, and may not; and what becomes of replicas that race."""
 
+import contextlib
+import re
+import shutil
 import threading
+import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -14,6 +18,8 @@ from lab.kube.accounts import Admin
 from lab.kube.binaries import find
 from lab.kube.cluster import Cluster
 from lab.kube.kubectl import Kubectl
+from netboot.clock import rfc3339
+from netboot.config import load_config
 from netboot.join.enrolment import Act, Approve, EnrolmentStore, OpenWindow, Order
 from netboot.join.errors import ClusterUnavailableError, RefusedError
 from netboot.join.object_enrolments import ObjectEnrolments
@@ -22,6 +28,8 @@ from netboot.kube.connection import Connection, connect
 from netboot.kube.enrolment_objects import KubeEnrolmentObjects, lease_name
 from netboot.kube.manifests import enrolments_text
 from netboot.kube.resources.definitions import ENROLMENT, GROUP, VERSION, definitions
+from netboot.stores.said_enrolments import recorded
+from tests import soft_tpm
 from tests.cluster.conftest import CACHE
 from tests.contract.test_enrolments import (  # noqa: F401 - the contract, by the fixture `store` of this file
     A,
@@ -40,7 +48,10 @@ from tests.contract.test_enrolments import (  # noqa: F401 - the contract, by th
     test_who_comes_back_is_what_it_was_before,
     test_windows_are_for_machines_without_a_tpm_on_record,
 )
+from tests.joining import declared
 from tests.processes import wait_for
+from tests.sites import free_ports
+from tests.sockets.join_site import JoinSite, join_site
 
 pytestmark = pytest.mark.cluster
 SECONDS = 180.0
@@ -59,20 +70,29 @@ def kubectl(control_plane: Cluster) -> Kubectl:
 
 
 @pytest.fixture(scope="module")
-def stores(
+def kubeconfigs(
     control_plane: Cluster, accounts: dict[str, Path], kubectl: Kubectl, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[dict[str, ObjectEnrolments]]:
-    """By role: `reader` and `join`, as netboot has them, and `people`, who may all."""
+) -> dict[str, Path]:
+    """Of `reader` and `join`; definitions, rights and policies are applied."""
     folder = tmp_path_factory.mktemp("enrolments")
     file = folder / "manifests.yaml"
     file.write_text(yaml.safe_dump_all(definitions()) + "---\n" + enrolments_text())
     kubectl("apply", "--server-side", "--force-conflicts", "-f", str(file))
     kubectl("wait", "--for=condition=Established", f"crd/{ENROLMENT.plural}.{GROUP}", "--timeout=180s")
-    paths = {"people": control_plane.admin}
+    paths = {}
     for role in ENROLMENTS:
         paths[role] = folder / f"{role}.kubeconfig"
         paths[role].write_bytes(make_kubeconfig(control_plane.admin, role, NAMESPACE, 86_400).content)
         paths[role].chmod(0o600)
+    return paths
+
+
+@pytest.fixture(scope="module")
+def stores(
+    control_plane: Cluster, kubeconfigs: dict[str, Path], kubectl: Kubectl
+) -> Iterator[dict[str, ObjectEnrolments]]:
+    """By role: `reader` and `join`, as netboot has them, and `people`, who may all."""
+    paths = {**kubeconfigs, "people": control_plane.admin}
     connections = {role: connect(path) for role, path in paths.items()}
     objects = {role: KubeEnrolmentObjects(partial(_same, one), NAMESPACE) for role, one in connections.items()}
     found = {role: ObjectEnrolments(each) for role, each in objects.items()}
@@ -117,7 +137,12 @@ def spec(ek: str) -> dict[str, Any]:
 
 
 def body(name: str, **more: Any) -> dict[str, Any]:
-    return {"apiVersion": f"{GROUP}/{VERSION}", "kind": "Enrolment", "metadata": {"name": name}, **more}
+    return {
+        "apiVersion": f"{GROUP}/{VERSION}",
+        "kind": "Enrolment",
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        **more,
+    }
 
 
 def test_the_issuers_account_proposes_and_cannot_approve(
@@ -282,3 +307,76 @@ def test_what_is_approved_twice_lets_nobody_in(store: EnrolmentStore, as_admin: 
     ]
     assert store.holders(A) == ("gpu-001", "gpu-002")
     assert [record.state for record in store.records()] == ["pending", "pending"]
+
+
+@pytest.fixture
+def sites(
+    stores: dict[str, ObjectEnrolments], kubeconfigs: dict[str, Path], tmp_path: Path
+) -> Iterator[tuple[JoinSite, JoinSite]]:
+    """Two services, each on its own disk, with the keys of one site."""
+    with contextlib.ExitStack() as stack:
+        made = []
+        for name in ("one", "two"):
+            site = stack.enter_context(join_site(tmp_path / name))
+            for role, path in kubeconfigs.items():
+                shutil.copy2(path, site.folder / "secrets" / f"enrolments-{role}.kubeconfig")
+            file = site.folder / "netboot.yaml"
+            file.write_text(f"{file.read_text()}enrolments_kubernetes: {{}}\n")
+            site.config = load_config(file)
+            made.append(site)
+        one, two = made
+        one.boot()  # its key
+        for key in ("data/boot-id.key", "secrets/sealing.keys", "secrets/nonce.keys"):
+            shutil.copy2(one.folder / key, two.folder / key)
+        yield one, two
+
+
+def test_shown_to_one_service_approved_by_kubectl_joined_at_the_other(
+    sites: tuple[JoinSite, JoinSite], store: EnrolmentStore, kubectl: Kubectl
+) -> None:
+    """Join servers as processes, machines with a TPM in software; what opens windows is another account."""
+    one, two = sites
+    machine, now = soft_tpm.Machine(one.boot()), time.time_ns() // 1_000_000
+    for site in sites:
+        site.publish(declared("gpu-001", match={"macs": machine.macs}), declared("gpu-002", match={"serial": "S2"}))
+        site.start()
+    assert one.hello(machine).status == 404, "no window is open"
+    kubectl.apply("enrolment", {**body("gpu-001"), "spec": {"window": opened("enrol", now)}})
+    kubectl.apply("other", {**body("gpu-002"), "spec": {"window": opened("boot", now), "retired": False}})
+    refused = one.attest(machine, one.hello(machine).body)
+    assert (refused.status, "waits for approval as gpu-001" in refused.message) == (403, True)
+    assert two.hello(machine).status == 403, "pending there, too"
+    shown = kubectl.get("-n", NAMESPACE, "nbe/gpu-001")["status"]["proposed"]
+    assert (shown["ek_sha256"], shown["window"], shown["details"]["peer"]) == (machine.ek_sha256, "w1", "127.0.0.1")
+    patch = f'{{"spec":{{"ek_sha256":"{shown["ek_sha256"]}"}}}}'
+    kubectl("patch", "-n", NAMESPACE, "nbe/gpu-001", "--type=merge", "-p", patch)
+    joined = two.attest(machine, two.hello(machine).body)
+    assert (joined.status, joined.body["node_name"]) == (200, "gpu-001")
+    records = recorded(two.config).records
+    said = wait_for(lambda: [record.window_id for record in records()], SECONDS)
+    assert said == ["w1"], "the open boot window of gpu-002, for the publisher"
+    kubectl("patch", "-n", NAMESPACE, "nbe/gpu-001", "--type=merge", "-p", '{"spec":{"retired":true}}')
+    assert [site.hello(machine).status for site in sites] == [403, 403]
+    assert (store.of("gpu-001").state, store.of("gpu-001").ek_sha256) == ("retired", machine.ek_sha256)
+
+
+def opened(kind: str, now_ms: int) -> dict[str, str]:
+    return {"kind": kind, "id": "w1", "until": rfc3339(now_ms + 3_600_000)}
+
+
+def test_with_the_api_server_away_a_machine_is_told_to_come_back(
+    sites: tuple[JoinSite, JoinSite], stores: dict[str, ObjectEnrolments]
+) -> None:
+    """It has another address by now: neither unknown nor refused, and the service says why."""
+    [nobody] = free_ports(1)
+    site = sites[0]
+    file = site.folder / "secrets" / "enrolments-join.kubeconfig"
+    there = re.sub(r"https://[0-9.]+:[0-9]+", f"https://127.0.0.1:{nobody}", file.read_text())
+    file.write_text(there)
+    machine = soft_tpm.Machine(site.boot())
+    site.publish(declared("gpu-001", match={"macs": machine.macs}))
+    site.start()
+    answer = site.hello(machine)
+    assert (answer.status, "Retry-After" in answer.headers) == (503, True)
+    assert f"the apiserver 127.0.0.1:{nobody} cannot be reached" in answer.message
+    wait_for(lambda: not site.ready(), SECONDS)
