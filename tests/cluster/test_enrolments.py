@@ -20,7 +20,18 @@ from lab.kube.cluster import Cluster
 from lab.kube.kubectl import Kubectl
 from netboot.clock import rfc3339
 from netboot.config import load_config
-from netboot.join.enrolment import Act, Approve, EnrolmentStore, OpenWindow, Order
+from netboot.join.enrolment import (
+    Act,
+    Approve,
+    EnrolmentStore,
+    Import,
+    OpenWindow,
+    Order,
+    Owner,
+    Release,
+    Replace,
+    Retire,
+)
 from netboot.join.errors import ClusterUnavailableError, RefusedError
 from netboot.join.object_enrolments import ObjectEnrolments
 from netboot.kube.accounts import ENROLMENTS, make_kubeconfig
@@ -28,9 +39,11 @@ from netboot.kube.connection import Connection, connect
 from netboot.kube.enrolment_objects import KubeEnrolmentObjects, lease_name
 from netboot.kube.manifests import enrolments_text
 from netboot.kube.resources.definitions import ENROLMENT, GROUP, VERSION, definitions
+from netboot.stores.enrolment import SqliteEnrolments
 from netboot.stores.said_enrolments import recorded
 from tests import soft_tpm
 from tests.cluster.conftest import CACHE
+from tests.cluster.test_resources import piped
 from tests.contract.test_enrolments import (  # noqa: F401 - the contract, by the fixture `store` of this file
     A,
     B,
@@ -52,6 +65,7 @@ from tests.joining import declared
 from tests.processes import wait_for
 from tests.sites import free_ports
 from tests.sockets.join_site import JoinSite, join_site
+from tests.sockets.service import Service
 
 pytestmark = pytest.mark.cluster
 SECONDS = 180.0
@@ -380,3 +394,46 @@ def test_with_the_api_server_away_a_machine_is_told_to_come_back(
     assert (answer.status, "Retry-After" in answer.headers) == (503, True)
     assert f"the apiserver 127.0.0.1:{nobody} cannot be reached" in answer.message
     wait_for(lambda: not site.ready(), SECONDS)
+
+
+def test_what_was_on_disk_is_moved_by_commands(
+    control_plane: Cluster, kubeconfigs: dict[str, Path], store: EnrolmentStore, kubectl: Kubectl, tmp_path: Path
+) -> None:
+    """Definitions, rights and accounts are applied as docs/custom-resources.md has it; nothing that was is lost."""
+    with join_site(tmp_path / "site") as site:
+        file = site.folder / "netboot.yaml"
+        file.write_text(f"{file.read_text()}enrolments_kubernetes: {{}}\n")
+        service = Service(load_config(file), file)
+        disk, now = SqliteEnrolments(site.config.data / "enrolment.db"), time.time_ns() // 1_000_000
+        for name, order in (
+            ("gpu-002", OpenWindow("enrol", "w2", now + 3_600_000)),
+            ("gpu-003", Import(A)),
+            ("gpu-003", Release()),
+            ("gpu-003", Retire()),
+            ("gpu-004", Import("c3" * 32)),
+            ("gpu-004", Replace("w4", now + 3_600_000)),
+        ):
+            disk.apply([(name, order)], Act("alice"), now)
+        disk.propose("gpu-002", B, '{"serial": "S2"}', now)
+        disk.alert("gpu-002", "other-key", "a thief", now)
+        for words in (("crds",), ("manifests", "--enrolments"), ("enrolments",)):
+            piped(service, kubectl, *words)
+        said = tmp_path / "statuses.yaml"
+        said.write_text(printed(service, "enrolments", "--status"))
+        kubectl("replace", "--subresource=status", "-f", str(said))
+        made = service.netboot("cluster", "kubeconfigs", "--enrolments", "--admin-kubeconfig", str(control_plane.admin))
+        assert (made.returncode, "netboot-enroller, until" in made.stdout) == (0, True), made.stderr
+        assert [
+            record.enrolment() for record in store.records() if record.revision and record.machine != "gpu-001"
+        ] == [record.enrolment() for record in disk.records()]
+        assert (store.record("gpu-002").details, store.alerts("gpu-002")) == (
+            '{"serial": "S2"}',
+            disk.alerts("gpu-002"),
+        )
+        assert store.owner("c3" * 32) == Owner("gpu-004", replaced=True)
+
+
+def printed(service: Service, *words: str) -> str:
+    answer = service.netboot("cluster", *words)
+    assert answer.returncode == 0, answer.stderr
+    return answer.stdout
