@@ -13,7 +13,8 @@ AWAY = "the apiserver 192.0.2.1:6443 could not be reached within 3 s"
 
 
 class MemoryObjects:
-    """`before_write`: what happens between a read and the write that goes by it; `away`: nobody answers."""
+    """`before_write`: what happens between a read and the write that goes by it, a Lease's too; `away`: nobody
+    answers."""
 
     def __init__(self, now_ms: int = 0) -> None:
         self._lock, self._versions, self._now_ms = threading.RLock(), itertools.count(1), now_ms
@@ -69,6 +70,7 @@ class MemoryObjects:
 
     def use_window(self, machine: str, window: str, by: str) -> bool:
         self._answer()
+        self.before_write()
         with self._lock:
             if (machine, window) in self.leases:
                 return False

@@ -3,6 +3,7 @@ accounts may, and may not; and what becomes of replicas that race."""
 
 import contextlib
 import re
+import shlex
 import shutil
 import threading
 import time
@@ -10,10 +11,12 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
 
+from images.store.store import Store
 from lab.kube.accounts import Admin
 from lab.kube.binaries import find
 from lab.kube.cluster import Cluster
@@ -41,6 +44,7 @@ from netboot.kube.manifests import enrolments_text
 from netboot.kube.resources.definitions import ENROLMENT, GROUP, VERSION, definitions
 from netboot.stores.enrolment import SqliteEnrolments
 from netboot.stores.said_enrolments import recorded
+from netboot.stores.snapshot import read_snapshot
 from tests import soft_tpm
 from tests.cluster.conftest import CACHE
 from tests.cluster.test_resources import piped
@@ -63,9 +67,9 @@ from tests.contract.test_enrolments import (  # noqa: F401 - the contract, by th
 )
 from tests.joining import declared
 from tests.processes import wait_for
-from tests.sites import free_ports
-from tests.sockets.join_site import JoinSite, join_site
-from tests.sockets.service import Service
+from tests.sites import JOINING, add_image, free_ports
+from tests.sockets.join_site import JoinSite, join_site, make_whole_site
+from tests.sockets.service import Service, serving
 
 pytestmark = pytest.mark.cluster
 SECONDS = 180.0
@@ -437,3 +441,34 @@ def printed(service: Service, *words: str) -> str:
     answer = service.netboot("cluster", *words)
     assert answer.returncode == 0, answer.stderr
     return answer.stdout
+
+
+def test_a_whole_service_shows_objects_and_says_who_may_change_them(
+    control_plane: Cluster, kubeconfigs: dict[str, Path], store: EnrolmentStore, kubectl: Kubectl, tmp_path: Path
+) -> None:
+    """Each of its processes within its walls; what an operator is told to type is what does it."""
+    port = urlsplit(control_plane.url).port or 443
+    inventory = JOINING.replace("profile: compute", "profile: compute, identity: nonce")
+    file = make_whole_site(tmp_path, port, inventory=inventory, workers=1, more="enrolments_kubernetes: {}\n")
+    for role, path in kubeconfigs.items():
+        shutil.copy2(path, tmp_path / "secrets" / f"enrolments-{role}.kubeconfig")
+    config = load_config(file)
+    Store(config.store).set_channel("stable", add_image(config))
+    now = time.time_ns() // 1_000_000
+    do(store, "gpu-001", OpenWindow("boot", "w1", now + 3_600_000))
+    with serving(config, file) as service:
+        shown = service.api("/v1/machines/gpu-001/enrolment")["enrolment"]
+        assert (shown["window"], shown["window_id"], shown["state"]) == ("boot", "w1", "none")
+        windows = wait_for(lambda: read_snapshot(config.data / "snapshot.json").windows, SECONDS)
+        assert {name: window.id for name, window in windows.items()} == {"gpu-001": "w1"}
+        refused = service.order("/v1/machines/gpu-001/retire", reason="sold")
+        assert refused.status_code == 403, refused.text
+        command = refused.json()["detail"].partition("does it by `")[2].rstrip("`")
+        assert shlex.split(command)[:3] == ["kubectl", "patch", "-n"]
+        kubectl(*shlex.split(command)[1:])
+        assert service.api("/v1/machines/gpu-001/enrolment")["enrolment"]["state"] == "retired"
+        states = [(one["machine"], one["state"]) for one in service.api("/v1/enrolments")["enrolments"]]
+        assert ("gpu-001", "retired") in states
+        told = "gpu-001" in service.netboot("machine", "enrolments", "--state", "retired").stdout
+        assert told, service.netboot("machine", "enrolments", "--state", "retired").stderr
+        wait_for(lambda: not read_snapshot(config.data / "snapshot.json").windows, SECONDS)

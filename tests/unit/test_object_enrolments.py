@@ -90,6 +90,17 @@ def test_what_changes_between_a_look_and_the_write_is_decided_anew(
     assert store.of("gpu-001").approved_ek is None
 
 
+def test_of_two_that_read_an_open_boot_window_one_uses_it(objects: MemoryObjects, store: ObjectEnrolments) -> None:
+    window(store, kind="boot")
+
+    def first() -> None:
+        objects.before_write = lambda: None
+        objects.leases["gpu-001", "w1"] = ""
+
+    objects.before_write = first
+    assert store.use_window("gpu-001", "w1", NOW) is False
+
+
 def test_who_is_always_overtaken_gives_up_and_may_try_again(objects: MemoryObjects, store: ObjectEnrolments) -> None:
     window(store)
     busy = objects.before_write
