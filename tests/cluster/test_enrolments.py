@@ -19,7 +19,7 @@ import yaml
 from images.store.store import Store
 from lab.kube.accounts import Admin
 from lab.kube.binaries import find
-from lab.kube.cluster import Cluster
+from lab.kube.cluster import Cluster, cluster
 from lab.kube.kubectl import Kubectl
 from netboot.clock import rfc3339
 from netboot.config import load_config
@@ -83,18 +83,31 @@ ISSUER = f"system:serviceaccount:{NAMESPACE}:netboot-issuer"
 
 
 @pytest.fixture(scope="module")
+def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Its own: definitions and policies stay there."""
+    with cluster(find(CACHE), tmp_path_factory.mktemp("enrolments-cluster")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def as_admin(control_plane: Cluster) -> Iterator[Admin]:
+    admin = Admin(control_plane)
+    yield admin
+    admin.close()
+
+
+@pytest.fixture(scope="module")
 def kubectl(control_plane: Cluster) -> Kubectl:
     return Kubectl(find(CACHE) / "kubectl", control_plane.admin, control_plane.folder)
 
 
 @pytest.fixture(scope="module")
-def kubeconfigs(
-    control_plane: Cluster, accounts: dict[str, Path], kubectl: Kubectl, tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, Path]:
+def kubeconfigs(control_plane: Cluster, kubectl: Kubectl, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Of `reader` and `join`; definitions, rights and policies are applied."""
     folder = tmp_path_factory.mktemp("enrolments")
     file = folder / "manifests.yaml"
     file.write_text(yaml.safe_dump_all(definitions()) + "---\n" + enrolments_text())
+    kubectl("create", "namespace", NAMESPACE)
     kubectl("apply", "--server-side", "--force-conflicts", "-f", str(file))
     kubectl("wait", "--for=condition=Established", f"crd/{ENROLMENT.plural}.{GROUP}", "--timeout=180s")
     paths = {}
@@ -114,7 +127,7 @@ def stores(
     connections = {role: connect(path) for role, path in paths.items()}
     objects = {role: KubeEnrolmentObjects(partial(_same, one), NAMESPACE) for role, one in connections.items()}
     found = {role: ObjectEnrolments(each) for role, each in objects.items()}
-    wait_for(lambda: _judged(found["people"], kubectl, control_plane), SECONDS)
+    wait_for(lambda: _judged(kubectl, control_plane), SECONDS)
     yield found
     kubectl("delete", "-n", NAMESPACE, f"enrolments.{GROUP}", "--all")
     for one in connections.values():
@@ -125,9 +138,9 @@ def _same(connection: Connection) -> Connection:
     return connection
 
 
-def _judged(people: ObjectEnrolments, kubectl: Kubectl, cluster: Cluster) -> bool:
+def _judged(kubectl: Kubectl, control_plane: Cluster) -> bool:
     """Whether the policies are in force: an API server takes them up within a second or two."""
-    admin = Admin(cluster)
+    admin = Admin(control_plane)
     try:
         lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "other"}}
         made = admin("POST", f"{LEASES}?dryRun=All", lease, user=ENROLLER)
