@@ -20,7 +20,7 @@ from netboot.authorities import read_authorities
 from netboot.config_dhcp import Dhcp
 from netboot.config_management import Management, under
 from netboot.config_nodes import Discovery, Journal, NodeLabels, Ssh, told
-from netboot.config_outside import InKubernetes, PauseSignal, Traces, UpstreamPlace
+from netboot.config_outside import EnrolmentsInKubernetes, InKubernetes, PauseSignal, Traces, UpstreamPlace
 from netboot.config_replicas import LONGEST_NAMESPACE, Replicas, elections_of
 from netboot.config_urls import ReachedTlsUrl, ReachedUrl
 from netboot.logs import Log
@@ -131,6 +131,8 @@ class Config(Strict):
     inventory_limits: InventoryLimits = InventoryLimits()
     inventory_kubernetes: InKubernetes | None = None
     """With it custom resources are the inventory, and files are not read."""
+    enrolments_kubernetes: EnrolmentsInKubernetes | None = None
+    """With it custom resources say who has which TPM, and `data/enrolment.db` is not read."""
     keys: Path = Path("keys")
     proof_key: Path = Path("secrets/proof.key")
     minimum_epoch: Annotated[int, Field(ge=0, le=2**31)] = 0
@@ -204,6 +206,7 @@ class Config(Strict):
         traces = self.traces and under(folder, self.traces, "headers_file", "authority")
         provisioning = under(folder, self.provisioning, "ipxe")
         declared = self.inventory_kubernetes and under(folder, self.inventory_kubernetes, "kubeconfig", "shipper")
+        enrolled = self.enrolments_kubernetes and under(folder, self.enrolments_kubernetes, "join", "reader")
         inner = {"management": self.management.resolved(folder), "join": join, "clusters": clusters}
         outer = under(folder, self, "data", "boot_id_key", "store", "inventory", "keys", "proof_key")
         journal = self.journal and under(folder, self.journal, "authorities")
@@ -211,6 +214,7 @@ class Config(Strict):
         outside = {
             "provisioning": provisioning,
             "inventory_kubernetes": declared,
+            "enrolments_kubernetes": enrolled,
             "journal": journal,
             "ssh": ssh,
             "upstream": upstream,

@@ -47,6 +47,16 @@ class InKubernetes(Strict):
     """Whether Holds there hold machines, beside what is held otherwise."""
 
 
+class EnrolmentsInKubernetes(Strict):
+    """Where Enrolments of an API server say who has which TPM, in the place of a file."""
+
+    join: Path = Path("secrets/enrolments-join.kubeconfig")
+    """Of an account that may write their status, and that windows were used."""
+    reader: Path = Path("secrets/enrolments-reader.kubeconfig")
+    """Of one that may read them, and nothing else."""
+    namespace: Namespace = "netboot"
+
+
 class UpstreamPlace(Strict):
     """Where images of channels come from that are not in the store yet."""
 

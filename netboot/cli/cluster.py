@@ -7,6 +7,7 @@ import click
 
 from images.values import files
 from images.values.strict import FaultsError
+from netboot.cli.cluster_enrolments import enrolments
 from netboot.cli.forms import Output
 from netboot.cli.given_files import NamedFile
 from netboot.cli.outcomes import UNKNOWN, ApiError
@@ -15,7 +16,7 @@ from netboot.cli.times import moment
 
 if TYPE_CHECKING:
     from netboot.config import Cluster, Config
-    from netboot.config_outside import InKubernetes
+    from netboot.config_outside import EnrolmentsInKubernetes, InKubernetes
 
 PRIVATE = 0o600
 _LAST = {"profile": 1, "machine": 2}
@@ -39,6 +40,9 @@ def group() -> None:
       netboot cluster manifests --inventory | kubectl apply -f -
       netboot cluster kubeconfigs --inventory --admin-kubeconfig ~/.kube/config
       netboot cluster inventory | kubectl apply -f -
+
+    Where enrolments are to be objects (`enrolments_kubernetes`), likewise with --enrolments, and `netboot cluster
+    enrolments`.
     """
 
 
@@ -50,20 +54,27 @@ def group() -> None:
     is_flag=True,
     help="Of the inventory's custom resources (`inventory_kubernetes`) alone: who reads them, who says how they are.",
 )
-def manifests(config: Path | None, name: str | None, inventory: bool) -> None:
+@click.option("--enrolments", is_flag=True, help="Of Enrolments (`enrolments_kubernetes`) alone.")
+def manifests(config: Path | None, name: str | None, inventory: bool, enrolments: bool) -> None:
     """Print the accounts, their rights and the admission policies as YAML, for `kubectl apply -f -`.
 
-    With --inventory the namespace is not among them, and has to be there: to delete them deletes no inventory.
+    With --inventory or --enrolments the namespace is not among them, and has to be there: to delete them deletes no
+    object.
 
     \b
       netboot cluster manifests | kubectl apply -f -
     """
-    from netboot.kube.manifests import DEFAULT_NAMESPACE, inventory_text, manifest_text
+    from netboot.kube.manifests import DEFAULT_NAMESPACE, enrolments_text, inventory_text, manifest_text
 
-    if inventory:
+    if inventory and enrolments:
+        raise click.UsageError("--inventory and --enrolments are two lists: ask for one after the other")
+    if inventory or enrolments:
         if name is not None:
-            raise click.UsageError("--inventory has the namespace of `inventory_kubernetes`: leave --name out")
-        click.echo(inventory_text(_in_kubernetes(find_config(config)).namespace), nl=False)
+            which = "inventory" if inventory else "enrolments"
+            raise click.UsageError(f"--{which} has the namespace of `{which}_kubernetes`: leave --name out")
+        found = find_config(config)
+        text = inventory_text(_in_kubernetes(found).namespace) if inventory else enrolments_text(_of(found).namespace)
+        click.echo(text, nl=False)
         return
     namespace = DEFAULT_NAMESPACE if name is None else find_cluster(find_config(config), name).namespace
     click.echo(manifest_text(namespace), nl=False)
@@ -71,9 +82,10 @@ def manifests(config: Path | None, name: str | None, inventory: bool) -> None:
 
 @group.command()
 def crds() -> None:
-    """Print the custom resources of the inventory, `netboot.dev/v1alpha1`, as YAML for `kubectl apply -f -`.
+    """Print the custom resources of `netboot.dev/v1alpha1` as YAML for `kubectl apply -f -`.
 
-    Machine, Profile, Channel, MachineClass, Rack and MaintenanceWindow, with the keys that the inventory's files have.
+    Machine, Profile, Channel, MachineClass, Rack and MaintenanceWindow, with the keys that the inventory's files have;
+    Hold and Enrolment.
     With `inventory_kubernetes` their objects are the inventory; else files are, and nothing reads objects. An API
     server checks them as the service checks files, as far as one object says it, and `kubectl explain
     machine.spec.match` says what each key is for.
@@ -154,8 +166,15 @@ def rule(config: Path | None, name: str) -> None:
 @click.option("--server", help="Address of the apiserver for the service, if not the administrator's.")
 @click.option("--days", type=click.IntRange(1, 3650), default=365, show_default=True, help="How long they are good.")
 @click.option("--inventory", is_flag=True, help="Of who reads the inventory, and writes its status, alone.")
+@click.option("--enrolments", is_flag=True, help="Of who reads Enrolments, and writes their status, alone.")
 def kubeconfigs(
-    config: Path | None, admin_kubeconfig: Path, name: str, server: str | None, days: int, inventory: bool
+    config: Path | None,
+    admin_kubeconfig: Path,
+    name: str,
+    server: str | None,
+    days: int,
+    inventory: bool,
+    enrolments: bool,
 ) -> None:
     """Write the kubeconfigs of the three accounts to where the configuration says, with mode 0600.
 
@@ -164,10 +183,15 @@ def kubeconfigs(
     \b
       netboot cluster kubeconfigs --admin-kubeconfig admin.conf
     """
-    from netboot.kube.accounts import ACCOUNTS, INVENTORY, SHIPPER, make_kubeconfig
+    from netboot.kube.accounts import ACCOUNTS, ENROLMENTS, INVENTORY, SHIPPER, make_kubeconfig
 
     found = find_config(config)
-    if inventory:
+    paths: dict[str, Path]
+    if enrolments:
+        if inventory:
+            raise click.UsageError("--inventory and --enrolments are two sets: ask for one after the other")
+        namespace, paths = _of(found).namespace, {role: getattr(_of(found), role) for role in ENROLMENTS}
+    elif inventory:
         place = _in_kubernetes(found)
         namespace, paths = place.namespace, {INVENTORY: place.kubeconfig}
         paths |= {SHIPPER: place.shipper} if place.shipper is not None else {}
@@ -176,7 +200,7 @@ def kubeconfigs(
         namespace, paths = cluster.namespace, {role: getattr(cluster, role) for role in ACCOUNTS}
     kubeconfigs = {role: make_kubeconfig(admin_kubeconfig, role, namespace, days * 86_400, server) for role in paths}
     for role, kubeconfig in kubeconfigs.items():
-        path: Path = paths[role]
+        path = paths[role]
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         files.write(path, kubeconfig.content, mode=PRIVATE)
         click.echo(f"wrote {path}: {kubeconfig.account}, until {moment(kubeconfig.expires_ms)}")
@@ -197,6 +221,19 @@ def _in_kubernetes(config: "Config") -> "InKubernetes":
             "the configuration has no `inventory_kubernetes`, so files are the inventory: see docs/custom-resources.md"
         )
     return config.inventory_kubernetes
+
+
+def _of(config: "Config") -> "EnrolmentsInKubernetes":
+    """Raises click.ClickException: enrolments are on disk."""
+    if config.enrolments_kubernetes is None:
+        raise click.ClickException(
+            "the configuration has no `enrolments_kubernetes`, so enrolments are in data/enrolment.db: see "
+            "docs/custom-resources.md"
+        )
+    return config.enrolments_kubernetes
+
+
+group.add_command(enrolments)
 
 
 def find_cluster(config: "Config", name: str) -> "Cluster":

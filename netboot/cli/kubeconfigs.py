@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 EXPIRES_SOON_MS = 30 * 86_400_000
 AGAIN, OF_INVENTORY = "`netboot cluster kubeconfigs`", "`netboot cluster kubeconfigs --inventory`"
+OF_ENROLMENTS = "`netboot cluster kubeconfigs --enrolments`"
 
 
 def faults(path: Path, key: str, again: str = AGAIN) -> Iterator[Fault]:
@@ -35,6 +36,16 @@ def faults(path: Path, key: str, again: str = AGAIN) -> Iterator[Fault]:
         yield from private(path, key)
 
 
+def of_objects(config: Config) -> Iterator[Fault]:
+    """What is wrong with the files of those who read and write custom resources."""
+    declared, enrolled = config.inventory_kubernetes, config.enrolments_kubernetes
+    for key in ("kubeconfig", "shipper") if declared is not None else ():
+        if (path := getattr(declared, key)) is not None:
+            yield from faults(path, f"inventory_kubernetes.{key}", OF_INVENTORY)
+    for key in ("join", "reader") if enrolled is not None else ():
+        yield from faults(getattr(enrolled, key), f"enrolments_kubernetes.{key}", OF_ENROLMENTS)
+
+
 def private(path: Path, key: str) -> Iterator[Fault]:
     """Whether others can read it."""
     mode = stat.S_IMODE(path.stat().st_mode)
@@ -43,21 +54,23 @@ def private(path: Path, key: str) -> Iterator[Fault]:
 
 
 def of_inventory(config: Config, faulty: Container[str]) -> Iterator[Diagnosis]:
-    """Of who reads the inventory's custom resources, and who writes their status. `faulty`: files of which it was said
+    """Of who reads custom resources, and who writes their status. `faulty`: files of which it was said
     already what is wrong."""
-    if (place := config.inventory_kubernetes) is None:
-        return
-    for role, path in (("inventory", place.kubeconfig), ("shipper", place.shipper)):
-        if path is not None and str(path) not in faulty:
-            yield from _of_inventory(role, path)
+    if (place := config.inventory_kubernetes) is not None:
+        for role, path in (("inventory", place.kubeconfig), ("shipper", place.shipper)):
+            if path is not None and str(path) not in faulty:
+                yield from _of_account("inventory", role, path, OF_INVENTORY)
+    if (enrolled := config.enrolments_kubernetes) is not None:
+        for role, path in (("join servers", enrolled.join), ("readers", enrolled.reader)):
+            if str(path) not in faulty:
+                yield from _of_account("enrolments", role, path, OF_ENROLMENTS)
 
 
-def _of_inventory(role: str, path: Path) -> Iterator[Diagnosis]:
+def _of_account(where: str, role: str, path: Path, again: str) -> Iterator[Diagnosis]:
     from netboot.kube.connection import connect
 
-    where, again = "inventory", OF_INVENTORY
     try:
-        connection = connect(path, inventory=True)
+        connection = connect(path, inventory=where == "inventory", enrolments=where == "enrolments")
     except ClusterUnavailableError as error:
         yield Diagnosis(where, f"kubeconfig of the {role}", "refuse", str(error), f"make it anew: {again}")
         return

@@ -45,6 +45,8 @@ KUBECONFIGS: Mapping[str, frozenset[str]] = {
     "clusters.*.nodes": frozenset({"nodes"}),
     "inventory_kubernetes.kubeconfig": frozenset({"resources"}),
     "inventory_kubernetes.shipper": frozenset({"shipper"}),
+    "enrolments_kubernetes.join": frozenset({"join"}),
+    "enrolments_kubernetes.reader": frozenset({"approver", "management"}),
     "management.token_review.kubeconfig": frozenset({"management"}),
 }
 """Likewise, with the files that they name, and the port of the server that they name to connect to."""
@@ -135,8 +137,8 @@ def access_of(kind: str, name: str, cluster: str, config: Config) -> Access:
         ports |= _USUAL_PORTS | {urlsplit(url).port or 443 for url in endpoints}
     if kind == "management" and config.management.oidc is not None:
         ports |= {_NAMES, config.management.oidc.port}
-    reviews = kind == "management" and config.management.token_review is not None
-    if reviews or kind in ("resources", "shipper"):
+    asks = config.management.token_review is not None or config.enrolments_kubernetes is not None
+    if (asks and kind == "management") or kind in ("resources", "shipper"):
         ports |= _USUAL_PORTS
     if kind == "pause" and config.pause is not None:
         ports |= {_NAMES, urlsplit(config.pause.where).port or 443}

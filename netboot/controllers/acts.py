@@ -8,11 +8,11 @@ from pathlib import Path
 
 from netboot.controllers.changes import Changes
 from netboot.controllers.surroundings import Acts
-from netboot.join.enrolment import EnrolmentStore
 from netboot.lifecycle.drains import Drains
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.intents import Intents
 from netboot.lifecycle.transitions import EFFECTS, Act, Mark
+from netboot.stores.said_enrolments import Recorded
 
 LOOK_SECONDS = 5.0
 """Joins write enrolment too; who is retired or held is no hurry."""
@@ -53,15 +53,17 @@ class RecordedActs:
     def __init__(
         self,
         data: Path,
-        enrolments: EnrolmentStore,
+        enrolments: Recorded,
         intents: Intents,
         drains: Drains,
         now_ms: Callable[[], int],
         monotonic: Callable[[], float] = time.monotonic,
+        file: Path | None = None,
     ) -> None:
+        """`file`: the one that changes when enrolments do; None: their database."""
         self._now_ms, self._monotonic, self._intents = now_ms, monotonic, intents
         self._drains = drains
-        self._retired = _Record(data / "enrolment.db", lambda: _retired(enrolments))
+        self._retired = _Record(file or data / "enrolment.db", lambda: _retired(enrolments))
         self._wanted = _Record(data / "intents.db", self._read_intents)
         self._looked = float("-inf")
         self._next_end: int | None = None
@@ -93,5 +95,5 @@ class RecordedActs:
         return [*((one.machine, _PUT_ON[one.mark]) for one in intents if isinstance(one.mark, Mark)), *draining]
 
 
-def _retired(enrolments: EnrolmentStore) -> list[tuple[str, Act]]:
+def _retired(enrolments: Recorded) -> list[tuple[str, Act]]:
     return [(record.machine, Act.RETIRE) for record in enrolments.records() if record.state == "retired"]

@@ -28,6 +28,7 @@ from netboot.machines.values import Inventory
 from netboot.status import Condition
 from netboot.status.controllers import ImagesStatus, PublisherStatus
 from netboot.stores.renamed import Renamed
+from netboot.stores.said_enrolments import file_of
 from netboot.stores.snapshot import read_snapshot, write_snapshot
 
 log = logging.getLogger(__name__)
@@ -221,7 +222,7 @@ class SnapshotPublisher:
             yield root / "blobs" / image.initrd.sha256
 
     def _enrolment_files(self) -> Iterable[Path]:
-        path = self._config.data / "enrolment.db"
+        path = file_of(self._config)
         return path, path.with_name(path.name + "-wal")
 
 

@@ -214,6 +214,15 @@ class EnrolmentStore(Enrolments, Protocol):
         """Whose this EK is or was."""
         ...
 
+    def noticed(self) -> list[Record]:
+        """Of machines that are retired or have a window, by name, and maybe of others."""
+        return self.records()
+
+    def holders(self, ek_sha256: str) -> tuple[str, ...]:
+        """Machines that have this EK on record now, by name; several where that is a conflict."""
+        owner = self.owner(ek_sha256)
+        return (owner.machine,) if owner is not None and not owner.replaced else ()
+
     def history(self, machine: str | None, limit: int) -> list[Entry]:
         """The latest first; of one machine or of all."""
         ...

@@ -105,20 +105,8 @@ class Register:
         self.store.alert(machine, kind, message, now_ms)
 
     def boot_windows(self, now_ms: int) -> dict[str, BootWindow]:
-        """Open boot windows of machines that may use one: declared, enabled, not only by TPM, and none on record."""
-        machines = {
-            machine.name: machine
-            for machine in self._inventory().machines
-            if machine.enabled and machine.identity != "tpm"
-        }
-        windows = {}
-        for record in self.store.records():
-            if record.machine not in machines or record.open_window(now_ms) != "boot":
-                continue
-            seen = self._overruled(record)
-            if seen.window == "boot" and seen.ek_sha256 is None and seen.state == "none":
-                windows[record.machine] = BootWindow(id=seen.window_id, until_ms=seen.window_until_ms)
-        return windows
+        """As the function has it."""
+        return boot_windows(self._inventory(), self.store.records(), now_ms)
 
     def apply(
         self, orders: Sequence[tuple[str, Order]], act: Act, now_ms: int, *, dry_run: bool = False
@@ -164,7 +152,7 @@ class Register:
         return self._whole(change.record, now_ms), bool(change.act)
 
     def _whole(self, record: Record, now_ms: int) -> EnrolmentView:
-        view = self._view(record, now_ms)
+        view = self._view(record, now_ms, self.store.holders)
         if view.ek_sha256 is None:
             return view
         roots = self._roots() if self._roots is not None else None
@@ -175,9 +163,16 @@ class Register:
         """Every machine of the inventory, and every other that is on record, by name."""
         records = {record.machine: record for record in self.store.records()}
         names = {machine.name for machine in self._inventory().machines} | set(records)
-        return [self._view(records.get(name, Record(machine=name)), now_ms) for name in sorted(names)]
+        holders: dict[str, list[str]] = {}
+        for name, record in records.items():
+            holders.setdefault(record.ek_sha256 or "", []).append(name)
 
-    def _view(self, record: Record, now_ms: int) -> EnrolmentView:
+        def of(ek: str) -> Sequence[str]:
+            return holders.get(ek, ()) if ek else ()
+
+        return [self._view(records.get(name, Record(machine=name)), now_ms, of) for name in sorted(names)]
+
+    def _view(self, record: Record, now_ms: int, holders: Callable[[str], Sequence[str]]) -> EnrolmentView:
         seen = self._overruled(record)
         window = record.open_window(now_ms) if seen.window is not None else None
         on_record = seen.ek_sha256 == record.ek_sha256
@@ -193,22 +188,14 @@ class Register:
             window=window,
             window_id=seen.window_id if window else "",
             window_until_ms=seen.window_until_ms if window else None,
-            conflict=self._conflict(record),
+            conflict=self._conflict(record, holders),
             details=parse_details(record.details) if record.details and on_record else Details(),
         )
 
     def _overruled(self, record: Record) -> Enrolment:
-        enrolment, pins = record.enrolment(), self._pins()
-        pinned = pins.by_machine.get(record.machine)
-        if pinned is not None:
-            state = "retired" if record.state == "retired" else "approved"
-            closed = {"window": None, "window_id": "", "window_until_ms": 0}
-            return enrolment.model_copy(update={"ek_sha256": pinned, "state": state, "source": "inventory", **closed})
-        if record.state == "approved" and record.ek_sha256 in pins.by_ek:
-            return enrolment.model_copy(update={"state": "pending"})
-        return enrolment
+        return _overruled(record, self._pins())
 
-    def _conflict(self, record: Record) -> str:
+    def _conflict(self, record: Record, holders: Callable[[str], Sequence[str]]) -> str:
         pins, ek = self._pins(), record.ek_sha256
         pinned = pins.by_machine.get(record.machine)
         if pinned is not None and ek not in (None, pinned):
@@ -217,9 +204,11 @@ class Register:
             return (
                 f"the inventory gives EK {short(ek)} to {pins.by_ek[ek]}: {record.machine} waits until that is settled"
             )
-        owner = self.store.owner(pinned) if pinned is not None else None
-        if pinned is not None and owner is not None and owner.machine != record.machine and not owner.replaced:
-            return f"the inventory pins EK {short(pinned)}, which is on record as the TPM of {owner.machine}"
+        others = [each for each in holders(pinned or ek or "") if each != record.machine] if pinned or ek else []
+        if pinned is not None and others:
+            return f"the inventory pins EK {short(pinned)}, which is on record as the TPM of {' and '.join(others)}"
+        if others:
+            return f"EK {short(ek)} is on record of {' and '.join(others)}, too: none of them joins until one has it"
         return ""
 
     def _pins(self) -> Pins:
@@ -227,6 +216,32 @@ class Register:
         if inventory is not self._known.inventory:
             self._known = pins_of(inventory)
         return self._known
+
+
+def boot_windows(inventory: Inventory, records: Sequence[Record], now_ms: int) -> dict[str, BootWindow]:
+    """Open boot windows of machines that may use one: declared, enabled, not only by TPM, and none on record."""
+    may = {each.name for each in inventory.machines if each.enabled and each.identity != "tpm"}
+    pins = pins_of(inventory)
+    windows = {}
+    for record in records:
+        if record.machine not in may or record.open_window(now_ms) != "boot":
+            continue
+        seen = _overruled(record, pins)
+        if seen.window == "boot" and seen.ek_sha256 is None and seen.state == "none":
+            windows[record.machine] = BootWindow(id=seen.window_id, until_ms=seen.window_until_ms)
+    return windows
+
+
+def _overruled(record: Record, pins: Pins) -> Enrolment:
+    enrolment = record.enrolment()
+    pinned = pins.by_machine.get(record.machine)
+    if pinned is not None:
+        state = "retired" if record.state == "retired" else "approved"
+        closed = {"window": None, "window_id": "", "window_until_ms": 0}
+        return enrolment.model_copy(update={"ek_sha256": pinned, "state": state, "source": "inventory", **closed})
+    if record.state == "approved" and record.ek_sha256 in pins.by_ek:
+        return enrolment.model_copy(update={"state": "pending"})
+    return enrolment
 
 
 def _before(seen: Enrolment, record: Record) -> str:

@@ -21,7 +21,10 @@ INVENTORY = "inventory"
 """The role of who reads the inventory's custom resources, in `inventory_kubernetes`."""
 SHIPPER = "shipper"
 """Of who writes the status of machines there."""
-_NAMES = {**ACCOUNTS, INVENTORY: "netboot-inventory", SHIPPER: "netboot-shipper"}
+ENROLMENTS = {"reader": "netboot-enrolments", "join": "netboot-enroller"}
+"""Key in `enrolments_kubernetes` → ServiceAccount: who reads Enrolments, and who writes their status, too."""
+_NAMES = {**ACCOUNTS, INVENTORY: "netboot-inventory", SHIPPER: "netboot-shipper", **ENROLMENTS}
+_MANIFESTS = {INVENTORY: " --inventory", SHIPPER: " --inventory", **dict.fromkeys(ENROLMENTS, " --enrolments")}
 
 
 class Made(NamedTuple):
@@ -51,7 +54,7 @@ def make_kubeconfig(admin: Path, role: str, namespace: str, seconds: int, server
     except StatusError:
         raise ClusterRefusedError(
             f"there is no ServiceAccount {namespace}/{account} yet: "
-            f"apply the manifests first (`netboot cluster manifests{'' if role in ACCOUNTS else ' --inventory'} "
+            f"apply the manifests first (`netboot cluster manifests{_MANIFESTS.get(role, '')} "
             "| kubectl apply -f -`)"
         ) from None
     finally:

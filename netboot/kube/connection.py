@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 from kubernetes import client
 
-from netboot.kube.errors import KubeconfigError, StatusError, TooMuchError, in_words
+from netboot.kube.errors import KubeconfigError, Manifests, StatusError, TooMuchError, in_words
 from netboot.kube.kubeconfig import Kubeconfig, read_kubeconfig
 from netboot.kube.transport import READ_SECONDS, Reply, Transport
 from netboot.reread import Reread
@@ -37,13 +37,14 @@ class Connection:
         self,
         kubeconfig: Kubeconfig,
         *,
-        inventory: bool = False,
+        manifests: Manifests = "",
         acting: Acting = nullcontext,
         read: float = READ_SECONDS,
     ) -> None:
-        """`inventory`: it is the account that reads the inventory. `acting`, `read`: as `Transport` has them."""
+        """`manifests`: which give the account its rights, as `in_words` has it. `acting`, `read`: as `Transport` has
+        them."""
         self.path = kubeconfig.path
-        self.in_words = partial(in_words, kubeconfig=str(kubeconfig.path), inventory=inventory)
+        self.in_words = partial(in_words, kubeconfig=str(kubeconfig.path), manifests=manifests)
         """What an unexpected status becomes."""
         self.server = kubeconfig.server
         self._token: Reread[str] | None = None
@@ -171,15 +172,15 @@ class Connection:
 
 
 def connect(
-    kubeconfig: Path, *, inventory: bool = False, acting: Acting = nullcontext, read: float = READ_SECONDS
+    kubeconfig: Path, *, manifests: Manifests = "", acting: Acting = nullcontext, read: float = READ_SECONDS
 ) -> Connection:
-    """A connection as the account of a kubeconfig file, which may be the one that reads the inventory; nothing is sent
-    yet. `acting`, `read`: as `Transport` has them.
+    """A connection as the account of a kubeconfig file; nothing is sent yet. `manifests`: which give it its rights;
+    `acting`, `read`: as `Transport` has them.
 
     Raises:
         KubeconfigError: the file cannot be read or used.
     """
-    return Connection(read_kubeconfig(kubeconfig), inventory=inventory, acting=acting, read=read)
+    return Connection(read_kubeconfig(kubeconfig), manifests=manifests, acting=acting, read=read)
 
 
 def milliseconds(text: str) -> int:

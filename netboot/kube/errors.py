@@ -9,8 +9,13 @@ ClusterUnavailableError
 import json
 import re
 from collections.abc import Callable
+from typing import Literal
 
 from netboot.join.errors import ClusterUnavailableError, InvalidError
+
+
+Manifests = Literal["", "inventory", "enrolments", "keys"]
+"""Which give an account its rights, by their folder in `deploy`; "": those of a cluster that machines join."""
 
 
 class ClusterRefusedError(ClusterUnavailableError):
@@ -37,11 +42,11 @@ class StatusError(Exception):
         super().__init__(f"{status} {self.reason}: {self.message}")
 
 
-def in_words(error: StatusError, kubeconfig: str, *, inventory: bool = False) -> ClusterUnavailableError:
-    """What an unexpected status means to somebody who runs the service. `inventory`: of the account that reads the
-    inventory, which other manifests give its rights."""
+def in_words(error: StatusError, kubeconfig: str, *, manifests: Manifests = "") -> ClusterUnavailableError:
+    """What an unexpected status means to somebody who runs the service. `manifests`: which give the account its
+    rights."""
     message = error.message or f"status {error.status}"
-    option, rights = (" --inventory", "deploy/inventory") if inventory else ("", "deploy/kubernetes")
+    option, rights = (f" --{manifests}", f"deploy/{manifests}") if manifests else ("", "deploy/kubernetes")
     if error.status == 401:
         return ClusterRefusedError(
             f"the apiserver does not accept the account of {kubeconfig}: it may have expired; "

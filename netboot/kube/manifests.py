@@ -1,5 +1,5 @@
 """The files of `deploy/kubernetes`, which travel with the package: accounts, rights and admission policies; and
-the rule of `deploy/node-readiness`, the accounts of `deploy/inventory`."""
+the rule of `deploy/node-readiness`, the accounts of `deploy/inventory` and `deploy/enrolments`."""
 
 import re
 from importlib import resources
@@ -21,6 +21,11 @@ def inventory_text(namespace: str = DEFAULT_NAMESPACE) -> str:
     return _in_namespace(_stream("inventory"), namespace)
 
 
+def enrolments_text(namespace: str = DEFAULT_NAMESPACE) -> str:
+    """The accounts that read Enrolments and write their status, and the policies that keep them to that, likewise."""
+    return _in_namespace(_stream("enrolments"), namespace)
+
+
 def _stream(folder: str) -> str:
     """The files of a folder, in the order of their names."""
     there = (resources.files("netboot.kube") / folder).iterdir()
@@ -33,6 +38,7 @@ def _in_namespace(text: str, namespace: str) -> str:
         return text
     for at in (r"(?m)^( *namespace: )", r"(?m)^(kind: Namespace\nmetadata:\n  name: )"):
         text = re.sub(rf"{at}netboot(-leaders)?$", rf"\g<1>{namespace}\g<2>", text)
+    text = text.replace("request.namespace == 'netboot'", f"request.namespace == '{namespace}'")
     return text.replace("system:serviceaccount:netboot:", f"system:serviceaccount:{namespace}:")
 
 

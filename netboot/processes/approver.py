@@ -11,6 +11,7 @@ from netboot.controllers.approver.asked import Cluster
 from netboot.controllers.approver.knowledge import Knowledge, Machines
 from netboot.kube.certificates import KubeIssuedCertificates
 from netboot.kube.connection import Acting, connect
+from netboot.kube.enrolments import open_enrolments
 from netboot.kube.leases import KubeLeases
 from netboot.kube.requests import KubeCertificateRequests
 from netboot.kube.secrets import KubeTokens
@@ -37,7 +38,9 @@ def run(spec: ProcessSpec) -> None:
 def knowledge(config: Config, cluster: str) -> Knowledge:
     """What is known of a cluster's machines: by the very register that join judges by."""
     live = LiveView(config.data / "snapshot.json")
-    register = open_register(config, lambda: live.view().snapshot.inventory)
+    place = config.enrolments_kubernetes
+    enrolments = open_enrolments(place, "reader") if place is not None else None
+    register = open_register(config, lambda: live.view().snapshot.inventory, enrolments)
     return Knowledge(cluster, Machines(cluster, live.view), register, SystemClock().now_ms)
 
 

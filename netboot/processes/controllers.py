@@ -32,6 +32,7 @@ from netboot.controllers.renewals import OrderedRenewals
 from netboot.controllers.rollouts import RolloutController
 from netboot.controllers.sight import LARGEST, Eyes
 from netboot.controllers.snapshot_publisher import SnapshotPublisher
+from netboot.join.register import boot_windows
 from netboot.lifecycle.control_planes import names_of
 from netboot.lifecycle.cordons import Cordon, CordonsStatus
 from netboot.lifecycle.drains import DrainsStatus
@@ -50,14 +51,14 @@ from netboot.stores import proofkey
 from netboot.stores.conditions import JudgedFile, SqliteConditions
 from netboot.stores.control_planes import SaidControlPlanes
 from netboot.stores.drains import SqliteDrains
-from netboot.stores.enrolment import SqliteEnrolments
 from netboot.stores.freezes import SqliteFreezes
 from netboot.stores.history_writer import HistoryFile
 from netboot.stores.image_repository import open_image_repository
 from netboot.stores.intents import SqliteIntents
-from netboot.stores.register import open_register
 from netboot.stores.remedies import SqliteRemedies
 from netboot.stores.rollouts import SqliteRollouts
+from netboot.stores.said_enrolments import file_of as enrolments_of
+from netboot.stores.said_enrolments import recorded
 from netboot.stores.signal import SaidSignal
 from netboot.stores.state import SqliteStates
 from netboot.stores.state_writer import SqliteProjection
@@ -89,13 +90,12 @@ def run(spec: ProcessSpec) -> None:
             make()  # the file, for the management server to find; what fails here is told soon enough
     noticed = Noticed(kept, clock)
     status = StatusFolder(config.data / "status")
-    enrolments = SqliteEnrolments(config.data / "enrolment.db")
     intents, drains = SqliteIntents(config.data / "intents.db"), SqliteDrains(config.data / "intents.db")
     lifecycle = LifecycleController(
         states,
         noticed,
         Published(lambda: publisher.published, config.clusters).declared,
-        RecordedActs(config.data, enrolments, intents, drains, clock.now_ms).acts,
+        RecordedActs(config.data, recorded(config), intents, drains, clock.now_ms, file=enrolments_of(config)).acts,
         Eyes(config, status, lambda: controller.caught_up()).look,
         clock,
         up_ms,
@@ -238,7 +238,7 @@ def _windows(publisher: SnapshotPublisher) -> Sequence[Window]:
 
 
 def _boot_windows(config: Config, inventory: Inventory, now_ms: int) -> Mapping[str, BootWindow]:
-    return open_register(config, lambda: inventory).boot_windows(now_ms)
+    return boot_windows(inventory, recorded(config).records(), now_ms)
 
 
 def _absent(status: Path) -> Mapping[str, str]:

@@ -12,6 +12,7 @@ from netboot.clock import SystemClock
 from netboot.config import Cluster, Config, Join
 from netboot.connections import allow_files
 from netboot.join.departed import clear_departed
+from netboot.join.enrolment import EnrolmentStore
 from netboot.join.exchange import Exchange
 from netboot.join.issue import Issuer
 from netboot.join.issued_tokens import sweep
@@ -29,11 +30,11 @@ from netboot.process import ProcessSpec
 from netboot.reread import Look, Reread, look
 from netboot.status.join import JoinStatus
 from netboot.stores import bootkey
-from netboot.stores.enrolment import SqliteEnrolments
 from netboot.stores.facts import Facts
 from netboot.stores.intents import SqliteIntents
 from netboot.stores.live import LiveView
 from netboot.stores.register import open_register
+from netboot.stores.said_enrolments import SayEnrolments, file_of, recorded
 from netboot.stores.sealing import NONCES, sealing_keys
 from netboot.stores.state import SqliteStates
 from netboot.stores.status import StatusFile
@@ -89,12 +90,14 @@ def compose(
     live, keys = LiveView(config.data / "snapshot.json"), sealing_keys(config.join.sealing_keys)
     facts = Facts(config.data / "journal" / f"join-{index}.db")
     intents = SqliteIntents(config.data / "intents.db")
+    enrolments = _enrolments(config)
+    said = SayEnrolments(config, enrolments, clock.now_ms) if enrolments is not None and index == 0 else None
     reached = {name: partial(connect or _reach, name, cluster) for name, cluster in config.clusters.items()}
     clean = partial(_clean, live, left_nodes(config)) if index == 0 else None
     clusters = preflight.CheckedClusters(reached, clock.now_ms, clean)
     issuer = Issuer(
         clusters=clusters,
-        enrolments=open_register(config, lambda: live.view().snapshot.inventory),
+        enrolments=open_register(config, lambda: live.view().snapshot.inventory, enrolments),
         intents=intents,
         journal=facts.append,
         now_ms=clock.now_ms,
@@ -102,9 +105,9 @@ def compose(
     )
     exchange = _exchange(config, config.join, issuer, live, keys)
     hellos, attests = (Buckets(config.join.hellos_per_minute) for _ in range(2))
-    problems = partial(_problems, keys, certificate, facts, intents)
+    problems = partial(_problems, keys, certificate, facts, intents, said)
     dependencies = Dependencies(exchange, clusters, hellos, attests, problems, stopping, Refusals())
-    report = partial(_report_for_ever, config, index, dependencies, certificate)
+    report = partial(_report_for_ever, config, index, dependencies, certificate, said)
     for name, target in (clusters.loops() | {"report": report}).items():
         threading.Thread(target=target, name=name, daemon=True).start()
     return dependencies
@@ -135,8 +138,8 @@ def _image_of(states: SqliteStates, boot: str) -> str | None:
 
 def left_nodes(config: Config) -> LeftNodes:
     """By who is retired on record, and which Nodes were seen to be whose."""
-    enrolments, states = SqliteEnrolments(config.data / "enrolment.db"), SqliteStates(config.data / "state.db")
-    files = [config.data / name for name in ("enrolment.db", "enrolment.db-wal")]
+    enrolments, states, file = recorded(config), SqliteStates(config.data / "state.db"), file_of(config)
+    files = [file, file.with_name(f"{file.name}-wal")]
     seen, found = list[Look | None](), dict[str, int]()
 
     def retired() -> Mapping[str, int]:
@@ -166,21 +169,28 @@ def _clean(live: LiveView, nodes: LeftNodes, cluster: ClusterAccess, now_ms: int
     clear_departed(cluster, inventory, nodes, now_ms)
 
 
-def _problems(keys: Reread[Keyset], certificate: Certificate, facts: Facts, intents: Intents) -> list[str]:
+def _problems(
+    keys: Reread[Keyset], certificate: Certificate, facts: Facts, intents: Intents, said: SayEnrolments | None
+) -> list[str]:
     """What is wrong with this process's own files and journal, and with what says who may not join."""
     try:
         keys.current()
         intents.of("", SystemClock().now_ms())
     except CannotTellError as error:
         return [str(error)]
-    return [problem for problem in (keys.problem, certificate.problem, facts.failure) if problem is not None]
+    unread = said.problem or None if said is not None else None
+    return [problem for problem in (keys.problem, certificate.problem, facts.failure, unread) if problem is not None]
 
 
-def _report_for_ever(config: Config, index: int, dependencies: Dependencies, certificate: Certificate) -> None:
+def _report_for_ever(
+    config: Config, index: int, dependencies: Dependencies, certificate: Certificate, said: SayEnrolments | None
+) -> None:
     """For the management server's `/readyz`, until this process is told to stop. A thread of its own, for the checks
-    wait for an apiserver that does not answer."""
+    wait for an apiserver that does not answer. `said`: what is written of enrolments beside it."""
     file = StatusFile(config.data / "status", f"join-{index}")
     while True:
+        if said is not None:
+            said.tell()
         also = {"certificate_expires_ms": certificate.expires_ms, "refused": dependencies.refusals.by_status()}
         file.write(status_of(dependencies).model_copy(update=also))
         if dependencies.stopping():
@@ -198,6 +208,15 @@ def status_of(dependencies: Dependencies) -> JoinStatus:
         message="; ".join(problems) or "machines can join",
         clusters=state.clusters,
     )
+
+
+def _enrolments(config: Config) -> EnrolmentStore | None:
+    """Those in a cluster; None: they are on disk."""
+    if config.enrolments_kubernetes is None:
+        return None
+    from netboot.kube.enrolments import open_enrolments  # the client of Kubernetes is large
+
+    return open_enrolments(config.enrolments_kubernetes, "join")
 
 
 def _reach(name: str, cluster: Cluster) -> Connected:

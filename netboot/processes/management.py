@@ -6,6 +6,7 @@ from functools import partial
 
 from netboot.clock import SteadyClock, SystemClock
 from netboot.config import Config
+from netboot.join.enrolment import EnrolmentStore
 from netboot.join.issue import Issuer
 from netboot.join.register import Register
 from netboot.lifecycle.intents import Intents
@@ -78,7 +79,7 @@ def compose(
     `Dependencies.certificate_expires_ms`."""
     live, states = LiveView(config.data / "snapshot.json"), SqliteStates(config.data / "state.db")
     repository, history = open_image_repository(config, STORE_SECONDS), SqliteHistory(config.data / "history.db")
-    register = open_register(config, lambda: live.view().snapshot.inventory)
+    register = open_register(config, lambda: live.view().snapshot.inventory, _enrolments(config))
     intents = SqliteIntents(config.data / "intents.db")
     conditions = SqliteConditions(config.data / "conditions.db")
     status, clock = StatusFolder(config.data / "status"), SystemClock()
@@ -145,6 +146,15 @@ def _vouching(config: Config, people: People | None, places: Places) -> list[Vou
 
         others.append(Reviews(config.management.token_review, places=places))
     return others
+
+
+def _enrolments(config: Config) -> EnrolmentStore | None:
+    """Those in a cluster; None: they are on disk."""
+    if config.enrolments_kubernetes is None:
+        return None
+    from netboot.kube.enrolments import open_enrolments  # the client of Kubernetes is large: only with clusters
+
+    return open_enrolments(config.enrolments_kubernetes, "reader")
 
 
 def _issuer(config: Config, register: Register, intents: Intents) -> Issuer:

@@ -58,7 +58,7 @@ def _follow(
     sees = KubeHolds if tied else KubeResources
     return ResourcesController(
         kinds,
-        lambda: sees(connect(place.kubeconfig, inventory=True), place.namespace),
+        lambda: sees(connect(place.kubeconfig, manifests="inventory"), place.namespace),
         kept,
         written,
         seen,

@@ -26,12 +26,12 @@ def run(spec: ProcessSpec) -> None:
     statuses = StatusFolder(data / "status")
     known = ObjectFacts(LiveView(data / "snapshot.json"), states, conditions, statuses)
     shipper = ShipperController(
-        known, lambda: KubeMachineObjects(connect(kubeconfig, inventory=True), namespace), SystemClock()
+        known, lambda: KubeMachineObjects(connect(kubeconfig, manifests="inventory"), namespace), SystemClock()
     )
     controller: runner.Controller = shipper
     if place.holds:
         said = SaidHolds(data).read
         controller = AndHoldStatuses(
-            shipper, said, lambda: KubeHoldObjects(connect(kubeconfig, inventory=True), namespace)
+            shipper, said, lambda: KubeHoldObjects(connect(kubeconfig, manifests="inventory"), namespace)
         )
     runner.run(controller, StatusFile(data / "status", spec.name).write, spec.say_ready, spec.heartbeat())

@@ -84,6 +84,14 @@ class SqliteEnrolments(EnrolmentStore):
         with self._open() as db:
             return [_row(row) for row in db.execute(f"{_SELECT} ORDER BY machine")]
 
+    def replaced(self) -> dict[str, tuple[str, ...]]:
+        """Of each machine the EKs that were taken out of it."""
+        found: dict[str, tuple[str, ...]] = {}
+        with self._open() as db:
+            for machine, ek in db.execute("SELECT machine, ek_sha256 FROM eks WHERE replaced ORDER BY 1, 2"):
+                found[machine] = (*found.get(machine, ()), ek)
+        return found
+
     def owner(self, ek_sha256: str) -> Owner | None:
         with self._open() as db:
             return _owner(db, ek_sha256)

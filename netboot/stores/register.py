@@ -9,6 +9,7 @@ from images.errors import StoreError
 from images.values.files import names
 from netboot import credentials
 from netboot.config import Config
+from netboot.join.enrolment import EnrolmentStore
 from netboot.join.register import Register
 from netboot.lifecycle.errors import StateUnavailableError
 from netboot.machines.values import Inventory
@@ -19,11 +20,11 @@ from tokens.errors import MalformedError
 ENDINGS = (".pem", ".crt", ".cer")
 
 
-def open_register(config: Config, inventory: Callable[[], Inventory]) -> Register:
-    """The register of a site; `inventory()` may raise NotReadyError."""
+def open_register(config: Config, inventory: Callable[[], Inventory], store: EnrolmentStore | None = None) -> Register:
+    """The register of a site; `inventory()` may raise NotReadyError. `store` None: what is on record is on disk."""
     folder = config.join.tpm_roots if config.join is not None else None
     roots = (lambda: load_roots(folder)) if folder is not None else None
-    return Register(SqliteEnrolments(config.data / "enrolment.db"), inventory, roots)
+    return Register(store or SqliteEnrolments(config.data / "enrolment.db"), inventory, roots)
 
 
 def load_roots(folder: Path) -> list[x509.Certificate]:

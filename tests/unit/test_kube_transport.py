@@ -162,7 +162,7 @@ def test_failures_in_words(
 def test_who_reads_the_inventory_is_told_of_its_own_rights(server: Server, code: int, words: str) -> None:
     """Those of the cluster's accounts would let it do what it need not."""
     server.answer = lambda _method, _path: status(code, "", "no")
-    reads = KubeResources(connect(server.path, inventory=True), "netboot").watch("machine", 1.0)
+    reads = KubeResources(connect(server.path, manifests="inventory"), "netboot").watch("machine", 1.0)
     with pytest.raises(ClusterRefusedError) as caught:
         next(reads)
     assert str(caught.value).endswith(words)
@@ -194,7 +194,7 @@ def test_what_is_refused_of_one_object_is_told_from_what_is_of_all(
     server: Server, answer: Answer, kind: type[Exception], words: str
 ) -> None:
     server.answer = lambda _method, _path: answer
-    with closing(connect(server.path, inventory=True)) as connection:
+    with closing(connect(server.path, manifests="inventory")) as connection:
         objects = KubeMachineObjects(connection, "netboot")
         with pytest.raises(kind) as caught:
             objects.write(MachineObject("gpu-001", "a-uid", 1, "7", {}, {}), {"phase": "Ready"})

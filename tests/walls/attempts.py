@@ -56,6 +56,12 @@ ALLOWED: dict[str, set[str]] = {
     "shipper": {"read shipper", "connect apiserver"},
 }
 """All that is possible, of what `attempts` tries; everything else must be refused. Why: docs/operations.md."""
+IN_CLUSTER: dict[str, set[str]] = {
+    "join": {"read enroller"},
+    "approver": {"read reader of enrolments"},
+    "management": {"read reader of enrolments"},
+}
+"""Likewise, more of it where the site has `enrolments_kubernetes`."""
 ALL = {"large question"}
 REFUSED = {"EACCES", "EPERM", "EROFS"}
 SECRETS = {
@@ -70,6 +76,8 @@ SECRETS = {
     "nodes": "secrets/nodes.kubeconfig",
     "inventory's reader": "secrets/inventory.kubeconfig",
     "shipper": "secrets/shipper.kubeconfig",
+    "enroller": "secrets/enrolments-join.kubeconfig",
+    "reader of enrolments": "secrets/enrolments-reader.kubeconfig",
     "registry's login": "secrets/registry.json",
     "pause token": "secrets/pause.token",
     "collector's headers": "secrets/collector.headers",

@@ -14,7 +14,8 @@ def walled_site(root: Path, apiserver: int) -> Config:
     """In `root`, with one image in its channel. `apiserver`: the port of loopback that its kubeconfigs name, and where
     somebody is asked whether anything may begin."""
     [nobody] = free_ports(1)
-    more = outside(apiserver, nobody) + "inventory_kubernetes: {shipper: secrets/shipper.kubeconfig}\n"
+    objects = "inventory_kubernetes: {shipper: secrets/shipper.kubeconfig}\nenrolments_kubernetes: {}\n"
+    more = outside(apiserver, nobody) + objects
     config = load_config(make_whole_site(root, apiserver, workers=1, more=more))
     as_objects(config)
     proofkey.rotate(config.proof_key, proofkey.folder_of(config))

@@ -1,6 +1,6 @@
 """The custom resources `netboot.dev/v1alpha1` of what people declare: their definitions, and an inventory as objects.
 
-Kinds that have no model of their own yet (Enrolment, Rollout, Assignment) are not here: docs/decisions/247.
+Kinds that have no model of their own yet (Rollout, Assignment) are not here: docs/decisions/247.
 """
 
 from collections.abc import Iterable, Mapping
@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel
 
 from images.values.types import NAME
+from netboot.join.enrolment_documents import EnrolmentSpec, EnrolmentStatus
 from netboot.kube.resources.cel import Schema, literal, pattern, rule, with_rules
 from netboot.kube.resources.schema import schema_of
 from netboot.lifecycle import holds
@@ -23,7 +24,8 @@ GROUP, VERSION = "netboot.dev", "v1alpha1"
 
 class Kind(NamedTuple):
     """A kind of object. `columns`: heading → where it is, and its type, as `kubectl get` shows them; `wide`: those that
-    it shows with `-o wide` alone; `status`: the model of what is written of it apart, None: nothing is."""
+    it shows with `-o wide` alone; `status`: the model of what is written of it apart, None: nothing is; `selectable`:
+    by which an API server finds objects (`--field-selector`); `rules`: of the object, as it was and as it is to be."""
 
     kind: str
     plural: str
@@ -32,6 +34,8 @@ class Kind(NamedTuple):
     columns: Mapping[str, tuple[str, str]]
     wide: Mapping[str, tuple[str, str]] = {}
     status: type[BaseModel] | None = None
+    selectable: tuple[str, ...] = ()
+    rules: tuple[Schema, ...] = ()
 
 
 KINDS: Mapping[str, Kind] = {
@@ -113,6 +117,35 @@ HOLD = Kind(
     holds.HoldStatus,
 )
 """Not declared by files: what people want of one machine."""
+ENROLMENT = Kind(
+    "Enrolment",
+    "enrolments",
+    "nbe",
+    EnrolmentSpec,
+    {
+        "Approved": (".spec.ek_sha256", "string"),
+        "Proposed": (".status.proposed.ek_sha256", "string"),
+        "Since": (".status.proposed.since", "date"),
+        "Retired": (".spec.retired", "boolean"),
+        "Window": (".spec.window.kind", "string"),
+        "Until": (".spec.window.until", "string"),
+    },
+    {
+        "Serial": (".status.proposed.details.serial", "string"),
+        "Generation": (".spec.generation", "integer"),
+        "Alert": (".status.alerts[0].said", "string"),
+    },
+    EnrolmentStatus,
+    (".spec.ek_sha256", ".spec.retired", ".spec.window.kind", ".status.proposed.ek_sha256"),
+    (
+        rule(
+            "!has(oldSelf.spec.generation) || "
+            "(has(self.spec.generation) && self.spec.generation >= oldSelf.spec.generation)",
+            "spec.generation never falls: what a Lease of an older one says would bind again",
+        ),
+    ),
+)
+"""By its machine's name. Read where it is needed and by nobody who follows the inventory."""
 ALL: Mapping[str, Kind] = {**KINDS, holds.KIND: HOLD}
 _NAMED = frozenset({"name"})
 """What an object has in its metadata."""
@@ -124,7 +157,7 @@ def definitions() -> list[dict[str, Any]]:
     Raises:
         netboot.kube.resources.cel.NotExpressibleError: a model says what no schema can: a defect of ours.
     """
-    return [_definition(kind) for kind in ALL.values()]
+    return [_definition(kind) for kind in (*ALL.values(), ENROLMENT)]
 
 
 def _definition(kind: Kind) -> dict[str, Any]:
@@ -140,6 +173,8 @@ def _definition(kind: Kind) -> dict[str, Any]:
         "schema": {"openAPIV3Schema": schema},
         "additionalPrinterColumns": [*columns, age, *wide],
     }
+    if kind.selectable:
+        version["selectableFields"] = [{"jsonPath": path} for path in kind.selectable]
     if kind.status is not None:
         schema["properties"]["status"] = schema_of(kind.status)
         version["subresources"] = {"status": {}}
@@ -160,7 +195,7 @@ def _object(kind: Kind) -> Schema:
     spec = schema_of(kind.model, without=_NAMED)
     schema = {"type": "object", "description": spec["description"], "required": ["spec"], "properties": {"spec": spec}}
     form = literal(pattern(f"^({NAME.pattern})$"))
-    return with_rules(schema, rule(f"self.metadata.name.matches({form})", f"metadata.name {NAME.message}"))
+    return with_rules(schema, *kind.rules, rule(f"self.metadata.name.matches({form})", f"metadata.name {NAME.message}"))
 
 
 def objects_of(items: Iterable[Declared], namespace: str) -> list[dict[str, Any]]:

@@ -143,6 +143,7 @@ def _moment_with_zone(schema: Schema, _bounds: Bounds) -> Schema:
 FORMS: Mapping[str, Form] = {
     "images.values.kernel_arguments._of_profile": _argument,
     "netboot.addresses.parse_machine_url": _machine_url,
+    "netboot.join.enrolment_documents._moment": _moment_with_zone,
     "netboot.lifecycle.holds._moment": _moment_with_zone,
     "netboot.lifecycle.holds._one_line": _printable,
     "netboot.machines.boot_limit._none": _boots,
@@ -164,6 +165,10 @@ FORMS: Mapping[str, Form] = {
 
 def _by_type(schema: Schema, _bounds: Bounds) -> Schema:
     return {**schema, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}
+
+
+def _by_kind(schema: Schema, _bounds: Bounds) -> Schema:
+    return {**schema, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["kind"]}
 
 
 def _moment(schema: Schema, _bounds: Bounds) -> Schema:
@@ -197,6 +202,8 @@ def _taints(schema: Schema, _bounds: Bounds) -> Schema:
 FIELDS: Mapping[str, Form] = {
     "Class.deadlines": _names(DEFAULTS),
     "Profile.deadlines": _names(DEFAULTS),
+    "EnrolmentSpec.replaced": _once,
+    "EnrolmentStatus.alerts": _by_kind,
     "Hold.machine": _for_ever,
     "HoldStatus.conditions": _by_type,
     "Machine.former_names": _once,
@@ -212,9 +219,13 @@ FIELDS: Mapping[str, Form] = {
 """What the checks of whole inventories say of one object alone, by model and field."""
 
 MODELS: Mapping[str, Schema] = {
+    "EnrolmentSpec._in_or_out": rule(
+        "!has(self.ek_sha256) || !has(self.replaced) || !(self.ek_sha256 in self.replaced)",
+        "a TPM that was taken out of the machine is not let in: take it out of replaced first",
+    ),
     "Match._recognisable": rule(
         "(has(self.macs) && self.macs.size() > 0) || has(self.uuid) || has(self.serial)",
         "needs at least one of macs, uuid and serial: nothing could be recognised by this",
-    )
+    ),
 }
 """Of validators of whole models, by model and function."""

@@ -1,0 +1,31 @@
+"""Operators' orders where enrolments are objects: people write these, and are told by which command. Pure."""
+
+import json
+import shlex
+from typing import Any
+
+from netboot.join.enrolment import Change
+from netboot.join.enrolment_documents import EnrolmentSpec
+from netboot.join.enrolment_objects import EnrolmentObject, spec_after
+
+
+def by_kubectl(namespace: str, found: EnrolmentObject | None, change: Change, details: str) -> str:
+    """What does what an order comes to, to the object as it was read: an older one is refused (`resourceVersion`)."""
+    if found is None:
+        spec = spec_after(EnrolmentSpec(), change, details).model_dump(mode="json", exclude_defaults=True)
+        metadata = {"name": change.record.machine, "namespace": namespace}
+        made = {"apiVersion": "netboot.dev/v1alpha1", "kind": "Enrolment", "metadata": metadata, "spec": spec}
+        return _said(f"kubectl create -f - <<< {shlex.quote(json.dumps(made))}")
+    before = found.spec.model_dump(mode="json")
+    after = spec_after(found.spec, change, details).model_dump(mode="json")
+    patch: dict[str, Any] = {"metadata": {"resourceVersion": found.version}}
+    patch["spec"] = {key: value for key, value in after.items() if value != before[key]}
+    what = f"enrolments.netboot.dev/{found.name} --type=merge"
+    return _said(f"kubectl patch -n {namespace} {what} -p {shlex.quote(json.dumps(patch))}")
+
+
+def _said(command: str) -> str:
+    return (
+        "enrolments are objects of Kubernetes here (enrolments_kubernetes), and netboot may not write what people want "
+        f"of them. Who may write Enrolments does it by `{command}`"
+    )
