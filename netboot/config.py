@@ -20,7 +20,16 @@ from netboot.authorities import read_authorities
 from netboot.config_dhcp import Dhcp
 from netboot.config_management import Management, under
 from netboot.config_nodes import Discovery, Journal, NodeLabels, Ssh, told
-from netboot.config_outside import InKubernetes, PauseSignal, Traces, UpstreamPlace
+from netboot.config_outside import (
+    BOOT_IDS,
+    NONCES,
+    SEALING,
+    InKubernetes,
+    KeysSecret,
+    PauseSignal,
+    Traces,
+    UpstreamPlace,
+)
 from netboot.config_urls import ReachedTlsUrl, ReachedUrl
 from netboot.logs import Log
 from netboot.watchdog import Watchdog
@@ -131,6 +140,8 @@ class Config(Strict):
     inventory_kubernetes: InKubernetes | None = None
     """With it custom resources are the inventory, and files are not read."""
     keys: Path = Path("keys")
+    keys_kubernetes: KeysSecret | None = None
+    """With it the keys that replicas share are those of a Secret; the files that are named here are not read."""
     proof_key: Path = Path("secrets/proof.key")
     minimum_epoch: Annotated[int, Field(ge=0, le=2**31)] = 0
     provisioning: Provisioning
@@ -186,6 +197,7 @@ class Config(Strict):
         pause = self.pause and under(folder, self.pause, "token_file", "authority")
         traces = self.traces and under(folder, self.traces, "headers_file", "authority")
         provisioning = under(folder, self.provisioning, "ipxe")
+        shared = self.keys_kubernetes and under(folder, self.keys_kubernetes, "kubeconfig", "folder")
         declared = self.inventory_kubernetes and under(folder, self.inventory_kubernetes, "kubeconfig", "shipper")
         inner = {"management": self.management.resolved(folder), "join": join, "clusters": clusters}
         outer = under(folder, self, "data", "boot_id_key", "store", "inventory", "keys", "proof_key")
@@ -194,6 +206,7 @@ class Config(Strict):
         outside = {
             "provisioning": provisioning,
             "inventory_kubernetes": declared,
+            "keys_kubernetes": shared,
             "journal": journal,
             "ssh": ssh,
             "upstream": upstream,
@@ -201,6 +214,14 @@ class Config(Strict):
             "traces": traces,
         }
         return outer.model_copy(update={**inner, **outside})
+
+    def with_shared_keys(self) -> "Config":
+        """The same, where a Secret has the keys that replicas share, with the files that are made of it."""
+        if self.keys_kubernetes is None:
+            return self
+        files = self.keys_kubernetes.files(self.data)
+        join = self.join and self.join.model_copy(update={"sealing_keys": files[SEALING], "nonce_keys": files[NONCES]})
+        return self.model_copy(update={"boot_id_key": files[BOOT_IDS], "join": join})
 
     def site_bundle(self, issued: int, images_revoked: tuple[str, ...] = ()) -> SiteBundle:
         """What the machines of this site are told, to be signed; `issued` in seconds since 1970. What is revoked is no
@@ -223,11 +244,13 @@ class Config(Strict):
         )
 
 
-def load_config(path: Path) -> Config:
-    """Read, validate and resolve a configuration file.
+def load_config(path: Path, *, shared: bool = True) -> Config:
+    """Read, validate and resolve a configuration file. `shared`: with the keys that a Secret gives, where there is one,
+    in the place of the site's own files.
 
     Raises:
         images.values.strict.FaultsError: with every fault, each with its line, dotted key, bound and the value given.
     """
     path = path.absolute()
-    return strict.load(path, Config, given=True).resolved(path.parent)
+    config = strict.load(path, Config, given=True).resolved(path.parent)
+    return config.with_shared_keys() if shared else config

@@ -19,7 +19,7 @@ from netboot.cli.bundles import revoked as revoked_of
 from netboot.cli.ends import SAYS_WHAT_TO_DO, in_words
 from netboot.config import Config, load_config
 from netboot.config_nodes import told
-from netboot.config_outside import InKubernetes, PauseSignal, Traces, UpstreamPlace
+from netboot.config_outside import PauseSignal, Traces, UpstreamPlace
 from netboot.lifecycle.errors import CannotTellError, StateUnavailableError
 from netboot.machines.declarations import Declarations
 from netboot.machines.declared import overlooked
@@ -71,7 +71,7 @@ def check_site(path: Path) -> Findings:
             *_upstream(findings.config.upstream),
             *_pause(findings.config.pause),
             *_traces(findings.config.traces),
-            *_in_kubernetes(findings.config.inventory_kubernetes),
+            *kubeconfigs.faults_of_objects(findings.config),
             *_told(findings.config),
             *_discovered(findings.config, findings.inventory),
             *joining.faults(findings.config, findings.inventory),
@@ -141,7 +141,7 @@ def _keys(config: Config) -> Iterator[Fault]:
 
 
 def _boot_id_key(config: Config) -> Iterator[Fault]:
-    if config.boot_id_key is not None:
+    if config.boot_id_key is not None and config.keys_kubernetes is None:  # else the process `keys` brings it
         try:
             key_of(config)
         except StateUnavailableError as error:
@@ -202,13 +202,6 @@ def _told(config: Config) -> Iterator[Fault]:
         told(config.journal, config.ssh)
     except FaultsError as error:
         yield from error.faults
-
-
-def _in_kubernetes(place: InKubernetes | None) -> Iterator[Fault]:
-    if place is not None:
-        for key in ("kubeconfig", "shipper"):
-            if (path := getattr(place, key)) is not None:
-                yield from kubeconfigs.faults(path, f"inventory_kubernetes.{key}", kubeconfigs.OF_INVENTORY)
 
 
 def _upstream(place: UpstreamPlace | None) -> Iterator[Fault]:

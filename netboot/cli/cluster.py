@@ -7,6 +7,7 @@ import click
 
 from images.values import files
 from images.values.strict import FaultsError
+from netboot.cli import cluster_keys, keys_secret
 from netboot.cli.forms import Output
 from netboot.cli.given_files import NamedFile
 from netboot.cli.outcomes import UNKNOWN, ApiError
@@ -39,7 +40,16 @@ def group() -> None:
       netboot cluster manifests --inventory | kubectl apply -f -
       netboot cluster kubeconfigs --inventory --admin-kubeconfig ~/.kube/config
       netboot cluster inventory | kubectl apply -f -
+
+    \b
+    Where replicas share their keys by a Secret (`keys_kubernetes`), likewise:
+      netboot cluster manifests --keys | kubectl apply -f -
+      netboot cluster kubeconfigs --keys --admin-kubeconfig ~/.kube/config
+      netboot cluster keys push --admin-kubeconfig ~/.kube/config
     """
+
+
+group.add_command(cluster_keys.group)
 
 
 @group.command()
@@ -50,19 +60,24 @@ def group() -> None:
     is_flag=True,
     help="Of the inventory's custom resources (`inventory_kubernetes`) alone: who reads them, who says how they are.",
 )
-def manifests(config: Path | None, name: str | None, inventory: bool) -> None:
+@click.option("--keys", is_flag=True, help="Of the keys that replicas share (`keys_kubernetes`) alone: who reads them.")
+def manifests(config: Path | None, name: str | None, inventory: bool, keys: bool) -> None:
     """Print the accounts, their rights and the admission policies as YAML, for `kubectl apply -f -`.
 
-    With --inventory the namespace is not among them, and has to be there: to delete them deletes no inventory.
+    With --inventory or --keys the namespace is not among them, and has to be there: to delete them deletes no
+    inventory, and no keys.
 
     \b
       netboot cluster manifests | kubectl apply -f -
     """
-    from netboot.kube.manifests import DEFAULT_NAMESPACE, inventory_text, manifest_text
+    from netboot.kube.manifests import DEFAULT_NAMESPACE, inventory_text, keys_text, manifest_text
 
+    _one(name if inventory or keys else None, inventory=inventory, keys=keys)
+    if keys:
+        place = keys_secret.place_of(find_config(config))
+        click.echo(keys_text(place.namespace, place.secret), nl=False)
+        return
     if inventory:
-        if name is not None:
-            raise click.UsageError("--inventory has the namespace of `inventory_kubernetes`: leave --name out")
         click.echo(inventory_text(_in_kubernetes(find_config(config)).namespace), nl=False)
         return
     namespace = DEFAULT_NAMESPACE if name is None else find_cluster(find_config(config), name).namespace
@@ -154,8 +169,9 @@ def rule(config: Path | None, name: str) -> None:
 @click.option("--server", help="Address of the apiserver for the service, if not the administrator's.")
 @click.option("--days", type=click.IntRange(1, 3650), default=365, show_default=True, help="How long they are good.")
 @click.option("--inventory", is_flag=True, help="Of who reads the inventory, and writes its status, alone.")
+@click.option("--keys", is_flag=True, help="Of who reads the keys that replicas share, alone.")
 def kubeconfigs(
-    config: Path | None, admin_kubeconfig: Path, name: str, server: str | None, days: int, inventory: bool
+    config: Path | None, admin_kubeconfig: Path, name: str, server: str | None, days: int, inventory: bool, keys: bool
 ) -> None:
     """Write the kubeconfigs of the three accounts to where the configuration says, with mode 0600.
 
@@ -164,10 +180,14 @@ def kubeconfigs(
     \b
       netboot cluster kubeconfigs --admin-kubeconfig admin.conf
     """
-    from netboot.kube.accounts import ACCOUNTS, INVENTORY, SHIPPER, make_kubeconfig
+    from netboot.kube.accounts import ACCOUNTS, INVENTORY, KEYS, SHIPPER, make_kubeconfig
 
+    _one(None, inventory=inventory, keys=keys)
     found = find_config(config)
-    if inventory:
+    if keys:
+        secret = keys_secret.place_of(found)
+        namespace, paths = secret.namespace, {KEYS: secret.kubeconfig}
+    elif inventory:
         place = _in_kubernetes(found)
         namespace, paths = place.namespace, {INVENTORY: place.kubeconfig}
         paths |= {SHIPPER: place.shipper} if place.shipper is not None else {}
@@ -182,6 +202,15 @@ def kubeconfigs(
         click.echo(f"wrote {path}: {kubeconfig.account}, until {moment(kubeconfig.expires_ms)}")
     soonest = min(kubeconfig.expires_ms for kubeconfig in kubeconfigs.values())
     click.echo(f"make them again before {moment(soonest)}; `netboot doctor` warns 30 days before")
+
+
+def _one(name: str | None, *, inventory: bool, keys: bool) -> None:
+    """Raises click.UsageError: options that do not go together. `name`: of a cluster, which neither has."""
+    if inventory and keys:
+        raise click.UsageError("--inventory and --keys are two accounts' manifests: ask for one after the other")
+    if name is not None:
+        option, section = ("--keys", "keys_kubernetes") if keys else ("--inventory", "inventory_kubernetes")
+        raise click.UsageError(f"{option} has the namespace of `{section}`: leave --name out")
 
 
 def _print(documents: list[dict[str, Any]]) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 EXPIRES_SOON_MS = 30 * 86_400_000
 AGAIN, OF_INVENTORY = "`netboot cluster kubeconfigs`", "`netboot cluster kubeconfigs --inventory`"
+OF_KEYS = "`netboot cluster kubeconfigs --keys`"
 
 
 def faults(path: Path, key: str, again: str = AGAIN) -> Iterator[Fault]:
@@ -35,6 +36,17 @@ def faults(path: Path, key: str, again: str = AGAIN) -> Iterator[Fault]:
         yield from private(path, key)
 
 
+def faults_of_objects(config: Config) -> Iterator[Fault]:
+    """Of accounts of `inventory_kubernetes` and `keys_kubernetes`."""
+    declared, keys = config.inventory_kubernetes, config.keys_kubernetes
+    if declared is not None:
+        for key in ("kubeconfig", "shipper"):
+            if (path := getattr(declared, key)) is not None:
+                yield from faults(path, f"inventory_kubernetes.{key}", OF_INVENTORY)
+    if keys is not None:
+        yield from faults(keys.kubeconfig, "keys_kubernetes.kubeconfig", OF_KEYS)
+
+
 def private(path: Path, key: str) -> Iterator[Fault]:
     """Whether others can read it."""
     mode = stat.S_IMODE(path.stat().st_mode)
@@ -42,22 +54,22 @@ def private(path: Path, key: str) -> Iterator[Fault]:
         yield Fault(str(path), 0, "", f"others can read {key} (mode {mode:04o}): `chmod 600 {path}`")
 
 
-def of_inventory(config: Config, faulty: Container[str]) -> Iterator[Diagnosis]:
-    """Of who reads the inventory's custom resources, and who writes their status. `faulty`: files of which it was said
-    already what is wrong."""
-    if (place := config.inventory_kubernetes) is None:
-        return
-    for role, path in (("inventory", place.kubeconfig), ("shipper", place.shipper)):
+def of_objects(config: Config, faulty: Container[str]) -> Iterator[Diagnosis]:
+    """Of who reads the inventory's custom resources, who writes their status, and who reads the keys that replicas
+    share. `faulty`: files of which it was said already what is wrong."""
+    place, keys = config.inventory_kubernetes, config.keys_kubernetes
+    paths = {"inventory": place.kubeconfig, "shipper": place.shipper} if place is not None else {}
+    for role, path in (*paths.items(), ("keys", keys.kubeconfig if keys is not None else None)):
         if path is not None and str(path) not in faulty:
-            yield from _of_inventory(role, path)
+            yield from _of_objects("keys" if role == "keys" else "inventory", role, path)
 
 
-def _of_inventory(role: str, path: Path) -> Iterator[Diagnosis]:
+def _of_objects(where: str, role: str, path: Path) -> Iterator[Diagnosis]:
     from netboot.kube.connection import connect
 
-    where, again = "inventory", OF_INVENTORY
+    again = OF_KEYS if where == "keys" else OF_INVENTORY
     try:
-        connection = connect(path, inventory=True)
+        connection = connect(path, of=where)
     except ClusterUnavailableError as error:
         yield Diagnosis(where, f"kubeconfig of the {role}", "refuse", str(error), f"make it anew: {again}")
         return

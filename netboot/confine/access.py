@@ -45,6 +45,7 @@ KUBECONFIGS: Mapping[str, frozenset[str]] = {
     "clusters.*.nodes": frozenset({"nodes"}),
     "inventory_kubernetes.kubeconfig": frozenset({"resources"}),
     "inventory_kubernetes.shipper": frozenset({"shipper"}),
+    "keys_kubernetes.kubeconfig": frozenset({"keys"}),
     "management.token_review.kubeconfig": frozenset({"management"}),
 }
 """Likewise, with the files that they name, and the port of the server that they name to connect to."""
@@ -71,7 +72,9 @@ _SHARED = {
 _JOURNALS = frozenset({"approver", "boot", "join", "nodes"})
 _STORES = frozenset({"controllers", "fetcher", "management"})
 _WRITES = {
-    "status": frozenset({"approver", "boot", "fetcher", "join", "nodes", "pause", "resources", "shipper", "traces"}),
+    "status": frozenset(
+        {"approver", "boot", "fetcher", "join", "keys", "nodes", "pause", "resources", "shipper", "traces"}
+    ),
     "accepted": frozenset({"management"}),
     "pause": frozenset({"pause"}),
     "resources": frozenset({"resources"}),
@@ -124,6 +127,8 @@ def access_of(kind: str, name: str, cluster: str, config: Config) -> Access:
     whole = [data] if kind == "controllers" else [data / folder for folder, kinds in _WRITES.items() if kind in kinds]
     if kind == "management" and config.inventory_writable:
         whole.append(config.inventory)
+    if kind == "keys" and config.keys_kubernetes is not None:
+        whole.append(config.keys_kubernetes.place(data))
     databases = [data / "journal" / f"{name}.db"] if kind in _JOURNALS else []
     named = [(path, key) for key in _of(kind, FOLDERS) for path in values(config, key)]
     folders = [folder for path, key in named for folder in _standing(path, config, key)]
@@ -136,7 +141,7 @@ def access_of(kind: str, name: str, cluster: str, config: Config) -> Access:
     if kind == "management" and config.management.oidc is not None:
         ports |= {_NAMES, config.management.oidc.port}
     reviews = kind == "management" and config.management.token_review is not None
-    if reviews or kind in ("resources", "shipper"):
+    if reviews or kind in ("keys", "resources", "shipper"):
         ports |= _USUAL_PORTS
     if kind == "pause" and config.pause is not None:
         ports |= {_NAMES, urlsplit(config.pause.where).port or 443}

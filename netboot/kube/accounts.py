@@ -21,7 +21,11 @@ INVENTORY = "inventory"
 """The role of who reads the inventory's custom resources, in `inventory_kubernetes`."""
 SHIPPER = "shipper"
 """Of who writes the status of machines there."""
-_NAMES = {**ACCOUNTS, INVENTORY: "netboot-inventory", SHIPPER: "netboot-shipper"}
+KEYS = "keys"
+"""Of who reads the keys that replicas share, in `keys_kubernetes`."""
+_NAMES = {**ACCOUNTS, INVENTORY: "netboot-inventory", SHIPPER: "netboot-shipper", KEYS: "netboot-keys"}
+_OPTIONS = {INVENTORY: " --inventory", SHIPPER: " --inventory", KEYS: " --keys"}
+"""Of `netboot cluster manifests`."""
 
 
 class Made(NamedTuple):
@@ -51,7 +55,7 @@ def make_kubeconfig(admin: Path, role: str, namespace: str, seconds: int, server
     except StatusError:
         raise ClusterRefusedError(
             f"there is no ServiceAccount {namespace}/{account} yet: "
-            f"apply the manifests first (`netboot cluster manifests{'' if role in ACCOUNTS else ' --inventory'} "
+            f"apply the manifests first (`netboot cluster manifests{_OPTIONS.get(role, '')} "
             "| kubectl apply -f -`)"
         ) from None
     finally:

@@ -31,10 +31,10 @@ class Page(NamedTuple):
 class Connection:
     """One cluster, one account. Thread-safe; a token that is renewed in its file is picked up."""
 
-    def __init__(self, kubeconfig: Kubeconfig, *, inventory: bool = False) -> None:
-        """`inventory`: it is the account that reads the inventory."""
+    def __init__(self, kubeconfig: Kubeconfig, *, inventory: bool = False, of: str = "") -> None:
+        """`inventory`: it is the account that reads the inventory; `of`: of which other manifests it is (`keys`)."""
         self.path = kubeconfig.path
-        self.in_words = partial(in_words, kubeconfig=str(kubeconfig.path), inventory=inventory)
+        self.in_words = partial(in_words, kubeconfig=str(kubeconfig.path), of="inventory" if inventory else of)
         """What an unexpected status becomes."""
         self.server = kubeconfig.server
         self._token: Reread[str] | None = None
@@ -161,14 +161,14 @@ class Connection:
         return token
 
 
-def connect(kubeconfig: Path, *, inventory: bool = False) -> Connection:
-    """A connection as the account of a kubeconfig file, which may be the one that reads the inventory; nothing is sent
-    yet.
+def connect(kubeconfig: Path, *, inventory: bool = False, of: str = "") -> Connection:
+    """A connection as the account of a kubeconfig file, which may be the one that reads the inventory, or one of other
+    manifests (`of`: `keys`); nothing is sent yet.
 
     Raises:
         KubeconfigError: the file cannot be read or used.
     """
-    return Connection(read_kubeconfig(kubeconfig), inventory=inventory)
+    return Connection(read_kubeconfig(kubeconfig), inventory=inventory, of=of)
 
 
 def milliseconds(text: str) -> int:

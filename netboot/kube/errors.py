@@ -37,11 +37,11 @@ class StatusError(Exception):
         super().__init__(f"{status} {self.reason}: {self.message}")
 
 
-def in_words(error: StatusError, kubeconfig: str, *, inventory: bool = False) -> ClusterUnavailableError:
-    """What an unexpected status means to somebody who runs the service. `inventory`: of the account that reads the
-    inventory, which other manifests give its rights."""
+def in_words(error: StatusError, kubeconfig: str, *, of: str = "") -> ClusterUnavailableError:
+    """What an unexpected status means to somebody who runs the service. `of`: `inventory` or `keys`, of an account
+    which other manifests give its rights."""
     message = error.message or f"status {error.status}"
-    option, rights = (" --inventory", "deploy/inventory") if inventory else ("", "deploy/kubernetes")
+    option, rights = (f" --{of}", f"deploy/{of}") if of else ("", "deploy/kubernetes")
     if error.status == 401:
         return ClusterRefusedError(
             f"the apiserver does not accept the account of {kubeconfig}: it may have expired; "

@@ -85,7 +85,8 @@ def places(config: Config, file: Path) -> dict[str, Path]:
             paths[f"file/clusters.{name}.{key}"] = getattr(cluster, key)
     people = (("management.oidc", config.management.oidc), ("management.token_review", config.management.token_review))
     outside = (("upstream", config.upstream), ("pause", config.pause), ("traces", config.traces))
-    sections = (*outside, *people, ("inventory_kubernetes", config.inventory_kubernetes))
+    shared = ("keys_kubernetes", config.keys_kubernetes)
+    sections = (*outside, *people, ("inventory_kubernetes", config.inventory_kubernetes), shared)
     keys = ("credentials", "token_file", "headers_file", "authority", "client_secret_file", "certificate_authority")
     for name, section in sections:
         for key in (*keys, "kubeconfig", "shipper"):

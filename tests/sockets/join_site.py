@@ -218,7 +218,7 @@ join: {{listen: "127.0.0.1:{port}", url: "https://127.0.0.1:{port}", workers: {j
 def write_kubeconfigs(folder: Path, apiserver: int) -> None:
     """Of the accounts of a cluster that is at that port of loopback; its authority is forgotten."""
     authority = Authority("nobody")
-    for name in ("issuer", "approver", "nodes", "inventory", "shipper"):
+    for name in ("issuer", "approver", "nodes", "inventory", "shipper", "keys"):
         data = kubeconfig(f"https://127.0.0.1:{apiserver}", authority.pair.certificate, authority.issue(name))
         write_private(folder / f"{name}.kubeconfig", data)
 

@@ -24,7 +24,7 @@ from tests import intruder
 from tests.processes import wait_for
 from tests.sites import TOKEN, WRITING_SECONDS, add_image
 from tests.sockets.service import Service, serving
-from tests.walls.attempts import ABSTRACT, ALL, ALLOWED, NAMES, NOTIFY, Orders, attempts, broken_into, done, odd
+from tests.walls.attempts import ABSTRACT, ALL, ALLOWED, NAMES, NOTIFY, SHARED, Orders, attempts, broken_into, done, odd
 from tests.walls.site import walled_site
 from tokens.sealed import Keyset
 
@@ -78,7 +78,7 @@ def test_a_process_can_do_what_it_needs_and_nothing_else(service: Service, apise
         abstract.bind(f"\0{ABSTRACT}")
         abstract.listen()
         ended = tried(service, kind, apiserver, other)
-    assert done(ended) == ALLOWED[kind] | ALL
+    assert done(ended) == ALLOWED[kind] | SHARED.get(kind, set()) | ALL
     assert odd(ended) == {}
     wait_for(lambda: service.readyz()["ready"])
 
@@ -99,8 +99,8 @@ def test_what_is_replaced_is_taken_up_by_those_who_may(service: Service) -> None
         write_private(root / "tls" / "new", data)
         (root / "tls" / "new").rename(root / "tls" / name)
     wait_for(lambda: ssl.get_server_certificate(("127.0.0.1", join.listen.port)) != before)
-    write_keys(root / "secrets" / "nonce.keys", Keyset((new_key(),)), NONCES)
-    write_keys(root / "secrets" / "sealing.keys", Keyset((new_key(),)))
+    write_keys(root / "shared-keys" / "nonce.keys", Keyset((new_key(),)), NONCES)
+    write_keys(root / "shared-keys" / "sealing.keys", Keyset((new_key(),)))
     ring = KeyRing(root / "keys")
     ring.rotate()
     store = Store(service.config.store, wait=WRITING_SECONDS)
@@ -110,7 +110,7 @@ def test_what_is_replaced_is_taken_up_by_those_who_may(service: Service) -> None
     wait_for(lambda: service.outcome("52:54:00:00:00:01") == "boot")
     wait_for(lambda: service.readyz()["details"]["images"]["ok"])
     for name, path in (("boot-0", "nonce.keys"), ("join-0", "sealing.keys")):
-        assert ordered(service, name, {"own": ("read", str(root / "secrets" / path))}) == {"own": "done"}
+        assert ordered(service, name, {"own": ("read", str(root / "shared-keys" / path))}) == {"own": "done"}
 
 
 def test_a_process_that_died_is_confined_again(service: Service, apiserver: socket.socket) -> None:
@@ -122,5 +122,5 @@ def test_a_process_that_died_is_confined_again(service: Service, apiserver: sock
         return bool(status["ready"]) and status["pid"] != before
 
     wait_for(again)
-    assert done(tried(service, "boot", apiserver, apiserver)) == ALLOWED["boot"] | ALL
+    assert done(tried(service, "boot", apiserver, apiserver)) == ALLOWED["boot"] | SHARED["boot"] | ALL
     assert service.boot("52:54:00:00:00:01")

@@ -15,7 +15,13 @@ def walled_site(root: Path, apiserver: int) -> Config:
     somebody is asked whether anything may begin."""
     [nobody] = free_ports(1)
     more = outside(apiserver, nobody) + "inventory_kubernetes: {shipper: secrets/shipper.kubeconfig}\n"
-    config = load_config(make_whole_site(root, apiserver, workers=1, more=more))
+    config = load_config(make_whole_site(root, apiserver, workers=1, more=more + "keys_kubernetes: {}\n"))
+    shared = root / "shared-keys"
+    shared.mkdir(mode=0o700)
+    for name in ("sealing.keys", "nonce.keys"):
+        (root / "secrets" / name).rename(shared / name)
+    write_private(shared / "boot-id.key", b"s" * 32)
+    write_private(config.data / "boot-id.key", b"o" * 32)  # of before
     as_objects(config)
     proofkey.rotate(config.proof_key, proofkey.folder_of(config))
     write_secrets(root / "secrets")
