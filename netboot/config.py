@@ -20,16 +20,7 @@ from netboot.authorities import read_authorities
 from netboot.config_dhcp import Dhcp
 from netboot.config_management import Management, under
 from netboot.config_nodes import Discovery, Journal, NodeLabels, Ssh, told
-from netboot.config_outside import (
-    BOOT_IDS,
-    NONCES,
-    SEALING,
-    InKubernetes,
-    KeysSecret,
-    PauseSignal,
-    Traces,
-    UpstreamPlace,
-)
+from netboot.config_outside import InKubernetes, KeysSecret, PauseSignal, Traces, UpstreamPlace
 from netboot.config_urls import ReachedTlsUrl, ReachedUrl
 from netboot.logs import Log
 from netboot.watchdog import Watchdog
@@ -219,9 +210,9 @@ class Config(Strict):
         """The same, where a Secret has the keys that replicas share, with the files that are made of it."""
         if self.keys_kubernetes is None:
             return self
-        files = self.keys_kubernetes.files(self.data)
-        join = self.join and self.join.model_copy(update={"sealing_keys": files[SEALING], "nonce_keys": files[NONCES]})
-        return self.model_copy(update={"boot_id_key": files[BOOT_IDS], "join": join})
+        boot_ids, of_join = self.keys_kubernetes.in_use(self.data)
+        join = self.join and self.join.model_copy(update=of_join)
+        return self.model_copy(update={"boot_id_key": boot_ids, "join": join})
 
     def site_bundle(self, issued: int, images_revoked: tuple[str, ...] = ()) -> SiteBundle:
         """What the machines of this site are told, to be signed; `issued` in seconds since 1970. What is revoked is no

@@ -71,9 +71,11 @@ class KeysSecret(Strict):
     replica: ObjectName | None = None
     """How this one is named where it says which keys it has in use; None: the host's name."""
 
-    def files(self, data: Path) -> dict[str, Path]:
-        """Where its keys are kept, by the Secret's names; `data`: that of the configuration."""
-        return {name: self.place(data) / name for name in (SEALING, NONCES, BOOT_IDS)}
+    def in_use(self, data: Path) -> tuple[Path, dict[str, Path]]:
+        """Where its key of boot ids is kept, and those of `join`, by the names of that section. `data`: that of the
+        configuration."""
+        folder = self.place(data)
+        return folder / BOOT_IDS, {"sealing_keys": folder / SEALING, "nonce_keys": folder / NONCES}
 
     def place(self, data: Path) -> Path:
         """The folder."""

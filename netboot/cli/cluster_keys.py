@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _NAMES = {"sealing": "sealing.keys", "nonces": "nonce.keys"}
 """Keysets by the words of commands, and as the Secret has them."""
 _ADMIN = "Kubeconfig of who may read and write that Secret; used now, and not kept."
-_RIGHT = "put back what it had, from a replica's folder of shared keys or a backup"
+_RIGHT = "delete the Secret, and `netboot cluster keys push --in-use` makes it as a replica had it"
 
 
 @click.group("keys")
@@ -44,8 +44,11 @@ def group() -> None:
 @group.command()
 @config_option
 @click.option("--admin-kubeconfig", type=NamedFile(), help=f"{_ADMIN}  [default: print the Secret]")
-def push(config: Path | None, admin_kubeconfig: Path | None) -> None:
+@click.option("--in-use", is_flag=True, help="Of what this replica has of the Secret, where that was lost or damaged.")
+def push(config: Path | None, admin_kubeconfig: Path | None, in_use: bool) -> None:
     """Make the Secret of this site's own files: what `join.sealing_keys`, `join.nonce_keys` and `boot_id_key` name.
+
+    Once keys were rotated those files are of before: --in-use makes it again as this replica had it last.
 
     Without --admin-kubeconfig it is printed as YAML, for a pipe alone, for it holds keys. A Secret that is there
     already is not changed: with the same keys all is done, with others nothing is.
@@ -58,7 +61,7 @@ def push(config: Path | None, admin_kubeconfig: Path | None) -> None:
     from netboot.kube.shared_keys_admin import manifest
     from netboot.stores.shared_keys import ids_of
 
-    settings = load_config(config_file(config), shared=False)
+    settings = load_config(config_file(config), shared=in_use)
     place, contents = keys_secret.place_of(settings), keys_secret.own_files(settings)
     ids, where = ids_of(contents, "this site's files").of, keys_secret.where_of(place)
     if admin_kubeconfig is None:
@@ -73,7 +76,7 @@ def push(config: Path | None, admin_kubeconfig: Path | None) -> None:
             there = keys_secret.ids_in(place, secret.read().data)
             if there.of != ids:
                 raise click.ClickException(
-                    f"{where} has other keys than this site's files, and was not changed: `netboot cluster keys "
+                    f"{where} has other keys than this host's files, and was not changed: `netboot cluster keys "
                     "rotate` changes keys; to replace them all, delete it first"
                 )
             click.echo(f"{where} has these keys already")
@@ -150,7 +153,7 @@ def rotate(
     from netboot.stores.shared_keys import contents
 
     if promote and retire:
-        raise click.UsageError("one step at a time: --retire is for when all replicas seal by what --promote wrote")
+        raise click.UsageError("one step at a time: give --retire when all replicas seal by what --promote wrote")
     settings, step = find_config(config), "promote" if promote else "retire" if retire else "rotate"
     place, name, kind = keys_secret.place_of(settings), _NAMES[keys], SEALING if keys == "sealing" else NONCES
     where = keys_secret.where_of(place)

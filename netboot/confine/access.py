@@ -29,6 +29,7 @@ HANDED: Mapping[str, frozenset[str]] = {
     "ssh.authorities": frozenset({"controllers"}),
     "join.sealing_keys": frozenset({"join"}),
     "join.nonce_keys": frozenset({"boot", "join"}),
+    "keys_kubernetes.folder": frozenset(),
     "clusters.*.authority": frozenset({"join", "management"}),
     "upstream.credentials": frozenset({"fetcher"}),
     "upstream.authority": frozenset({"fetcher"}),

@@ -32,6 +32,7 @@ TELL_SECONDS = 30.0
 """Between two words of what is in use, where nothing changed."""
 AGAIN_SECONDS = 5.0
 """Before a word is said again that was not heard."""
+BACK = "to put back what it had, delete it, then `netboot cluster keys push --in-use` here"
 REMEDY = (
     "see whether the API server answers, and has the Secret and what `netboot cluster manifests --keys` prints; "
     "`netboot cluster kubeconfigs --keys` makes a new token; docs/ha.md says when what a Secret has is not taken"
@@ -139,7 +140,7 @@ class SharedKeysController:
             ids = ids_of(made, where)
             same = self._record is not None and self._record.uid == seen.uid
             if why := unbelieved(self._ids, ids, seen.retired if same else frozenset()):
-                return f"{where}: {why}: put back what it had (`netboot cluster keys push`); or {self._kept.anew}"
+                return f"{where}: {why}: {BACK}; or {self._kept.anew}"
             if made != self._made or not self._kept.stands(made):
                 self._written(made, ids)
             if sign_ms != self._true_ms:

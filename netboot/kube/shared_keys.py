@@ -98,7 +98,7 @@ class KubeSharedKeys:
     def _gone(self) -> ClusterRefusedError:
         return ClusterRefusedError(
             f"there is no Secret {self._namespace}/{self._secret}: `netboot cluster keys push`, on a host that has the "
-            "keys, makes it"
+            "keys, makes it; where it was there before: `push --in-use`"
         )
 
     def _no_config_map(self) -> ClusterRefusedError:

@@ -26,7 +26,7 @@ MOST_BYTES = 65_536
 RECORD = "secret.json"
 """Beside the keys: of which Secret they are."""
 _KINDS = {SEALING: keysets.SEALING, NONCES: keysets.NONCES}
-_REMEDY = "`netboot cluster keys push` makes one of a site's files"
+_REMEDY = "delete the Secret, and `netboot cluster keys push` makes it of a site's files, or --in-use of a replica's"
 
 
 class SharedKeysError(StateUnavailableError):

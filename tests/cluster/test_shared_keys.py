@@ -283,10 +283,15 @@ def test_what_cannot_be_told_or_believed_leaves_in_use_what_was(
     says("there is no Secret netboot/netboot-keys: `netboot cluster keys push`")
     pushed = run("cluster", "keys", "push", "--admin-kubeconfig", own.admin, "--config", second.file)
     assert pushed.status == 0, "of the second's own files, which are others"
-    says("and does not say that it is to go: put back what it had")
-    assert run("cluster", "keys", "push", "--admin-kubeconfig", own.admin, "--config", first.file).status == 1
+    says("and does not say that it is to go: to put back what it had, delete it, then")
+    back = ("cluster", "keys", "push", "--in-use", "--admin-kubeconfig", own.admin, "--config", second.file)
+    refused = run(*back)
+    assert refused.status == 1
+    assert refused.err.startswith(
+        "Error: the Secret netboot/netboot-keys has other keys than this host's files, and was"
+    )
     admin("DELETE", SECRET)
-    assert run("cluster", "keys", "push", "--admin-kubeconfig", own.admin, "--config", first.file).status == 0
+    assert run(*back).status == 0
     in_order()
     binding = "/apis/rbac.authorization.k8s.io/v1/namespaces/netboot/rolebindings/netboot-keys"
     admin("DELETE", binding)
