@@ -7,9 +7,10 @@ import base64
 import json
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +25,11 @@ from lab.kube.kubectl import Kubectl
 from netboot.clock import SystemClock
 from netboot.config import Config, load_config
 from netboot.config_outside import BOOT_IDS, NONCES, SEALING
-from netboot.controllers.shared_keys import SharedKeysController
+from netboot.controllers.shared_keys import Follows, SharedKeysController
 from netboot.kube.connection import connect
-from netboot.kube.shared_keys import KubeSharedKeys
+from netboot.kube.shared_keys import RETIRED, KubeSharedKeys
 from netboot.lifecycle.bootid import mint
+from netboot.lifecycle.shared_keys import InUse
 from netboot.status import up_ms
 from netboot.stores.sealing import read_keys
 from netboot.stores.shared_keys import RECORD, KeptKeys
@@ -36,6 +38,7 @@ from tests.cluster.conftest import CACHE
 from tests.commands import Ran, Run, caller
 from tests.joining import IMAGE, pinned
 from tests.processes import wait_for
+from tests.shared_keys_contract import CASES, World
 from tests.sites import add_image, free_ports, make_site
 from tests.sockets.join_site import JoinSite, make_join_site
 from tests.sockets.service import Service
@@ -157,7 +160,7 @@ def replicas(tmp_path: Path, run: Run, own: Cluster, kubectl: Kubectl) -> Iterat
     both = (first, second)
     try:
         for each in both:
-            wait_for(lambda each=each: each.controller.status().ok, SECONDS)
+            in_order(each)
             each.site.start()
         for each in both:
             wait_for(each.site.ready, SECONDS)
@@ -170,8 +173,54 @@ def replicas(tmp_path: Path, run: Run, own: Cluster, kubectl: Kubectl) -> Iterat
                 process.wait()
 
 
+def in_order(*replicas: Replica) -> None:
+    """What they have is what the Secret has."""
+    for replica in replicas:
+        wait_for(partial(_ok, replica), SECONDS)
+
+
+def _ok(replica: Replica) -> bool:
+    return replica.controller.status().ok
+
+
+def says_it(replica: Replica, words: str) -> bool:
+    return words in said_by(replica)
+
+
 def said_by(replica: Replica) -> str:
     return replica.controller.status().message
+
+
+def applied(admin: Admin, path: str, document: dict[str, Any]) -> None:
+    """Server-side apply."""
+    answer = admin("PATCH", f"{path}?fieldManager=test&force=true", {"apiVersion": "v1", **document})
+    assert answer.ok, answer.text
+
+
+class RealWorld:
+    """The API server as a `World`."""
+
+    def __init__(self, own: Cluster, admin: Admin) -> None:
+        self._admin, self._seen = admin, KubeSharedKeys(connect(own.admin), "netboot", "netboot-keys")
+        self.follows: Follows = self._seen
+
+    def put(self, data: Mapping[str, str], retired: str = "") -> None:
+        metadata = {"name": "netboot-keys", "namespace": "netboot", "annotations": {RETIRED: retired}}
+        applied(self._admin, SECRET, {"kind": "Secret", "metadata": metadata, "data": dict(data)})
+
+    def remove(self) -> None:
+        assert self._admin("DELETE", SECRET).status_code == 200
+
+    def replicas(self) -> Mapping[str, InUse]:
+        return self._seen.replicas()
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+def test_contract(case: Callable[[World], None], own: Cluster, admin: Admin) -> None:
+    metadata = {"name": "netboot-keys-in-use", "namespace": "netboot"}
+    path = "/api/v1/namespaces/netboot/configmaps/netboot-keys-in-use"
+    applied(admin, path, {"kind": "ConfigMap", "metadata": metadata})
+    case(RealWorld(own, admin))
 
 
 class Fleet:
@@ -261,14 +310,10 @@ def test_what_cannot_be_told_or_believed_leaves_in_use_what_was(
 
     def says(words: str) -> None:
         for each in replicas:
-            wait_for(lambda each=each: words in said_by(each), SECONDS)
+            wait_for(partial(says_it, each, words), SECONDS)
             assert {path.name: path.read_bytes() for path in each.folder.iterdir() if path.name != RECORD} == files
         with under_way(first, second):
             pass
-
-    def in_order() -> None:
-        for each in replicas:
-            wait_for(lambda each=each: each.controller.status().ok, SECONDS)
 
     changed(admin, **{SEALING: base64.b64encode(b"not a key\n").decode()})
     says("sealing.keys of the Secret netboot/netboot-keys:1: not a sealing key (32 bytes in base64)")
@@ -278,7 +323,7 @@ def test_what_cannot_be_told_or_believed_leaves_in_use_what_was(
     changed(admin, **{SEALING: kept[SEALING], BOOT_IDS: base64.b64encode(b"x" * 32).decode()})
     says("its boot-id.key lacks ")
     changed(admin, **kept)
-    in_order()
+    in_order(*replicas)
     admin("DELETE", SECRET)
     says("there is no Secret netboot/netboot-keys: `netboot cluster keys push`")
     pushed = run("cluster", "keys", "push", "--admin-kubeconfig", own.admin, "--config", second.file)
@@ -292,7 +337,7 @@ def test_what_cannot_be_told_or_believed_leaves_in_use_what_was(
     )
     admin("DELETE", SECRET)
     assert run(*back).status == 0
-    in_order()
+    in_order(*replicas)
     binding = "/apis/rbac.authorization.k8s.io/v1/namespaces/netboot/rolebindings/netboot-keys"
     admin("DELETE", binding)
     for each in replicas:
@@ -300,14 +345,17 @@ def test_what_cannot_be_told_or_believed_leaves_in_use_what_was(
         each.followed()
     says("the rights are in deploy/keys: `netboot cluster manifests --keys | kubectl apply -f -`")
     kubectl("apply", "-f", str(kubectl.folder / "keys.yaml"))
-    in_order()
+    in_order(*replicas)
 
 
 def test_the_account_sees_this_secret_and_no_other(
-    replicas: tuple[Replica, Replica], admin: Admin, own: Cluster
+    tmp_path: Path, run: Run, admin: Admin, own: Cluster, kubectl: Kubectl
 ) -> None:
-    path = replicas[0].file.parent / "secrets" / "keys.kubeconfig"
-    token = json.loads(path.read_text())["users"][0]["user"]["token"]
+    make_join_site(tmp_path)
+    configured(tmp_path / "netboot.yaml", "a")
+    accounts(run, tmp_path / "netboot.yaml", own, kubectl)
+    applied(admin, SECRET, {"kind": "Secret", "metadata": {"name": "netboot-keys", "namespace": "netboot"}})
+    token = json.loads((tmp_path / "secrets" / "keys.kubeconfig").read_text())["users"][0]["user"]["token"]
     secrets, maps = "/api/v1/namespaces/netboot/secrets", "/api/v1/namespaces/netboot/configmaps"
     one = f"{secrets}?fieldSelector=metadata.name%3Dnetboot-keys"
     with closing(Admin(own, token)) as account:
@@ -347,6 +395,14 @@ def ended(service: Service) -> None:
         service.kill()
 
 
+def runs_well(service: Service) -> bool:
+    return bool(detail(service)["ok"] and service.readyz()["ready"])
+
+
+def boots(service: Service) -> bool:
+    return service.outcome(MAC1) == "boot"
+
+
 def detail(service: Service) -> Any:
     return service.readyz()["details"].get("keys", {"ok": False, "message": ""})
 
@@ -371,7 +427,7 @@ def test_services_boot_by_the_keys_of_the_secret_also_without_the_api_server(
         pushed = first.netboot("cluster", "keys", "push", "--admin-kubeconfig", str(own.admin))
         assert pushed.returncode == 0, pushed.stderr
         for each in (first, second):
-            wait_for(lambda each=each: detail(each)["ok"] and each.readyz()["ready"], SECONDS)
+            wait_for(partial(runs_well, each), SECONDS)
         for start in starting:
             start.result()
         boot = first.boot(MAC1)
@@ -381,7 +437,7 @@ def test_services_boot_by_the_keys_of_the_secret_also_without_the_api_server(
             for each in (first, second):
                 each.kill()
                 each.start()
-                wait_for(lambda each=each: each.outcome(MAC1) == "boot", SECONDS)
+                wait_for(partial(boots, each), SECONDS)
             assert first.post(boot, MAC1, "ImageFetched") == 204
             assert second.post(first.boot(MAC1), MAC1, "InitrdStarted") == 204
             said = wait_for(
@@ -390,6 +446,6 @@ def test_services_boot_by_the_keys_of_the_secret_also_without_the_api_server(
             assert (said[0]["ok"], second.readyz()["ready"]) == (False, True)
             assert "`netboot cluster kubeconfigs --keys` makes a new token" in said[0]["remedy"]
         for each in (first, second):
-            wait_for(lambda each=each: detail(each)["ok"], SECONDS)
+            wait_for(partial(runs_well, each), SECONDS)
         mode = (tmp_path / "two" / "shared-keys" / BOOT_IDS).stat().st_mode & 0o777
         assert (mode, (tmp_path / "two" / "shared-keys").stat().st_mode & 0o777) == (0o600, 0o700)

@@ -3,7 +3,6 @@ waited for before a key seals or goes."""
 
 import base64
 import errno
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ from netboot.cli.check import check_site
 from netboot.config import load_config
 from netboot.config_outside import BOOT_IDS, NONCES, SEALING
 from netboot.controllers.shared_keys import AGAIN_SECONDS, TELL_SECONDS, SharedKeysController
-from netboot.kube.errors import ClusterRefusedError
 from netboot.kube.manifests import keys_text
 from netboot.lifecycle.shared_keys import Ids, InUse, SeenSecret, not_learnt, still_needed, unbelieved
 from netboot.stores.bootkey import mark_of
@@ -26,6 +24,7 @@ from netboot.stores.sealing import SEALING as SEALING_KEYS
 from netboot.stores.sealing import read_keys, text_of
 from netboot.stores.shared_keys import RECORD, KeptKeys, SharedKeysError, contents
 from tests.commands import Run
+from tests.shared_keys_contract import FakeSecret
 from tests.sockets.join_site import make_join_site
 from tokens.sealed import Keyset, SealingKey
 
@@ -56,22 +55,6 @@ def secret(letters: str = "k", *, uid: str = "one", retired: str = "", **more: b
     return SeenSecret(uid=uid, version=f"{uid}{letters}{retired}", data=data, retired=gone)
 
 
-class Api:
-    """An API server, as far as the account sees it."""
-
-    def __init__(self) -> None:
-        self.told: list[tuple[str, InUse]] = []
-        self.away = ""
-
-    def watch(self, seconds: float) -> Iterator[SeenSecret | None]:
-        raise NotImplementedError
-
-    def tell(self, replica: str, said: InUse) -> None:
-        if self.away:
-            raise ClusterRefusedError(self.away)
-        self.told.append((replica, said))
-
-
 class Clock:
     def __init__(self) -> None:
         self.seconds = 1_000.0
@@ -90,7 +73,7 @@ class Bench:
     """A replica's folder, and who keeps its keys; nobody follows by himself."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.clock, self.api = folder, Clock(), Api()
+        self.folder, self.clock, self.api = folder, Clock(), FakeSecret()
         folder.mkdir(mode=0o700)
         self.start()
 
