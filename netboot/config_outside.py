@@ -55,6 +55,8 @@ ObjectName = Annotated[
         "letter or a digit",
     ),
 ]
+SHARED = "shared-keys"
+"""Beside `data`: the folder of keys that replicas share."""
 SEALING, NONCES, BOOT_IDS = "sealing.keys", "nonce.keys", "boot-id.key"
 """Keys that replicas share: how the Secret names them, and the files that are made of it."""
 
@@ -79,7 +81,7 @@ class KeysSecret(Strict):
 
     def place(self, data: Path) -> Path:
         """The folder."""
-        return self.folder or data.with_name("shared-keys")
+        return self.folder or data.with_name(SHARED)
 
 
 class UpstreamPlace(Strict):

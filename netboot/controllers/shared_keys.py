@@ -30,6 +30,8 @@ KEPT_SECONDS = 10.0
 """How often it is written down that the Secret still has these keys; and before a disk is tried again."""
 TELL_SECONDS = 30.0
 """Between two words of what is in use, where nothing changed."""
+LATE_SECONDS = 60.0
+"""A disk, or an API server, that has held up the writing for so long is said."""
 AGAIN_SECONDS = 5.0
 """Before a word is said again that was not heard."""
 BACK = "to put back what it had, delete it, then `netboot cluster keys push --in-use` here"
@@ -78,6 +80,8 @@ class SharedKeysController:
         self._record = kept.record()
         self._since = kept.since(self._ids, self._record.since if self._record is not None else {})
         self._true_ms = self._record.seen_ms if self._record is not None and self._made else None
+        self._stepped = monotonic()
+        """When it was last looked whether there is something to be written."""
         self._true_at, self._kept_at, self._told_at = monotonic(), float("-inf"), float("-inf")
         self._told: Ids | None = None
         self._untold: str | None = None
@@ -131,6 +135,7 @@ class SharedKeysController:
                 self._again = self._monotonic() + AGAIN_SECONDS
         if self._ids.of:
             self._tell()
+        self._stepped = self._monotonic()
 
     def _taken(self, seen: SeenSecret, sign_ms: int) -> str:
         """Why what the Secret has is not on the disk; "": it is."""
@@ -191,7 +196,7 @@ class SharedKeysController:
 
     def status(self) -> KeysStatus:
         """For `/readyz` and metrics."""
-        problem = self._fault or self._reflector.problem or self._trouble.problem or self._untold
+        problem = self._fault or self._reflector.problem or self._trouble.problem or self._untold or self._late()
         now_ms, message = self._clock.now_ms(), problem or f"as the Secret {self._secret} has them"
         if problem and not self._ids.of:
             message = f"{problem}; there are no keys yet, and none are made up: nothing boots here"
@@ -208,6 +213,11 @@ class SharedKeysController:
             age_seconds=age,
             unavailable=self._reflector.unavailable,
         )
+
+    def _late(self) -> str | None:
+        seconds = self._monotonic() - self._stepped
+        words = f"keys have not been written down for {seconds:.0f} s: the disk hangs, or who is told which are in use"
+        return words if seconds > LATE_SECONDS else None
 
     def _work(self) -> None:
         while not self._stopping.wait(LOOK_SECONDS):

@@ -65,13 +65,13 @@ def contents(data: Mapping[str, str], wanted: tuple[str, ...], where: str) -> di
     return made
 
 
-def ids_of(made: Mapping[str, bytes], where: str) -> Ids:
-    """Of the content of files, by their names.
+def ids_of(made: Mapping[str, bytes], where: str, remedy: str = _REMEDY) -> Ids:
+    """Of the content of files, by their names. `where`, `remedy`: for words.
 
     Raises:
         SharedKeysError: one of them cannot be used.
     """
-    return Ids({name: _ids(name, content, f"{name} of {where}") for name, content in made.items()})
+    return Ids({name: _ids(name, content, f"{name} of {where}", remedy) for name, content in made.items()})
 
 
 def _decoded(text: str, what: str) -> bytes:
@@ -84,13 +84,13 @@ def _decoded(text: str, what: str) -> bytes:
     return content
 
 
-def _ids(name: str, content: bytes, what: str) -> tuple[str, ...]:
+def _ids(name: str, content: bytes, what: str, remedy: str) -> tuple[str, ...]:
     if name == BOOT_IDS:
         if len(content) != bootkey.LENGTH:
-            raise SharedKeysError(f"{what} is not a boot-id key ({bootkey.LENGTH} bytes): {_REMEDY}")
+            raise SharedKeysError(f"{what} is not a boot-id key ({bootkey.LENGTH} bytes): {remedy}")
         return (bootkey.mark_of(content),)
     try:
-        keys = keysets.parsed(content, _KINDS[name], what, _REMEDY)
+        keys = keysets.parsed(content, _KINDS[name], what, remedy)
     except keysets.SealingKeysError as error:
         raise SharedKeysError(str(error)) from None
     return tuple(key.id.hex() for key in keys.keys)
@@ -120,7 +120,7 @@ class KeptKeys:
                 continue
             except OSError as error:
                 raise SharedKeysError(f"{path} cannot be read: {error.strerror}: {self.anew}") from None
-        ids_of(made, str(self._folder))
+        ids_of(made, str(self._folder), self.anew)
         return made
 
     @property

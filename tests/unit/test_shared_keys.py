@@ -234,6 +234,33 @@ def test_who_cannot_tell_what_he_has_says_so_and_says_it_again(bench: Bench) -> 
     assert len(bench.api.told) == 2
 
 
+def test_a_disk_that_hangs_is_said(bench: Bench) -> None:
+    bench.sees(secret("k"))
+    bench.clock.seconds += 61
+    status = bench.controller.status()
+    words = "keys have not been written down for 61 s: the disk hangs, or who is told which are in use"
+    assert (status.ok, status.message) == (False, f"{words}; in use is what there was at 2023-11-14T22:30:05Z")
+
+
+def test_a_backup_has_the_keys_in_use_and_a_restored_replica_begins_with_them(tmp_path: Path, run: Run) -> None:
+    file = shared_site(tmp_path / "site")
+    folder, archive, other = (
+        tmp_path / "site" / "shared-keys",
+        tmp_path / "b.tar.gz",
+        tmp_path / "other" / "netboot.yaml",
+    )
+    folder.mkdir(mode=0o700)
+    KeptKeys(folder).write({SEALING: keyset("ka"), NONCES: keyset("n"), BOOT_IDS: b"s" * 32})
+    assert run("backup", archive, "--config", file).status == 0
+    restored = run("restore", archive, "--config", other)
+    assert (restored.status, load_config(other).boot_id_key) == (0, other.parent / "shared-keys" / BOOT_IDS)
+    assert KeptKeys(other.parent / "shared-keys").read() == KeptKeys(folder).read()
+    modes = [
+        path.stat().st_mode & 0o777 for path in (other.parent / "shared-keys", other.parent / "shared-keys" / SEALING)
+    ]
+    assert modes == [0o700, 0o600]
+
+
 def test_a_machine_that_was_restarted_counts_anew_for_how_long_a_key_has_sealed(bench: Bench) -> None:
     bench.sees(secret("k"))
     bench.sees(None, 500)
