@@ -282,6 +282,11 @@ def test_what_seals_here_goes_only_where_the_secret_says_so(
     assert (why == "") == (before[0] in now or before[0] in retired)
 
 
+def test_a_part_that_is_not_there_was_not_retired_whatever_is_said_of_its_keys() -> None:
+    why = unbelieved(Ids({SEALING: ("a",)}), Ids({}), frozenset("a"))
+    assert why == "it has no sealing.keys, and the sealing keys of before are in use"
+
+
 def said(sealing: str, seconds: int = 0) -> InUse:
     return InUse(at="2026-11-28T22:00:00Z", sealing=tuple(sealing), sealing_for_seconds=seconds)
 
