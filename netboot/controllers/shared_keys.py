@@ -25,7 +25,7 @@ from netboot.stores.shared_keys import KeptKeys, Record, SharedKeysError, conten
 log = logging.getLogger(__name__)
 
 ROUND_SECONDS = 300.0
-LOOK_SECONDS = 0.1
+LOOK_SECONDS = 0.25
 KEPT_SECONDS = 10.0
 """How often it is written down that the Secret still has these keys; and before a disk is tried again."""
 TELL_SECONDS = 30.0
@@ -172,10 +172,9 @@ class SharedKeysController:
     def _tell(self) -> None:
         """What is on the disk, and therefore in use with the next look of those who read it."""
         now = self._monotonic()
-        since_told = now - self._told_at
-        if since_told < (AGAIN_SECONDS if self._untold else TELL_SECONDS) and self._told == self._ids:
-            return
-        if self._untold and since_told < AGAIN_SECONDS:
+        quiet = now - self._told_at
+        due = quiet >= AGAIN_SECONDS if self._untold else quiet >= TELL_SECONDS or self._told != self._ids
+        if not due:
             return
         self._told_at, self._told = now, self._ids
         ids, seconds = self._ids.of, self._kept.seconds
