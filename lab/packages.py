@@ -27,6 +27,7 @@ PLACES = {
     "/opt/netboot/": f"/{HOME}/",
     "/srv/netboot/data": "/var/lib/netboot/data",
     "/srv/netboot/store": "/var/lib/netboot/store",
+    "/srv/netboot/shared-keys": "/var/lib/netboot/shared-keys",
     "/srv/netboot": "/etc/netboot",
 }
 """Where a package has what the unit names."""

@@ -9,7 +9,7 @@ from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Annotated, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from images.artifact.bundle import SiteBundle, TimeServer
 from images.values import strict
@@ -18,25 +18,16 @@ from images.values.types import Name
 from netboot.addresses import Address, Listen
 from netboot.authorities import read_authorities
 from netboot.config_dhcp import Dhcp
+from netboot.config_limits import InventoryLimits, Retry
 from netboot.config_management import Management, under
 from netboot.config_nodes import Discovery, Journal, NodeLabels, Ssh, told
-from netboot.config_outside import EnrolmentsInKubernetes, InKubernetes, PauseSignal, Traces, UpstreamPlace
+from netboot.config_outside import EnrolmentsInKubernetes, InKubernetes, KeysSecret, PauseSignal, Traces, UpstreamPlace
 from netboot.config_replicas import LONGEST_NAMESPACE, Replicas, elections_of
 from netboot.config_urls import ReachedTlsUrl, ReachedUrl
 from netboot.logs import Log
 from netboot.watchdog import Watchdog
 
-
-def _jitter(value: tuple[int, int]) -> tuple[int, int]:
-    if value[0] > value[1]:
-        raise ValueError("must be [least, most] with least not above most")
-    return value
-
-
 Seconds = Annotated[float, Field(gt=0, le=3600)]
-Second = Annotated[int, Field(ge=1, le=3600)]
-Jitter = Annotated[tuple[Second, Second], AfterValidator(_jitter)]
-"""[least, most] whole seconds; a wait is drawn evenly between them, so that a fleet does not come back at once."""
 
 
 class Provisioning(Strict):
@@ -103,21 +94,6 @@ class Cluster(Strict):
     """Whether others are told of gates by a condition of Nodes, for the Node Readiness Controller."""
 
 
-class Retry(Strict):
-    """How long machines wait before they ask again."""
-
-    unknown_seconds: Jitter = (20, 40)
-    refused_seconds: Jitter = (45, 90)
-    unavailable_seconds: Jitter = (5, 20)
-
-
-class InventoryLimits(Strict):
-    """A change of the inventory that removes more machines than both of these waits for `netboot config accept`."""
-
-    removals_percent: Annotated[int, Field(ge=0, le=100)] = 10
-    removals_minimum: Annotated[int, Field(ge=0, le=1_000_000)] = 5
-
-
 class Config(Strict):
     """A site's configuration; paths are absolute once `load_config` has returned it."""
 
@@ -134,6 +110,8 @@ class Config(Strict):
     enrolments_kubernetes: EnrolmentsInKubernetes | None = None
     """With it custom resources say who has which TPM, and `data/enrolment.db` is not read."""
     keys: Path = Path("keys")
+    keys_kubernetes: KeysSecret | None = None
+    """With it the keys that replicas share are those of a Secret; the files that are named here are not read."""
     proof_key: Path = Path("secrets/proof.key")
     minimum_epoch: Annotated[int, Field(ge=0, le=2**31)] = 0
     provisioning: Provisioning
@@ -205,6 +183,7 @@ class Config(Strict):
         pause = self.pause and under(folder, self.pause, "token_file", "authority")
         traces = self.traces and under(folder, self.traces, "headers_file", "authority")
         provisioning = under(folder, self.provisioning, "ipxe")
+        shared = self.keys_kubernetes and under(folder, self.keys_kubernetes, "kubeconfig", "folder")
         declared = self.inventory_kubernetes and under(folder, self.inventory_kubernetes, "kubeconfig", "shipper")
         enrolled = self.enrolments_kubernetes and under(folder, self.enrolments_kubernetes, "join", "reader")
         inner = {"management": self.management.resolved(folder), "join": join, "clusters": clusters}
@@ -215,6 +194,7 @@ class Config(Strict):
             "provisioning": provisioning,
             "inventory_kubernetes": declared,
             "enrolments_kubernetes": enrolled,
+            "keys_kubernetes": shared,
             "journal": journal,
             "ssh": ssh,
             "upstream": upstream,
@@ -222,6 +202,14 @@ class Config(Strict):
             "traces": traces,
         }
         return outer.model_copy(update={**inner, **outside})
+
+    def with_shared_keys(self) -> "Config":
+        """The same, where a Secret has the keys that replicas share, with the files that are made of it."""
+        if self.keys_kubernetes is None:
+            return self
+        boot_ids, of_join = self.keys_kubernetes.in_use(self.data)
+        join = self.join and self.join.model_copy(update=of_join)
+        return self.model_copy(update={"boot_id_key": boot_ids, "join": join})
 
     def site_bundle(self, issued: int, images_revoked: tuple[str, ...] = ()) -> SiteBundle:
         """What the machines of this site are told, to be signed; `issued` in seconds since 1970. What is revoked is no
@@ -244,11 +232,13 @@ class Config(Strict):
         )
 
 
-def load_config(path: Path) -> Config:
-    """Read, validate and resolve a configuration file.
+def load_config(path: Path, *, shared: bool = True) -> Config:
+    """Read, validate and resolve a configuration file. `shared`: with the keys that a Secret gives, where there is one,
+    in the place of the site's own files.
 
     Raises:
         images.values.strict.FaultsError: with every fault, each with its line, dotted key, bound and the value given.
     """
     path = path.absolute()
-    return strict.load(path, Config, given=True).resolved(path.parent)
+    config = strict.load(path, Config, given=True).resolved(path.parent)
+    return config.with_shared_keys() if shared else config

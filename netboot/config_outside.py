@@ -57,6 +57,43 @@ class EnrolmentsInKubernetes(Strict):
     namespace: Namespace = "netboot"
 
 
+ObjectName = Annotated[
+    str,
+    Matching(
+        r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?",
+        "must be an object's name: lower-case letters, digits, '.' and '-', at most 63, beginning and ending with a "
+        "letter or a digit",
+    ),
+]
+SHARED = "shared-keys"
+"""Beside `data`: the folder of keys that replicas share."""
+SEALING, NONCES, BOOT_IDS = "sealing.keys", "nonce.keys", "boot-id.key"
+"""Keys that replicas share: how the Secret names them, and the files that are made of it."""
+
+
+class KeysSecret(Strict):
+    """The Secret that has the keys which replicas share, and where they are kept here."""
+
+    kubeconfig: Path = Path("secrets/keys.kubeconfig")
+    """Of an account that may read this Secret, and say which keys are in use here; nothing else."""
+    namespace: Namespace = "netboot"
+    secret: ObjectName = "netboot-keys"  # noqa: S105 - an object's name
+    folder: Path | None = None
+    """Of the files that are made of it; None: `shared-keys` beside `data`, which other processes read."""
+    replica: ObjectName | None = None
+    """How this one is named where it says which keys it has in use; None: the host's name."""
+
+    def in_use(self, data: Path) -> tuple[Path, dict[str, Path]]:
+        """Where its key of boot ids is kept, and those of `join`, by the names of that section. `data`: that of the
+        configuration."""
+        folder = self.place(data)
+        return folder / BOOT_IDS, {"sealing_keys": folder / SEALING, "nonce_keys": folder / NONCES}
+
+    def place(self, data: Path) -> Path:
+        """The folder."""
+        return self.folder or data.with_name(SHARED)
+
+
 class UpstreamPlace(Strict):
     """Where images of channels come from that are not in the store yet."""
 

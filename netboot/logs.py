@@ -39,6 +39,7 @@ Speaker = Literal[
     "traces",
     "resources",
     "shipper",
+    "keys",
 ]
 """The supervisor, and every kind of process."""
 _FIELDS: ContextVar[Mapping[str, object]] = ContextVar("fields", default={})  # noqa: B039 - never changed in place

@@ -25,6 +25,7 @@ Kind = Literal[
     "traces",
     "resources",
     "shipper",
+    "keys",
 ]
 """What a process does: `netboot.processes` has a file of this name for each."""
 

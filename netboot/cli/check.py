@@ -71,7 +71,7 @@ def check_site(path: Path) -> Findings:
             *_upstream(findings.config.upstream),
             *_pause(findings.config.pause),
             *_traces(findings.config.traces),
-            *kubeconfigs.of_objects(findings.config),
+            *kubeconfigs.faults_of_objects(findings.config),
             *_told(findings.config),
             *_discovered(findings.config, findings.inventory),
             *joining.faults(findings.config, findings.inventory),
@@ -141,7 +141,7 @@ def _keys(config: Config) -> Iterator[Fault]:
 
 
 def _boot_id_key(config: Config) -> Iterator[Fault]:
-    if config.boot_id_key is not None:
+    if config.boot_id_key is not None and config.keys_kubernetes is None:  # else the process `keys` brings it
         try:
             key_of(config)
         except StateUnavailableError as error:

@@ -5,18 +5,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from images.values import files
 from images.values.strict import FaultsError
+from netboot.cli import cluster_accounts, cluster_keys
+from netboot.cli.cluster_accounts import find_cluster
 from netboot.cli.cluster_enrolments import enrolments
 from netboot.cli.forms import Output
-from netboot.cli.given_files import NamedFile
-from netboot.cli.outcomes import UNKNOWN, ApiError
 from netboot.cli.paths import config_option, find_config
-from netboot.cli.times import moment
 
 if TYPE_CHECKING:
-    from netboot.config import Cluster, Config
-    from netboot.config_outside import EnrolmentsInKubernetes, InKubernetes
+    pass
 
 PRIVATE = 0o600
 _LAST = {"profile": 1, "machine": 2}
@@ -43,41 +40,19 @@ def group() -> None:
 
     Where enrolments are to be objects (`enrolments_kubernetes`), likewise with --enrolments, and `netboot cluster
     enrolments`.
-    """
-
-
-@group.command()
-@config_option
-@click.option("--name", help="Cluster of the configuration, for its namespace.  [default: the namespace netboot]")
-@click.option(
-    "--inventory",
-    is_flag=True,
-    help="Of the inventory's custom resources (`inventory_kubernetes`) alone: who reads them, who says how they are.",
-)
-@click.option("--enrolments", is_flag=True, help="Of Enrolments (`enrolments_kubernetes`) alone.")
-def manifests(config: Path | None, name: str | None, inventory: bool, enrolments: bool) -> None:
-    """Print the accounts, their rights and the admission policies as YAML, for `kubectl apply -f -`.
-
-    With --inventory or --enrolments the namespace is not among them, and has to be there: to delete them deletes no
-    object.
 
     \b
-      netboot cluster manifests | kubectl apply -f -
+    Where replicas share their keys by a Secret (`keys_kubernetes`), likewise:
+      netboot cluster manifests --keys | kubectl apply -f -
+      netboot cluster kubeconfigs --keys --admin-kubeconfig ~/.kube/config
+      netboot cluster keys push --admin-kubeconfig ~/.kube/config
     """
-    from netboot.kube.manifests import DEFAULT_NAMESPACE, enrolments_text, inventory_text, manifest_text
 
-    if inventory and enrolments:
-        raise click.UsageError("--inventory and --enrolments are two lists: ask for one after the other")
-    if inventory or enrolments:
-        if name is not None:
-            which = "inventory" if inventory else "enrolments"
-            raise click.UsageError(f"--{which} has the namespace of `{which}_kubernetes`: leave --name out")
-        found = find_config(config)
-        text = inventory_text(_in_kubernetes(found).namespace) if inventory else enrolments_text(_of(found).namespace)
-        click.echo(text, nl=False)
-        return
-    namespace = DEFAULT_NAMESPACE if name is None else find_cluster(find_config(config), name).namespace
-    click.echo(manifest_text(namespace), nl=False)
+
+group.add_command(cluster_accounts.manifests)
+group.add_command(cluster_accounts.kubeconfigs)
+group.add_command(cluster_keys.group)
+group.add_command(enrolments)
 
 
 @group.command()
@@ -154,97 +129,7 @@ def rule(config: Path | None, name: str) -> None:
     click.echo(readiness_rule(), nl=False)
 
 
-@group.command()
-@config_option
-@click.option(
-    "--admin-kubeconfig",
-    type=NamedFile(),
-    required=True,
-    help="Kubeconfig of who may make tokens for ServiceAccounts; used now, and not kept.",
-)
-@click.option("--name", default="default", show_default=True, help="Cluster of the configuration.")
-@click.option("--server", help="Address of the apiserver for the service, if not the administrator's.")
-@click.option("--days", type=click.IntRange(1, 3650), default=365, show_default=True, help="How long they are good.")
-@click.option("--inventory", is_flag=True, help="Of who reads the inventory, and writes its status, alone.")
-@click.option("--enrolments", is_flag=True, help="Of who reads Enrolments, and writes their status, alone.")
-def kubeconfigs(
-    config: Path | None,
-    admin_kubeconfig: Path,
-    name: str,
-    server: str | None,
-    days: int,
-    inventory: bool,
-    enrolments: bool,
-) -> None:
-    """Write the kubeconfigs of the three accounts to where the configuration says, with mode 0600.
-
-    Each holds a token that expires. A running service takes up a new one by itself.
-
-    \b
-      netboot cluster kubeconfigs --admin-kubeconfig admin.conf
-    """
-    from netboot.kube.accounts import ACCOUNTS, ENROLMENTS, INVENTORY, SHIPPER, make_kubeconfig
-
-    found = find_config(config)
-    paths: dict[str, Path]
-    if enrolments:
-        if inventory:
-            raise click.UsageError("--inventory and --enrolments are two sets: ask for one after the other")
-        namespace, paths = _of(found).namespace, {role: getattr(_of(found), role) for role in ENROLMENTS}
-    elif inventory:
-        place = _in_kubernetes(found)
-        namespace, paths = place.namespace, {INVENTORY: place.kubeconfig}
-        paths |= {SHIPPER: place.shipper} if place.shipper is not None else {}
-    else:
-        cluster = find_cluster(found, name)
-        namespace, paths = cluster.namespace, {role: getattr(cluster, role) for role in ACCOUNTS}
-    kubeconfigs = {role: make_kubeconfig(admin_kubeconfig, role, namespace, days * 86_400, server) for role in paths}
-    for role, kubeconfig in kubeconfigs.items():
-        path = paths[role]
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        files.write(path, kubeconfig.content, mode=PRIVATE)
-        click.echo(f"wrote {path}: {kubeconfig.account}, until {moment(kubeconfig.expires_ms)}")
-    soonest = min(kubeconfig.expires_ms for kubeconfig in kubeconfigs.values())
-    click.echo(f"make them again before {moment(soonest)}; `netboot doctor` warns 30 days before")
-
-
 def _print(documents: list[dict[str, Any]]) -> None:
     """As one YAML stream."""
     for document in documents:
         click.echo(Output("yaml").line(document, None))
-
-
-def _in_kubernetes(config: "Config") -> "InKubernetes":
-    """Raises click.ClickException: files are the inventory."""
-    if config.inventory_kubernetes is None:
-        raise click.ClickException(
-            "the configuration has no `inventory_kubernetes`, so files are the inventory: see docs/custom-resources.md"
-        )
-    return config.inventory_kubernetes
-
-
-def _of(config: "Config") -> "EnrolmentsInKubernetes":
-    """Raises click.ClickException: enrolments are on disk."""
-    if config.enrolments_kubernetes is None:
-        raise click.ClickException(
-            "the configuration has no `enrolments_kubernetes`, so enrolments are in data/enrolment.db: see "
-            "docs/custom-resources.md"
-        )
-    return config.enrolments_kubernetes
-
-
-group.add_command(enrolments)
-
-
-def find_cluster(config: "Config", name: str) -> "Cluster":
-    """A cluster of the configuration.
-
-    Raises:
-        ApiError: there is none of that name.
-    """
-    cluster = config.clusters.get(name)
-    if cluster is None:
-        known = ", ".join(sorted(config.clusters)) or "none"
-        words = f"the configuration has no cluster {name!r} (it has: {known}): add it to `clusters`"
-        raise ApiError(words, "", UNKNOWN)
-    return cluster

@@ -90,7 +90,7 @@ def diagnose(path: Path, admin: Iterable[str] = ()) -> list[Diagnosis]:
     diagnoses += ipxe(site.config, site.inventory)
     checks = (confinement, store, blocks, answering.diagnosis, join, proofs)
     diagnoses += (diagnosis for check in checks for diagnosis in check(site.config))
-    diagnoses += kubeconfigs.of_inventory(site.config, faulty)
+    diagnoses += kubeconfigs.of_objects(site.config, faulty)
     diagnoses += _clusters(site.config, faulty)
     return [*diagnoses, *daemon_sets.diagnosis(site.config, admins)]
 

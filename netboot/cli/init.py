@@ -99,7 +99,7 @@ def _require_sound(file: Path, values: dict[str, str]) -> Config:
         FaultsError: of the one that is there. click.UsageError: what was given makes none.
     """
     if files.look(file) is not None:
-        return load_config(file)
+        return load_config(file, shared=False)
     try:
         document = strict.parse(_template("netboot.yaml", values).decode(), str(file))
         return strict.check(document, Config).resolved(file.absolute().parent)
@@ -128,7 +128,7 @@ def _kept(config: Config, site: str, join_url: str | None) -> str:
 def _fill(folder: Path, values: dict[str, str], owner: pwd.struct_passwd | None) -> Config:
     for path, mode, content in _contents(folder, values):
         _write(path, mode, content)
-    config = load_config(folder / "netboot.yaml")
+    config = load_config(folder / "netboot.yaml", shared=False)
     if owner is not None:
         ownership.make_state(config, owner)
     if config.join is not None:

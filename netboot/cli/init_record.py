@@ -19,7 +19,7 @@ def recorded_in(folder: Path) -> AbstractContextManager[None]:
     """
     if files.look(folder / "netboot.yaml") is None:
         return nullcontext()
-    config, there = load_config(folder / "netboot.yaml"), _made(folder)
+    config, there = load_config(folder / "netboot.yaml", shared=False), _made(folder)
 
     def stands() -> Stood:
         return {"files": len(_made(folder)), "bundle": bundles.in_store(config)}

@@ -76,7 +76,8 @@ def faults(config: Config, inventory: Inventory | None, now: datetime | None = N
     """Everything that is wrong with the files that join and its clusters need, and with machines as nodes."""
     if config.join is not None:
         yield from _listener(config.join, now or datetime.now(UTC))
-        for path, kind in ((config.join.sealing_keys, SEALING), (config.join.nonce_keys, NONCES)):
+        own = ((config.join.sealing_keys, SEALING), (config.join.nonce_keys, NONCES))
+        for path, kind in own if config.keys_kubernetes is None else ():  # else the process `keys` brings them
             try:
                 read_keys(path, kind)
             except LifecycleError as error:

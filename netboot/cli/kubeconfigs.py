@@ -16,10 +16,18 @@ from netboot.join.errors import ClusterUnavailableError
 
 if TYPE_CHECKING:
     from netboot.kube.connection import Connection
+    from netboot.kube.errors import Manifests
 
 EXPIRES_SOON_MS = 30 * 86_400_000
-AGAIN, OF_INVENTORY = "`netboot cluster kubeconfigs`", "`netboot cluster kubeconfigs --inventory`"
-OF_ENROLMENTS = "`netboot cluster kubeconfigs --enrolments`"
+AGAIN = "`netboot cluster kubeconfigs`"
+ROLES: "dict[tuple[Manifests, str], str]" = {
+    ("inventory", "kubeconfig"): "inventory",
+    ("inventory", "shipper"): "shipper",
+    ("enrolments", "join"): "join servers",
+    ("enrolments", "reader"): "readers",
+    ("keys", "kubeconfig"): "keys",
+}
+"""Section, without `_kubernetes`, and key → whose account it is."""
 
 
 def faults(path: Path, key: str, again: str = AGAIN) -> Iterator[Fault]:
@@ -36,14 +44,10 @@ def faults(path: Path, key: str, again: str = AGAIN) -> Iterator[Fault]:
         yield from private(path, key)
 
 
-def of_objects(config: Config) -> Iterator[Fault]:
-    """What is wrong with the files of those who read and write custom resources."""
-    declared, enrolled = config.inventory_kubernetes, config.enrolments_kubernetes
-    for key in ("kubeconfig", "shipper") if declared is not None else ():
-        if (path := getattr(declared, key)) is not None:
-            yield from faults(path, f"inventory_kubernetes.{key}", OF_INVENTORY)
-    for key in ("join", "reader") if enrolled is not None else ():
-        yield from faults(getattr(enrolled, key), f"enrolments_kubernetes.{key}", OF_ENROLMENTS)
+def faults_of_objects(config: Config) -> Iterator[Fault]:
+    """Of accounts that read and write custom resources, and the keys that replicas share."""
+    for section, key, path in _accounts(config):
+        yield from faults(path, f"{section}_kubernetes.{key}", _again(section))
 
 
 def private(path: Path, key: str) -> Iterator[Fault]:
@@ -53,29 +57,40 @@ def private(path: Path, key: str) -> Iterator[Fault]:
         yield Fault(str(path), 0, "", f"others can read {key} (mode {mode:04o}): `chmod 600 {path}`")
 
 
-def of_inventory(config: Config, faulty: Container[str]) -> Iterator[Diagnosis]:
-    """Of who reads custom resources, and who writes their status. `faulty`: files of which it was said
-    already what is wrong."""
-    if (place := config.inventory_kubernetes) is not None:
-        for role, path in (("inventory", place.kubeconfig), ("shipper", place.shipper)):
-            if path is not None and str(path) not in faulty:
-                yield from _of_account("inventory", role, path, OF_INVENTORY)
-    if (enrolled := config.enrolments_kubernetes) is not None:
-        for role, path in (("join servers", enrolled.join), ("readers", enrolled.reader)):
-            if str(path) not in faulty:
-                yield from _of_account("enrolments", role, path, OF_ENROLMENTS)
+def of_objects(config: Config, faulty: Container[str]) -> Iterator[Diagnosis]:
+    """Likewise as diagnoses. `faulty`: files of which it was said already what is wrong."""
+    for section, key, path in _accounts(config):
+        if str(path) not in faulty:
+            yield from _of_objects(section, ROLES[section, key], path)
 
 
-def _of_account(where: str, role: str, path: Path, again: str) -> Iterator[Diagnosis]:
+def _accounts(config: Config) -> "Iterator[tuple[Manifests, str, Path]]":
+    """Section, without `_kubernetes`, key and file of each account."""
+    sections: dict[Manifests, object] = {
+        "inventory": config.inventory_kubernetes,
+        "enrolments": config.enrolments_kubernetes,
+        "keys": config.keys_kubernetes,
+    }
+    for section, key in ROLES:
+        if (path := getattr(sections[section], key, None)) is not None:
+            yield section, key, path
+
+
+def _again(section: "Manifests") -> str:
+    return f"`netboot cluster kubeconfigs --{section}`"
+
+
+def _of_objects(section: "Manifests", role: str, path: Path) -> Iterator[Diagnosis]:
     from netboot.kube.connection import connect
 
+    again = _again(section)
     try:
-        connection = connect(path, inventory=where == "inventory", enrolments=where == "enrolments")
+        connection = connect(path, manifests=section)
     except ClusterUnavailableError as error:
-        yield Diagnosis(where, f"kubeconfig of the {role}", "refuse", str(error), f"make it anew: {again}")
+        yield Diagnosis(section, f"kubeconfig of the {role}", "refuse", str(error), f"make it anew: {again}")
         return
     try:
-        yield from diagnosis(where, role, path, connection, again)
+        yield from diagnosis(section, role, path, connection, again)
     finally:
         connection.close()
 

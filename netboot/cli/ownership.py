@@ -104,5 +104,8 @@ def _secret(config: Config) -> Iterator[Path]:
     paths = [config.management.token_file, config.management.tokens, config.proof_key]
     if config.join is not None:
         paths += [config.join.key, config.join.sealing_keys, config.join.nonce_keys]
+    if config.keys_kubernetes is not None and config.boot_id_key is not None:
+        paths.append(config.boot_id_key)
+        yield config.keys_kubernetes.place(config.data)
     yield from paths
     yield from {path.parent for path in paths if path.parent.name == "secrets"}

@@ -97,6 +97,11 @@ def _fill(group: click.Group, kind: Kind, path_in: Callable[[Join], Path]) -> No
                 "one step at a time: give --retire when what --promote wrote has reached every replica"
             )
         settings = find_config(config)
+        if settings.keys_kubernetes is not None:
+            raise click.ClickException(
+                f"the {kind.name} of this site are those of a Secret (keys_kubernetes): "
+                f"`netboot cluster keys rotate {kind.group}` changes them for all replicas"
+            )
         path, step = path_of(settings), "promote" if promote else "retire" if retire else "rotate"
         if step == "rotate":
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -29,6 +29,7 @@ HANDED: Mapping[str, frozenset[str]] = {
     "ssh.authorities": frozenset({"controllers"}),
     "join.sealing_keys": frozenset({"join"}),
     "join.nonce_keys": frozenset({"boot", "join"}),
+    "keys_kubernetes.folder": frozenset(),
     "clusters.*.authority": frozenset({"join", "management"}),
     "upstream.credentials": frozenset({"fetcher"}),
     "upstream.authority": frozenset({"fetcher"}),
@@ -47,6 +48,7 @@ KUBECONFIGS: Mapping[str, frozenset[str]] = {
     "inventory_kubernetes.shipper": frozenset({"shipper"}),
     "enrolments_kubernetes.join": frozenset({"join"}),
     "enrolments_kubernetes.reader": frozenset({"approver", "management"}),
+    "keys_kubernetes.kubeconfig": frozenset({"keys"}),
     "management.token_review.kubeconfig": frozenset({"management"}),
 }
 """Likewise, with the files that they name, and the port of the server that they name to connect to."""
@@ -73,7 +75,9 @@ _SHARED = {
 _JOURNALS = frozenset({"approver", "boot", "join", "nodes"})
 _STORES = frozenset({"controllers", "fetcher", "management"})
 _WRITES = {
-    "status": frozenset({"approver", "boot", "fetcher", "join", "nodes", "pause", "resources", "shipper", "traces"}),
+    "status": frozenset(
+        {"approver", "boot", "fetcher", "join", "keys", "nodes", "pause", "resources", "shipper", "traces"}
+    ),
     "accepted": frozenset({"management"}),
     "pause": frozenset({"pause"}),
     "resources": frozenset({"resources"}),
@@ -126,6 +130,8 @@ def access_of(kind: str, name: str, cluster: str, config: Config) -> Access:
     whole = [data] if kind == "controllers" else [data / folder for folder, kinds in _WRITES.items() if kind in kinds]
     if kind == "management" and config.inventory_writable:
         whole.append(config.inventory)
+    if kind == "keys" and config.keys_kubernetes is not None:
+        whole.append(config.keys_kubernetes.place(data))
     databases = [data / "journal" / f"{name}.db"] if kind in _JOURNALS else []
     named = [(path, key) for key in _of(kind, FOLDERS) for path in values(config, key)]
     folders = [folder for path, key in named for folder in _standing(path, config, key)]
@@ -138,7 +144,7 @@ def access_of(kind: str, name: str, cluster: str, config: Config) -> Access:
     if kind == "management" and config.management.oidc is not None:
         ports |= {_NAMES, config.management.oidc.port}
     asks = config.management.token_review is not None or config.enrolments_kubernetes is not None
-    if (asks and kind == "management") or kind in ("resources", "shipper"):
+    if (asks and kind == "management") or kind in ("keys", "resources", "shipper"):
         ports |= _USUAL_PORTS
     if kind == "pause" and config.pause is not None:
         ports |= {_NAMES, urlsplit(config.pause.where).port or 443}

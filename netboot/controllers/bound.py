@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Set
 
 from images.errors import StoreError
-from netboot.config import InventoryLimits
+from netboot.config_limits import InventoryLimits
 from netboot.lifecycle.errors import StateUnavailableError
 from netboot.logs import Trouble
 from netboot.machines.declarations import Judged

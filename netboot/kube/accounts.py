@@ -23,8 +23,16 @@ SHIPPER = "shipper"
 """Of who writes the status of machines there."""
 ENROLMENTS = {"reader": "netboot-enrolments", "join": "netboot-enroller"}
 """Key in `enrolments_kubernetes` → ServiceAccount: who reads Enrolments, and who writes their status, too."""
-_NAMES = {**ACCOUNTS, INVENTORY: "netboot-inventory", SHIPPER: "netboot-shipper", **ENROLMENTS}
-_MANIFESTS = {INVENTORY: " --inventory", SHIPPER: " --inventory", **dict.fromkeys(ENROLMENTS, " --enrolments")}
+KEYS = "keys"
+"""Of who reads the keys that replicas share, in `keys_kubernetes`."""
+_NAMES = {**ACCOUNTS, INVENTORY: "netboot-inventory", SHIPPER: "netboot-shipper", **ENROLMENTS, KEYS: "netboot-keys"}
+_OPTIONS = {
+    INVENTORY: " --inventory",
+    SHIPPER: " --inventory",
+    **dict.fromkeys(ENROLMENTS, " --enrolments"),
+    KEYS: " --keys",
+}
+"""Of `netboot cluster manifests`."""
 
 
 class Made(NamedTuple):
@@ -54,7 +62,7 @@ def make_kubeconfig(admin: Path, role: str, namespace: str, seconds: int, server
     except StatusError:
         raise ClusterRefusedError(
             f"there is no ServiceAccount {namespace}/{account} yet: "
-            f"apply the manifests first (`netboot cluster manifests{_MANIFESTS.get(role, '')} "
+            f"apply the manifests first (`netboot cluster manifests{_OPTIONS.get(role, '')} "
             "| kubectl apply -f -`)"
         ) from None
     finally:

@@ -13,7 +13,6 @@ from typing import Literal
 
 from netboot.join.errors import ClusterUnavailableError, InvalidError
 
-
 Manifests = Literal["", "inventory", "enrolments", "keys"]
 """Which give an account its rights, by their folder in `deploy`; "": those of a cluster that machines join."""
 

@@ -96,7 +96,7 @@ def _events(connection: Connection, path: str, version: str, deadline: float) ->
     connection.authorise()
     left = max(0.1, deadline - monotonic())
     query = f"watch=1&allowWatchBookmarks=true&resourceVersion={version}&timeoutSeconds={max(1, round(left))}"
-    url, quiet = f"{connection.server}{path}?{query}", min(left, SILENCE_SECONDS)
+    url, quiet = f"{connection.server}{path}{'&' if '?' in path else '?'}{query}", min(left, SILENCE_SECONDS)
     try:
         response = connection.transport.open("GET", url, connection.headers(), read=quiet)
     except TooMuchError:

@@ -1,5 +1,5 @@
 """The files of `deploy/kubernetes`, which travel with the package: accounts, rights and admission policies; and
-the rule of `deploy/node-readiness`, the accounts of `deploy/inventory` and `deploy/enrolments`."""
+the rule of `deploy/node-readiness`, the accounts of `deploy/inventory`, `deploy/enrolments` and `deploy/keys`."""
 
 import re
 from importlib import resources
@@ -7,7 +7,10 @@ from typing import Any
 
 import yaml
 
+from netboot.kube.shared_keys import in_use_name
+
 DEFAULT_NAMESPACE = "netboot"
+DEFAULT_SECRET = "netboot-keys"  # noqa: S105 - an object's name
 
 
 def manifest_text(namespace: str = DEFAULT_NAMESPACE) -> str:
@@ -24,6 +27,13 @@ def inventory_text(namespace: str = DEFAULT_NAMESPACE) -> str:
 def enrolments_text(namespace: str = DEFAULT_NAMESPACE) -> str:
     """The accounts that read Enrolments and write their status, and the policies that keep them to that, likewise."""
     return _in_namespace(_stream("enrolments"), namespace)
+
+
+def keys_text(namespace: str = DEFAULT_NAMESPACE, secret: str = DEFAULT_SECRET) -> str:
+    """The account that reads the Secret with the keys which replicas share, and where each says what it has in use."""
+    text = _in_namespace(_stream("keys"), namespace)
+    text = text.replace(f"resourceNames: [{DEFAULT_SECRET}]", f"resourceNames: [{secret}]")
+    return text.replace(in_use_name(DEFAULT_SECRET), in_use_name(secret))
 
 
 def _stream(folder: str) -> str:

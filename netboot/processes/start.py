@@ -48,6 +48,8 @@ def _make(config: Config) -> None:
         modes.folder(config.store, config.store)
         for folder in ("accepted", "journal", "pause", "resources", "status", "traces"):
             (config.data / folder).mkdir(parents=True, exist_ok=True)
+        if config.keys_kubernetes is not None:
+            config.keys_kubernetes.place(config.data).mkdir(mode=0o700, parents=True, exist_ok=True)
         key_of(config)
 
 

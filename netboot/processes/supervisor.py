@@ -44,7 +44,7 @@ def serve(config: Config, file: Path, say: Callable[[str], None], adapt: Callabl
     Raises:
         AlreadyRunningError, ListenError, StateUnavailableError: with the remedy. OSError: `data` cannot be written.
     """
-    if config.boot_id_key is not None:
+    if config.boot_id_key is not None and config.keys_kubernetes is None:
         key_of(config)  # one that is named is never made: refused now, and not by each boot server for ever
     config.data.mkdir(parents=True, exist_ok=True)
     if config.management.exposed:
@@ -88,6 +88,7 @@ def _definitions(config: Config, broker: Broker, running: RunningConfig) -> list
     clusters = list(config.clusters)
     one = partial(_definition, config, broker, running)
     return [
+        *([one("keys", "keys", stage=1)] if config.keys_kubernetes is not None else []),
         one("controllers", "controllers", stage=2, reload=True),
         *_servers(one, "boot", config.provisioning.listen, "provisioning.listen", config.provisioning.workers, 0),
         *([one("fetcher", "fetcher", stage=1)] if config.upstream is not None else []),

@@ -3,6 +3,7 @@
 from netboot.status.approver import ApproverStatus
 from netboot.status.fetcher import FetcherStatus
 from netboot.status.join import JoinStatus
+from netboot.status.keys import KeysStatus
 from netboot.status.nodes import NodesStatus
 from netboot.status.pause import PauseStatus
 from netboot.status.resources import ResourcesStatus, ShipperStatus
@@ -17,6 +18,7 @@ Reporting = (
     | TracesStatus
     | ResourcesStatus
     | ShipperStatus
+    | KeysStatus
 )
 
 _CLASSES: dict[str, type[Reporting]] = {
@@ -28,6 +30,7 @@ _CLASSES: dict[str, type[Reporting]] = {
     "traces": TracesStatus,
     "resources": ResourcesStatus,
     "shipper": ShipperStatus,
+    "keys": KeysStatus,
 }
 
 

@@ -86,9 +86,12 @@ def places(config: Config, file: Path) -> dict[str, Path]:
     people = (("management.oidc", config.management.oidc), ("management.token_review", config.management.token_review))
     outside = (("upstream", config.upstream), ("pause", config.pause), ("traces", config.traces))
     sections = (*outside, *people, ("inventory_kubernetes", config.inventory_kubernetes))
-    enrolled = ("enrolments_kubernetes", config.enrolments_kubernetes)
+    shared = (
+        ("enrolments_kubernetes", config.enrolments_kubernetes),
+        ("keys_kubernetes", config.keys_kubernetes),
+    )
     keys = ("credentials", "token_file", "headers_file", "authority", "client_secret_file", "certificate_authority")
-    for name, section in (*sections, enrolled):
+    for name, section in (*sections, *shared):
         for key in (*keys, "kubeconfig", "shipper", "join", "reader"):
             if (path := getattr(section, key, None)) is not None:
                 paths[f"file/{name}.{key}"] = path

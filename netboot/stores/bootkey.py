@@ -37,6 +37,11 @@ def key_of(config: Config) -> bytes:
     named = config.boot_id_key
     if named is None:
         return load_or_create(file_of(config))
+    if not named.exists() and (shared := config.keys_kubernetes) is not None:
+        raise StateUnavailableError(
+            f"the key of boot ids, which the Secret {shared.namespace}/{shared.secret} gives, has not come yet: none "
+            "is made up, and `keys` of `netboot doctor` says what to do"
+        )
     if not named.exists():
         raise StateUnavailableError(
             f"boot_id_key names {named}, which is not there: bring the site's key (`netboot restore` does); a new one, "

@@ -15,6 +15,7 @@ from images.store.store import Store
 from images.values import files, strict
 from images.values.strict import FaultsError
 from netboot.config import Config, load_config
+from netboot.config_outside import SHARED
 from netboot.stores.backup import PLAIN, BackupError, Contents, folders, places
 from netboot.stores.lock import RESTORING, sole_instance
 
@@ -48,7 +49,7 @@ def _config(contents: Contents, folder: Path, file: Path) -> Config:
     """The backup's own configuration, read as if it were in its place already."""
     number = next(number for number, entry in enumerate(contents.files) if entry.name == "config")
     try:
-        return strict.load(folder / str(number), Config).resolved(file.absolute().parent)
+        return strict.load(folder / str(number), Config).resolved(file.absolute().parent).with_shared_keys()
     except FaultsError as error:
         raise BackupError(f"the backup's configuration has faults: {error}") from None
 
@@ -103,7 +104,7 @@ def _replace(config: Config, contents: Contents, folder: Path, targets: dict[Pat
 
 def _beside(target: Path, copy: Path, mode: int, tag: str) -> Path:
     """The new file next to its place, durable, so that putting it there is a rename."""
-    private = target.parent.name == "secrets"
+    private = target.parent.name in ("secrets", SHARED)
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o700 if private else 0o755)
     new = target.with_name(f".{target.name}.restored-{tag}")
     with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out, files.opened(copy) as old:

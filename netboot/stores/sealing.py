@@ -58,6 +58,15 @@ def read_keys(path: Path, kind: Kind = SEALING) -> Keyset:
         raise SealingKeysError(f"the {kind.name} {path} cannot be read: {error.strerror}; {cure}") from None
     if mode & 0o077:
         raise SealingKeysError(f"others can read the {kind.name} {path} (mode {mode:04o}): `chmod 600 {path}`")
+    return parsed(data, kind, str(path), remedy)
+
+
+def parsed(data: bytes, kind: Kind, where: str, remedy: str) -> Keyset:
+    """The keys of a file's content. `where`: for words; `remedy`: where there is none in it.
+
+    Raises:
+        SealingKeysError: they are none.
+    """
     keys = []
     for number, line in enumerate(data.decode("ascii", "replace").splitlines(), 1):
         text = line.partition("#")[0].strip()
@@ -66,11 +75,11 @@ def read_keys(path: Path, kind: Kind = SEALING) -> Keyset:
         try:
             keys.append(SealingKey(base64.b64decode(text, validate=True)))
         except (binascii.Error, ValueError):
-            raise SealingKeysError(f"{path}:{number}: not a sealing key (32 bytes in base64): {_DAMAGED}") from None
+            raise SealingKeysError(f"{where}:{number}: not a sealing key (32 bytes in base64): {_DAMAGED}") from None
     if not keys:
-        raise SealingKeysError(f"the {kind.name} {path} hold no key: {remedy}")
+        raise SealingKeysError(f"the {kind.name} {where} hold no key: {remedy}")
     if len({key.id for key in keys}) != len(keys):
-        raise SealingKeysError(f"the {kind.name} {path} hold a key twice: remove one of the lines")
+        raise SealingKeysError(f"the {kind.name} {where} hold a key twice: remove one of the lines")
     return Keyset(tuple(keys))
 
 
@@ -80,9 +89,14 @@ def write_keys(path: Path, keys: Keyset, kind: Kind = SEALING) -> None:
     Raises:
         OSError: it cannot be written.
     """
+    files.write(path, text_of(keys, kind), mode=MODE)
+
+
+def text_of(keys: Keyset, kind: Kind = SEALING) -> bytes:
+    """The content of such a file: a secret."""
     lines = [f"{base64.b64encode(key.material).decode()}  # {key.id.hex()}\n" for key in keys.keys]
     header = f"# The {kind.name} of join: the first seals, all open. `netboot key {kind.group} list`\n"
-    files.write(path, (header + "".join(lines)).encode(), mode=MODE)
+    return (header + "".join(lines)).encode()
 
 
 def new_key(random: Callable[[int], bytes] = os.urandom) -> SealingKey:

@@ -6,7 +6,7 @@ from typing import cast
 
 from flask import current_app
 
-from netboot.config import InventoryLimits
+from netboot.config_limits import InventoryLimits
 from netboot.join.issue import Issuer
 from netboot.join.register import Register
 from netboot.lifecycle.conditions import Conditions

@@ -23,7 +23,6 @@ from netboot.status.boot import BootStatus
 from netboot.status.controllers import LifecycleStatus, ProjectionStatus, PublisherStatus, RolloutsStatus
 from netboot.status.fetcher import FetcherStatus
 from netboot.status.pause import PauseStatus
-from netboot.status.resources import ResourcesStatus, ShipperStatus
 from netboot.status.supervisor import ProcessStatus, SupervisorStatus
 from netboot.status.traces import TracesStatus
 from netboot.stores.live import LiveView
@@ -37,7 +36,7 @@ from netboot.web.metrics_lifecycle import lifecycle
 from netboot.web.metrics_objective import objective
 from netboot.web.metrics_pause import pause_signal
 from netboot.web.metrics_remedies import remedies
-from netboot.web.metrics_resources import resources, shipper
+from netboot.web.metrics_resources import OF_OBJECTS
 from netboot.web.metrics_rollouts import rollouts
 from netboot.web.metrics_traces import traces
 
@@ -243,8 +242,7 @@ _SAID: tuple[tuple[str, type[Strict], Callable[[Any], Iterator[Metric]]], ...] =
     ("remedies", RemediesStatus, remedies),
     ("fetcher", FetcherStatus, _fetcher),
     ("pause", PauseStatus, pause_signal),
-    ("resources", ResourcesStatus, resources),
-    ("shipper", ShipperStatus, shipper),
     ("traces", TracesStatus, traces),
+    *OF_OBJECTS,
 )
 """What processes, and loops, say of themselves, and the metrics of it."""

@@ -1,14 +1,18 @@
-"""Metrics of custom resources: of who reads the inventory's, and of who writes how machines are into theirs."""
+"""Metrics of objects of a cluster: of who reads the inventory's, who writes how machines are into theirs, and who reads
+the keys that replicas share."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
+from images.values.strict import Strict
+from netboot.status.keys import KeysStatus
 from netboot.status.resources import ResourcesStatus, ShipperStatus
 
 
-def resources(status: ResourcesStatus) -> Iterator[Metric]:
+def _resources(status: ResourcesStatus) -> Iterator[Metric]:
     """All of them. The age is left out where the API server has never been read."""
     objects = GaugeMetricFamily(
         "netboot_resources", "Objects of the inventory, as they were last read.", labels=["kind"]
@@ -25,7 +29,7 @@ def resources(status: ResourcesStatus) -> Iterator[Metric]:
     yield CounterMetricFamily("netboot_resources_unavailable", text, value=status.unavailable)
 
 
-def shipper(status: ShipperStatus) -> Iterator[Metric]:
+def _shipper(status: ShipperStatus) -> Iterator[Metric]:
     """All of them. The lag is left out where it cannot be told."""
     text = "Objects of machines whose status is to be written, or looked at."
     yield GaugeMetricFamily("netboot_shipper_behind_objects", text, value=status.behind)
@@ -46,3 +50,22 @@ def shipper(status: ShipperStatus) -> Iterator[Metric]:
     yield GaugeMetricFamily("netboot_shipper_overwritten_objects", text, value=status.overwritten)
     text = "Writes that failed, since the process was started."
     yield CounterMetricFamily("netboot_shipper_failures", text, value=status.failed)
+
+
+def _keys(status: KeysStatus) -> Iterator[Metric]:
+    """All of them. The age is left out where the API server has never been read."""
+    if status.age_seconds is not None:
+        text = "For how long the API server has not said that the keys in use are those of the Secret."
+        yield GaugeMetricFamily("netboot_keys_age_seconds", text, value=status.age_seconds)
+    text = "1: the keys in use are those of the Secret, and the API server was told so."
+    yield GaugeMetricFamily("netboot_keys_followed", text, value=int(status.ok))
+    text = "Times that the Secret could not be followed, since the process was started."
+    yield CounterMetricFamily("netboot_keys_unavailable", text, value=status.unavailable)
+
+
+OF_OBJECTS: tuple[tuple[str, type[Strict], Callable[[Any], Iterator[Metric]]], ...] = (
+    ("resources", ResourcesStatus, _resources),
+    ("shipper", ShipperStatus, _shipper),
+    ("keys", KeysStatus, _keys),
+)
+"""What these processes say of themselves, and the metrics of it."""

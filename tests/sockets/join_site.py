@@ -218,7 +218,8 @@ join: {{listen: "127.0.0.1:{port}", url: "https://127.0.0.1:{port}", workers: {j
 def write_kubeconfigs(folder: Path, apiserver: int) -> None:
     """Of the accounts of a cluster that is at that port of loopback; its authority is forgotten."""
     authority = Authority("nobody")
-    for name in ("issuer", "approver", "nodes", "inventory", "shipper", "enrolments-join", "enrolments-reader"):
+    roles = ("issuer", "approver", "nodes", "inventory", "shipper", "enrolments-join", "enrolments-reader", "keys")
+    for name in roles:
         data = kubeconfig(f"https://127.0.0.1:{apiserver}", authority.pair.certificate, authority.issue(name))
         write_private(folder / f"{name}.kubeconfig", data)
 

@@ -31,6 +31,7 @@ from tests.walls.attempts import (
     IN_CLUSTER,
     NAMES,
     NOTIFY,
+    SHARED,
     Orders,
     attempts,
     broken_into,
@@ -90,7 +91,8 @@ def test_a_process_can_do_what_it_needs_and_nothing_else(service: Service, apise
         abstract.bind(f"\0{ABSTRACT}")
         abstract.listen()
         ended = tried(service, kind, apiserver, other)
-    assert done(ended) == ALLOWED[kind] | ALL | IN_CLUSTER.get(kind, set())
+    more = IN_CLUSTER.get(kind, set()) | SHARED.get(kind, set())
+    assert done(ended) == ALLOWED[kind] | more | ALL
     assert odd(ended) == {}
     wait_for(lambda: service.readyz()["ready"])
 
@@ -111,8 +113,8 @@ def test_what_is_replaced_is_taken_up_by_those_who_may(service: Service) -> None
         write_private(root / "tls" / "new", data)
         (root / "tls" / "new").rename(root / "tls" / name)
     wait_for(lambda: ssl.get_server_certificate(("127.0.0.1", join.listen.port)) != before)
-    write_keys(root / "secrets" / "nonce.keys", Keyset((new_key(),)), NONCES)
-    write_keys(root / "secrets" / "sealing.keys", Keyset((new_key(),)))
+    write_keys(root / "shared-keys" / "nonce.keys", Keyset((new_key(),)), NONCES)
+    write_keys(root / "shared-keys" / "sealing.keys", Keyset((new_key(),)))
     ring = KeyRing(root / "keys")
     ring.rotate()
     store = Store(service.config.store, wait=WRITING_SECONDS)
@@ -122,7 +124,7 @@ def test_what_is_replaced_is_taken_up_by_those_who_may(service: Service) -> None
     wait_for(lambda: service.outcome("52:54:00:00:00:01") == "boot")
     wait_for(lambda: service.readyz()["details"]["images"]["ok"])
     for name, path in (("boot-0", "nonce.keys"), ("join-0", "sealing.keys")):
-        assert ordered(service, name, {"own": ("read", str(root / "secrets" / path))}) == {"own": "done"}
+        assert ordered(service, name, {"own": ("read", str(root / "shared-keys" / path))}) == {"own": "done"}
 
 
 def test_a_process_that_died_is_confined_again(service: Service, apiserver: socket.socket) -> None:
@@ -134,5 +136,5 @@ def test_a_process_that_died_is_confined_again(service: Service, apiserver: sock
         return bool(status["ready"]) and status["pid"] != before
 
     wait_for(again)
-    assert done(tried(service, "boot", apiserver, apiserver)) == ALLOWED["boot"] | ALL
+    assert done(tried(service, "boot", apiserver, apiserver)) == ALLOWED["boot"] | SHARED["boot"] | ALL
     assert service.boot("52:54:00:00:00:01")

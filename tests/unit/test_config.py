@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from images.artifact.bundle import SiteBundle
 from images.values.strict import FaultsError
 from netboot.addresses import Address, parse_address
-from netboot.config import Config, Provisioning, Retry, load_config
+from netboot.config import Config, Provisioning, load_config
+from netboot.config_limits import Retry
 
 LEAST = "site: lab\nprovisioning: {url: 'http://192.0.2.1:8080/'}\n"
 

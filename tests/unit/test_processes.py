@@ -37,6 +37,7 @@ def test_every_kind_of_process_has_one_file_and_no_other_file_builds_one() -> No
         ("traces", {"aiohttp", "flask", "gunicorn", "kubernetes", "tokens", "netboot.boot", "netboot.web"}),
         ("resources", {"aiohttp", "flask", "gunicorn", "sqlite3", "tokens", "netboot.boot", "netboot.web"}),
         ("shipper", {"aiohttp", "flask", "gunicorn", "tokens", "netboot.boot", "netboot.web"}),
+        ("keys", {"aiohttp", "flask", "gunicorn", "sqlite3", "netboot.boot", "netboot.web"}),
         ("pause", {"aiohttp", "flask", "gunicorn", "kubernetes", "sqlite3", "tokens", "netboot.boot", "netboot.web"}),
     ],
 )

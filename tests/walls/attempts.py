@@ -27,6 +27,7 @@ NAMES = {
     "traces": "traces",
     "resources": "resources",
     "shipper": "shipper",
+    "keys": "keys",
 }
 ALLOWED: dict[str, set[str]] = {
     "boot": {"read nonce keys", "write own journal"},
@@ -54,6 +55,7 @@ ALLOWED: dict[str, set[str]] = {
     "traces": {"read collector's headers", "write position of traces", "connect apiserver"},
     "resources": {"read inventory's reader", "write resources", "connect apiserver"},
     "shipper": {"read shipper", "connect apiserver"},
+    "keys": {"read reader of keys", "connect apiserver"},
 }
 """All that is possible, of what `attempts` tries; everything else must be refused. Why: docs/operations.md."""
 IN_CLUSTER: dict[str, set[str]] = {
@@ -62,6 +64,12 @@ IN_CLUSTER: dict[str, set[str]] = {
     "management": {"read reader of enrolments"},
 }
 """Likewise, more of it where the site has `enrolments_kubernetes`."""
+SHARED: dict[str, set[str]] = {
+    **{kind: {"read shared boot-id key"} for kind in ("boot", "management", "join")},
+    "keys": {"read sealing keys", "read nonce keys", "read shared boot-id key", "create in shared keys"}
+    | {"write sealing keys", "write nonce keys", "write shared boot-id key"},
+}
+"""Likewise, more where a Secret has the keys that replicas share."""
 ALL = {"large question"}
 REFUSED = {"EACCES", "EPERM", "EROFS"}
 SECRETS = {
@@ -78,6 +86,7 @@ SECRETS = {
     "shipper": "secrets/shipper.kubeconfig",
     "enroller": "secrets/enrolments-join.kubeconfig",
     "reader of enrolments": "secrets/enrolments-reader.kubeconfig",
+    "reader of keys": "secrets/keys.kubeconfig",
     "registry's login": "secrets/registry.json",
     "pause token": "secrets/pause.token",
     "collector's headers": "secrets/collector.headers",
@@ -97,6 +106,8 @@ def attempts(root: Path, state: Path, kind: str, pids: Mapping[str, int], apiser
     pid = {"neighbour": pids[neighbour], "supervisor": pids["supervisor"]}
     secrets = {label: root / path for label, path in SECRETS.items()}
     secrets["signing key"] = next((root / "keys").glob("*.key"))
+    shared = _shared(root / "shared-keys")
+    secrets |= shared
     own, kept = data / "journal" / f"{name}.db", data / "resources" / "objects.json"
     files = {
         "inventory": root / "inventory" / "site.yaml",
@@ -116,10 +127,11 @@ def attempts(root: Path, state: Path, kind: str, pids: Mapping[str, int], apiser
         "other journal": data / "journal" / f"{neighbour}.db",
     }
     tried: Orders = {f"read {label}": ("read", str(path)) for label, path in secrets.items()}
-    tried |= {f"write {label}": ("write", str(path)) for label, path in files.items()}
+    tried |= {f"write {label}": ("write", str(path)) for label, path in (files | shared).items()}
     tried |= {f"replace {label}": ("replace", str(files[label])) for label in ("inventory", "channel", "snapshot")}
     tried |= {"create in inventory": ("create", str(root / "inventory" / "more.yaml"))}
     tried |= {"create in store": ("create", str(store / "channels" / "more.json"))}
+    tried |= {"create in shared keys": ("create", str(root / "shared-keys" / "more"))} if shared else {}
     tried |= {"create in secrets": ("create", str(root / "secrets" / "more"))}
     for act in ("signal", "limit", "starve", "trace", "memory", "environ"):
         tried |= {f"{act} {label}": (act, number) for label, number in pid.items()}
@@ -128,6 +140,12 @@ def attempts(root: Path, state: Path, kind: str, pids: Mapping[str, int], apiser
     tried |= {act: (act, str(root / NOTIFY)) for act in ("datagram", "datagram-pair")}
     tried |= {"large question": ("spill", 64)}
     return tried | {"abstract socket": ("abstract", ABSTRACT), "run a program": ("run", "/usr/bin/true")}
+
+
+def _shared(folder: Path) -> dict[str, Path]:
+    """Files of the keys that replicas share, where they are made of a Secret."""
+    names = {"sealing keys": "sealing.keys", "nonce keys": "nonce.keys", "shared boot-id key": "boot-id.key"}
+    return {label: folder / name for label, name in names.items() if folder.exists()}
 
 
 def broken_into(

@@ -14,9 +14,17 @@ def walled_site(root: Path, apiserver: int) -> Config:
     """In `root`, with one image in its channel. `apiserver`: the port of loopback that its kubeconfigs name, and where
     somebody is asked whether anything may begin."""
     [nobody] = free_ports(1)
-    objects = "inventory_kubernetes: {shipper: secrets/shipper.kubeconfig}\nenrolments_kubernetes: {}\n"
+    objects = (
+        "inventory_kubernetes: {shipper: secrets/shipper.kubeconfig}\nenrolments_kubernetes: {}\nkeys_kubernetes: {}\n"
+    )
     more = outside(apiserver, nobody) + objects
     config = load_config(make_whole_site(root, apiserver, workers=1, more=more))
+    shared = root / "shared-keys"
+    shared.mkdir(mode=0o700)
+    for name in ("sealing.keys", "nonce.keys"):
+        (root / "secrets" / name).rename(shared / name)
+    write_private(shared / "boot-id.key", b"s" * 32)
+    write_private(config.data / "boot-id.key", b"o" * 32)  # of before
     as_objects(config)
     proofkey.rotate(config.proof_key, proofkey.folder_of(config))
     write_secrets(root / "secrets")

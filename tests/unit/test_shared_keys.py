@@ -1,0 +1,358 @@
+"""The keys that replicas share: which change of a Secret is taken, what is done where nobody can tell, and who is
+waited for before a key seals or goes."""
+
+import base64
+import errno
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from images.values import files
+from netboot.cli.check import check_site
+from netboot.config import load_config
+from netboot.config_outside import BOOT_IDS, NONCES, SEALING
+from netboot.controllers.shared_keys import AGAIN_SECONDS, TELL_SECONDS, SharedKeysController
+from netboot.kube.manifests import keys_text
+from netboot.lifecycle.shared_keys import Ids, InUse, SeenSecret, not_learnt, still_needed, unbelieved
+from netboot.stores.bootkey import mark_of
+from netboot.stores.sealing import NONCES as NONCE_KEYS
+from netboot.stores.sealing import SEALING as SEALING_KEYS
+from netboot.stores.sealing import read_keys, text_of
+from netboot.stores.shared_keys import RECORD, KeptKeys, SharedKeysError, contents
+from tests.commands import Run
+from tests.shared_keys_contract import FakeSecret
+from tests.sockets.join_site import make_join_site
+from tokens.sealed import Keyset, SealingKey
+
+WHERE = "netboot/netboot-keys"
+ALL = (SEALING, NONCES, BOOT_IDS)
+BOOT = b"b" * 32
+AWAY = "the apiserver does not answer: connection refused"
+
+
+def key(letter: str) -> SealingKey:
+    return SealingKey(letter.encode() * 32)
+
+
+def name(letter: str) -> str:
+    return key(letter).id.hex()
+
+
+def keyset(letters: str) -> bytes:
+    return text_of(Keyset(tuple(map(key, letters))), SEALING_KEYS)
+
+
+def secret(letters: str = "k", *, uid: str = "one", retired: str = "", **more: bytes | None) -> SeenSecret:
+    """With these sealing keys. `more`: other content of a part (`boot`, `nonces`); None: it is not there."""
+    nonces = more.get("nonces", text_of(Keyset((key("n"),)), NONCE_KEYS))
+    parts = {SEALING: keyset(letters), NONCES: nonces, BOOT_IDS: more.get("boot", BOOT)}
+    data = {part: base64.b64encode(content).decode() for part, content in parts.items() if content is not None}
+    gone = frozenset(map(name, retired))
+    return SeenSecret(uid=uid, version=f"{uid}{letters}{retired}", data=data, retired=gone)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.seconds = 1_000.0
+
+    def now_ms(self) -> int:
+        return round(1_700_000_000_000 + self.seconds * 1000)
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+    def up_ms(self) -> int:
+        return round(self.seconds * 1000)
+
+
+class Bench:
+    """A replica's folder, and who keeps its keys; nobody follows by himself."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.clock, self.api = folder, Clock(), FakeSecret()
+        folder.mkdir(mode=0o700)
+        self.start()
+
+    def start(self) -> None:
+        kept = KeptKeys(self.folder, self.clock.up_ms)
+        connect = lambda: self.api  # noqa: E731 - a name for one line
+        self.controller = SharedKeysController("a", WHERE, ALL, connect, kept, self.clock, self.clock.monotonic)
+        self.controller._reflector.problem = None
+
+    def sees(self, seen: SeenSecret | None, seconds: float = AGAIN_SECONDS) -> str:
+        """What is said after this was seen, and so many seconds."""
+        self.clock.seconds += seconds
+        self.controller.take(seen)
+        self.controller.step()
+        return self.controller.status().message
+
+    def opens(self) -> str:
+        keys = {name(letter): letter for letter in "abck"}
+        return "".join(keys[each.id.hex()] for each in parsed(self.folder / SEALING))
+
+
+def parsed(path: Path) -> Any:
+    return read_keys(path).keys
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path / "shared-keys")
+
+
+IN_ORDER = f"as the Secret {WHERE} has them"
+
+
+def lacks(part: str, id_: str, does: str, folder: Path) -> str:
+    return (
+        f"the Secret {WHERE}: its {part} lacks {id_}, which {does} here, and does not say that it is to go: to put "
+        "back what it had, delete it, then `netboot cluster keys push --in-use` here; or stop the service, remove "
+        f"{folder} and start it, and it takes what the Secret has; in use is what there was at 2023-11-14T22:30:05Z"
+    )
+
+
+def test_a_rotation_is_taken_step_by_step_and_told(bench: Bench) -> None:
+    for letters, retired in (("k", ""), ("ka", ""), ("ak", ""), ("a", "k"), ("ab", "k")):
+        assert bench.sees(secret(letters, retired=retired)) == IN_ORDER
+        assert bench.opens() == letters
+    assert [said.sealing for _, said in bench.api.told] == [
+        tuple(map(name, letters)) for letters in ("k", "ka", "ak", "a", "ab")
+    ]
+    replica, said = bench.api.told[-1]
+    assert (replica, said.boot_ids, said.nonces) == ("a", mark_of(BOOT), (name("n"),))
+    assert said.sealing_for_seconds == 10, "of the key that seals, since it does"
+    modes = {path.name: path.stat().st_mode & 0o777 for path in bench.folder.iterdir()}
+    assert modes == {each: 0o600 for each in (*ALL, RECORD)}  # noqa: C420 - in octal
+
+
+def test_one_that_was_away_for_a_whole_rotation_takes_it_where_the_secret_says_what_went(bench: Bench) -> None:
+    bench.sees(secret("k"))
+    assert bench.sees(secret("a")) == lacks(SEALING, name("k"), "seals", bench.folder)
+    assert bench.opens() == "k"
+    assert bench.sees(secret("a", retired="k")) == IN_ORDER
+    assert bench.opens() == "a"
+
+
+@pytest.mark.parametrize(
+    ("seen", "words"),
+    [
+        (secret("a", uid="two", retired="k"), (SEALING, name("k"), "seals")),
+        (secret("k", uid="two", boot=b"c" * 32), (BOOT_IDS, mark_of(BOOT), "is in use")),
+        (secret("k", boot=b"c" * 32), (BOOT_IDS, mark_of(BOOT), "is in use")),
+    ],
+)
+def test_another_secret_is_believed_no_more_than_that_it_has_the_keys(
+    bench: Bench, seen: SeenSecret, words: tuple[str, str, str]
+) -> None:
+    bench.sees(secret("k"))
+    assert bench.sees(seen) == lacks(*words, bench.folder)
+    assert bench.sees(secret("ka", uid="three")) == IN_ORDER, "it has what is in use, so who made it has the keys"
+    assert bench.opens() == "ka"
+
+
+@pytest.mark.parametrize(
+    ("seen", "words"),
+    [
+        (secret("k", nonces=None), f"the Secret {WHERE} has no nonce.keys: "),
+        (
+            secret("k", nonces=b"no key\n"),
+            f"nonce.keys of the Secret {WHERE}:1: not a sealing key (32 bytes in base64): ",
+        ),
+        (secret("k", nonces=b"# none\n"), f"the nonce keys nonce.keys of the Secret {WHERE} hold no key: "),
+        (secret("kk"), f"the sealing keys sealing.keys of the Secret {WHERE} hold a key twice: "),
+        (secret("k", boot=b"short"), f"boot-id.key of the Secret {WHERE} is not a boot-id key (32 bytes): "),
+        (
+            SeenSecret("one", "9", {BOOT_IDS: "!", SEALING: "", NONCES: ""}),
+            f"boot-id.key of the Secret {WHERE} is no base",
+        ),
+    ],
+)
+def test_one_part_that_cannot_be_used_leaves_all_as_it_was(bench: Bench, seen: SeenSecret, words: str) -> None:
+    none = bench.sees(seen)
+    assert words in none
+    assert none.endswith("; there are no keys yet, and none are made up: nothing boots here")
+    assert list(bench.folder.iterdir()) == []
+    bench.sees(secret("a"))
+    said = bench.sees(seen)
+    assert words in said
+    assert said.endswith("; in use is what there was at 2023-11-14T22:30:10Z")
+    assert bench.opens() == "a"
+
+
+def test_what_was_kept_counts_over_restarts_and_what_is_not_believed_still_is_not(bench: Bench) -> None:
+    bench.sees(secret("k"))
+    bench.clock.seconds += 100
+    bench.start()
+    status = bench.controller.status()
+    assert (status.ok, status.age_seconds) == (True, 100.0)
+    assert bench.sees(secret("a", uid="two")) == lacks(SEALING, name("k"), "seals", bench.folder)
+    assert bench.opens() == "k"
+    assert bench.sees(secret("a", retired="k")) == IN_ORDER
+
+
+def test_a_file_that_was_taken_away_is_written_again_and_one_that_was_damaged_is_said(bench: Bench) -> None:
+    bench.sees(secret("k"))
+    (bench.folder / SEALING).unlink()
+    assert bench.sees(None) == IN_ORDER
+    assert bench.opens() == "k"
+    (bench.folder / SEALING).write_bytes(b"damaged\n")
+    bench.start()
+    assert bench.sees(secret("k")).startswith(
+        f"what was in use cannot be told: sealing.keys of {bench.folder}:1: not a sealing key"
+    )
+    assert (bench.folder / SEALING).read_bytes() == b"damaged\n"
+
+
+def test_a_disk_that_takes_nothing_is_said_and_tried_again(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.sees(secret("k"))
+
+    def full(*_: Any, **__: Any) -> None:
+        raise files.refused(f"cannot write {bench.folder}", OSError(errno.ENOSPC, "No space left on device"))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "write", full)
+        assert bench.sees(secret("ka")).startswith(f"cannot write {bench.folder}: No space left on device")
+        assert [said.sealing for _, said in bench.api.told] == [(name("k"),)], "what is not on the disk is not told"
+    assert bench.sees(None) == IN_ORDER
+    assert bench.opens() == "ka"
+
+
+def test_who_cannot_tell_what_he_has_says_so_and_says_it_again(bench: Bench) -> None:
+    bench.api.away = AWAY
+    said = bench.sees(secret("k"))
+    assert said.startswith(f"which keys are in use here cannot be said, so that none can be rotated: {AWAY}; in use is")
+    bench.api.away = ""
+    assert bench.sees(None) == IN_ORDER
+    assert len(bench.api.told) == 1
+    bench.sees(None)
+    assert len(bench.api.told) == 1, "it is not said in each round"
+    bench.sees(None, TELL_SECONDS)
+    assert len(bench.api.told) == 2
+
+
+def test_a_disk_that_hangs_is_said(bench: Bench) -> None:
+    bench.sees(secret("k"))
+    bench.clock.seconds += 61
+    status = bench.controller.status()
+    words = "keys have not been written down for 61 s: the disk hangs, or who is told which are in use"
+    assert (status.ok, status.message) == (False, f"{words}; in use is what there was at 2023-11-14T22:30:05Z")
+
+
+def test_a_backup_has_the_keys_in_use_and_a_restored_replica_begins_with_them(tmp_path: Path, run: Run) -> None:
+    file = shared_site(tmp_path / "site")
+    folder, archive, other = (
+        tmp_path / "site" / "shared-keys",
+        tmp_path / "b.tar.gz",
+        tmp_path / "other" / "netboot.yaml",
+    )
+    folder.mkdir(mode=0o700)
+    KeptKeys(folder).write({SEALING: keyset("ka"), NONCES: keyset("n"), BOOT_IDS: b"s" * 32})
+    assert run("backup", archive, "--config", file).status == 0
+    restored = run("restore", archive, "--config", other)
+    assert (restored.status, load_config(other).boot_id_key) == (0, other.parent / "shared-keys" / BOOT_IDS)
+    assert KeptKeys(other.parent / "shared-keys").read() == KeptKeys(folder).read()
+    modes = [
+        path.stat().st_mode & 0o777 for path in (other.parent / "shared-keys", other.parent / "shared-keys" / SEALING)
+    ]
+    assert modes == [0o700, 0o600]
+
+
+def test_a_machine_that_was_restarted_counts_anew_for_how_long_a_key_has_sealed(bench: Bench) -> None:
+    bench.sees(secret("k"))
+    bench.sees(None, 500)
+    assert bench.api.told[-1][1].sealing_for_seconds == 500
+    bench.clock.seconds = 20.0
+    bench.start()
+    bench.sees(None, 10)
+    assert bench.api.told[-1][1].sealing_for_seconds == 30, "since the machine is up, at least"
+
+
+letters = st.lists(st.sampled_from("abcdef"), min_size=1, max_size=4, unique=True)
+
+
+@given(before=letters, now=letters, retired=st.sets(st.sampled_from("abcdef")))
+def test_what_seals_here_goes_only_where_the_secret_says_so(
+    before: list[str], now: list[str], retired: set[str]
+) -> None:
+    why = unbelieved(Ids({SEALING: tuple(before)}), Ids({SEALING: tuple(now)}), frozenset(retired))
+    assert (why == "") == (before[0] in now or before[0] in retired)
+
+
+def test_a_part_that_is_not_there_was_not_retired_whatever_is_said_of_its_keys() -> None:
+    why = unbelieved(Ids({SEALING: ("a",)}), Ids({}), frozenset("a"))
+    assert why == "it has no sealing.keys, and the sealing keys of before are in use"
+
+
+def said(sealing: str, seconds: int = 0) -> InUse:
+    return InUse(at="2026-11-28T22:00:00Z", sealing=tuple(sealing), sealing_for_seconds=seconds)
+
+
+def test_who_is_waited_for_before_a_key_seals_or_goes() -> None:
+    replicas = {"c": said("ab", 900), "a": said("ba", 179), "b": said("ba", 180), "d": InUse(at="")}
+    assert not_learnt(replicas, SEALING, "b") == ["d does not have b yet"]
+    assert still_needed(replicas, SEALING, "b") == [
+        "a has sealed with b for 179 s of 180: what it sealed before is still under way",
+        "c does not seal with b yet",
+        "d does not seal with b yet",
+    ]
+
+
+def test_the_secret_s_own_names_are_read_and_no_others() -> None:
+    with pytest.raises(SharedKeysError, match=r"the Secret x has no boot-id\.key: delete the Secret, and "):
+        contents({"boot-id": ""}, (BOOT_IDS,), "the Secret x")
+    assert contents({"other": "!"}, (), "the Secret x") == {}
+
+
+def test_manifests_are_of_the_namespace_and_the_secret() -> None:
+    text = keys_text("site-a", "site-keys")
+    assert "namespace: netboot" not in text
+    assert "    resourceNames: [site-keys]\n" in text
+    assert "    resourceNames: [site-keys-in-use]\n" in text
+    assert "  name: site-keys-in-use\n  namespace: site-a\n" in text
+
+
+def shared_site(folder: Path) -> Path:
+    make_join_site(folder)
+    file = folder / "netboot.yaml"
+    file.write_text(file.read_text() + "keys_kubernetes: {}\n")
+    (folder / "data" / "boot-id.key").write_bytes(BOOT)
+    return file
+
+
+def test_with_the_key_the_secret_s_files_are_those_in_use_and_the_site_s_own_are_pushed(
+    tmp_path: Path, run: Run
+) -> None:
+    file = shared_site(tmp_path / "site")
+    config, own = load_config(file), load_config(file, shared=False)
+    assert config.join is not None
+    assert own.join is not None
+    folder = tmp_path / "site" / "shared-keys"
+    assert (config.boot_id_key, config.join.sealing_keys) == (folder / BOOT_IDS, folder / SEALING)
+    assert (own.boot_id_key, own.join.nonce_keys) == (None, tmp_path / "site" / "secrets" / "nonce.keys")
+    pushed = run("cluster", "keys", "push", "--config", file)
+    assert (pushed.status, pushed.err) == (0, "")
+    document = yaml.safe_load(pushed.out)
+    assert (document["kind"], document["metadata"]["name"], sorted(document["data"])) == (
+        "Secret",
+        "netboot-keys",
+        sorted(ALL),
+    )
+    assert base64.b64decode(document["data"][BOOT_IDS]) == BOOT
+    refused = run("key", "sealing", "rotate", "--config", file)
+    words = (
+        "Error: the sealing keys of this site are those of a Secret (keys_kubernetes): `netboot cluster keys rotate "
+        "sealing` changes them for all replicas\n"
+    )
+    assert (refused.status, refused.err) == (1, words)
+    faults = [str(fault) for fault in check_site(file).faults]
+    assert not [fault for fault in faults if any(f"shared-keys/{part}" in fault for part in ALL)]
+    kubeconfig = tmp_path / "site" / "secrets" / "keys.kubeconfig"
+    words = (
+        f"{kubeconfig}: keys_kubernetes.kubeconfig: {kubeconfig} cannot be read (No such file or directory): make it "
+        "with `netboot cluster kubeconfigs --keys`"
+    )
+    assert [fault for fault in faults if "keys_kubernetes" in fault] == [words]
