@@ -26,12 +26,17 @@ ACCOUNT = 65532
 """Of the image; it has no name on hosts."""
 PACKAGES = ("python3", "ca-certificates", "ipxe", "tzdata")
 """As the Containerfile asks of its base."""
-FOLDERS = ("etc/netboot/inventory", "etc/netboot/keys", "etc/netboot/secrets", "etc/netboot/tls/join")
-FOLDERS += ("etc/netboot/authorities", "etc/netboot/tls/management")
+FOLDERS = tuple(
+    f"etc/netboot/{name}" for name in ("authorities", "inventory", "keys", "secrets", "tls/join", "tls/management")
+)
 """Empty: what is mounted there is what the configuration means when it says nothing else."""
 _BASE = "localhost/netboot-base:1"
-_SLIM = ("path-exclude=/usr/share/man/*", "path-exclude=/usr/share/doc/*", "path-include=/usr/share/doc/*/copyright")
-_SLIM += ("path-exclude=/usr/share/locale/*",)
+_SLIM = (
+    "path-exclude=/usr/share/man/*",
+    "path-exclude=/usr/share/locale/*",
+    "path-exclude=/usr/share/doc/*",
+    "path-include=/usr/share/doc/*/copyright",
+)
 """What the images of Debian that are called slim leave out."""
 
 

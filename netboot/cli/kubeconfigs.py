@@ -76,7 +76,7 @@ def diagnosis(where: str, role: str, path: Path, connection: "Connection", again
         yield Diagnosis(where, name, "warn", f"others can read {path} (mode {mode:04o})", f"`chmod 600 {path}`")
     expires = token_expiry_ms(connection.token or "")
     left = None if expires is None else expires - round(time() * 1000)
-    if left is None or left > EXPIRES_SOON_MS:
+    if left is None or left > (0 if connection.renewed else EXPIRES_SOON_MS):
         until = f", until {moment(expires)}" if expires else ""
         yield Diagnosis(where, name, "ok", f"{path}{until}")
     else:
