@@ -5,9 +5,11 @@ import fcntl
 import hashlib
 import json
 import os
+import shlex
 import shutil
 import subprocess
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,8 +20,8 @@ from lab.work import CACHE
 from tests import deb
 from tests.processes import wait_for
 
-HELD = "--read-only --read-only-tmpfs=false --cap-drop=all --security-opt=no-new-privileges --network=none"
-"""What a Pod of the chart is held by, and no network but loopback."""
+HELD = "--read-only --read-only-tmpfs=false --cap-drop=all --security-opt=no-new-privileges"
+"""What a Pod of the chart is held by."""
 _PODMAN = "podman {} --runtime crun --cgroup-manager cgroupfs --events-backend=none"
 _RUN = "run --cgroups=disabled --ulimit nofile=4096:4096 --ulimit nproc=4096:4096 --rm"
 """Without its own cgroups, and with limits that may be set by who has no CAP_SYS_RESOURCE."""
@@ -41,6 +43,16 @@ class Container:
         if done.returncode != 0:
             raise OSError(done.returncode, url)
         return done.stdout
+
+
+@contextlib.contextmanager
+def image(folder: Path, version: str, times: int = 1) -> Iterator[tuple[Storage, list[str]]]:
+    """Storage with the image in it, until the block ends; the IDs that it had, built so many times."""
+    with tempfile.TemporaryDirectory() as run:
+        storage = Storage(folder / "storage", Path(run))
+        made, of = context(folder), container.imported(storage, base())
+        yield storage, [container.build(storage, made, of, version) for _ in range(times)]
+    shutil.rmtree(folder)
 
 
 def context(folder: Path) -> Path:
@@ -66,12 +78,14 @@ def base() -> Path:
 
 
 @contextlib.contextmanager
-def running(storage: Storage, image: str, folder: Path, mounts: dict[Path, str]) -> Iterator[Container]:
-    """One, until the block ends. `mounts`: paths of this machine, to `path:options` inside."""
+def running(
+    storage: Storage, image: str, folder: Path, options: Sequence[str], arguments: Sequence[str] = ()
+) -> Iterator[Container]:
+    """One, until the block ends. `options`: of `podman run`; `arguments`: in place of the image's own."""
     podman = _PODMAN.format(" ".join(storage.options))
-    volumes = " ".join(f"--volume={path}:{where}" for path, where in mounts.items())
+    more = shlex.join([*options, image, *arguments])
     file = folder / "supervisor.pid"
-    line = f"{_ALONE}{podman} {_RUN} --pidfile={file} {HELD} {volumes} {image}"
+    line = f"{_ALONE}{podman} {_RUN} --pidfile={file} {HELD} {more}"
     argv = ["unshare", "--mount", "--propagation=private", "sh", "-c", line]
     with child("podman", argv, folder / "podman.log", grace=180) as one:
 

@@ -3,10 +3,8 @@
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +13,7 @@ import pytest
 from lab import container
 from lab.container import ACCOUNT, Storage
 from netboot.config import Config
-from tests.containers import Container, base, context, given, running, settings
+from tests.containers import Container, given, image, running, settings
 from tests.processes import wait_for
 from tests.sites import add_image, make_site
 
@@ -38,15 +36,10 @@ SETTINGS = {
 def storage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Storage]:
     """With the image in it, built twice."""
     folder = tmp_path_factory.mktemp("container")
-    run = Path(tempfile.mkdtemp())
-    storage = Storage(folder / "storage", run)
-    made, of = context(folder), container.imported(storage, base())
-    ids = [container.build(storage, made, of, VERSION) for _ in range(2)]
-    assert re.fullmatch("[0-9a-f]{64}", ids[0])
-    assert ids[0] == ids[1]
-    yield storage
-    shutil.rmtree(folder)
-    shutil.rmtree(run)
+    with image(folder, VERSION, times=2) as (storage, ids):
+        assert re.fullmatch("[0-9a-f]{64}", ids[0])
+        assert ids[0] == ids[1]
+        yield storage
 
 
 def test_what_is_in_it(storage: Storage) -> None:
@@ -85,8 +78,8 @@ def test_what_is_in_it(storage: Storage) -> None:
 
 def test_the_service_in_a_container_that_may_do_nothing_else(storage: Storage, tmp_path: Path) -> None:
     """Nothing is mounted where a shell is; secrets are root's, as Kubernetes mounts them."""
-    config, mounts = site(tmp_path)
-    with running(storage, IMAGE, tmp_path, mounts) as one:
+    config, options = site(tmp_path)
+    with running(storage, IMAGE, tmp_path, options) as one:
         where = config.provisioning.url
         wait_for(lambda: one.get(f"{where}/readyz"))
         assert f"kernel {where}/v1/blobs/" in one.get(f"{where}/v1/boot?mac=52:54:00:00:00:01&arch=x86_64")
@@ -100,11 +93,11 @@ def test_the_service_in_a_container_that_may_do_nothing_else(storage: Storage, t
     assert (status["state"], {each["pid"] for each in status["processes"].values()}) == ("stopping", {None})
 
 
-def site(folder: Path) -> tuple[Config, dict[Path, str]]:
+def site(folder: Path) -> tuple[Config, list[str]]:
     """One whose channel has an image; its configuration below /etc/netboot, its state as volumes."""
     config = make_site(folder / "site", workers=1, inventory=INVENTORY.format(image="0" * 64))
-    image = add_image(config)
-    (folder / "site/inventory/site.yaml").write_text(INVENTORY.format(image=image))
+    digest = add_image(config)
+    (folder / "site/inventory/site.yaml").write_text(INVENTORY.format(image=digest))
     (folder / "site/secrets").chmod(0o750)
     (folder / "site/secrets/operator.token").chmod(0o440)
     os.chown(folder / "site/secrets", 0, ACCOUNT)
@@ -117,8 +110,8 @@ def site(folder: Path) -> tuple[Config, dict[Path, str]]:
     given(folder / "state", ACCOUNT)
     with (folder / "site/netboot.yaml").open("a") as file:
         file.write(f"data: {STATE}/data\nstore: {STATE}/store\n")
-    mounts = {folder / "site": "/etc/netboot:ro", folder / "state": STATE, Path("/dev/null"): "/usr/bin/dash:ro"}
-    return config, mounts
+    mounts = (f"{folder}/site:/etc/netboot:ro", f"{folder}/state:{STATE}", "/dev/null:/usr/bin/dash:ro")
+    return config, ["--network=none", *(f"--volume={mount}" for mount in mounts)]
 
 
 INVENTORY = """\
