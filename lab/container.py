@@ -22,8 +22,6 @@ from lab.work import ROOT, work_folder
 
 CONTAINERFILE = ROOT / "deploy/container/Containerfile"
 NAME = "localhost/netboot"
-ACCOUNT = 65532
-"""Of the image; it has no name on hosts."""
 PACKAGES = ("python3", "ca-certificates", "ipxe", "tzdata")
 """As the Containerfile asks of its base."""
 FOLDERS = tuple(

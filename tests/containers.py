@@ -22,6 +22,8 @@ from tests.processes import wait_for
 
 HELD = "--read-only --read-only-tmpfs=false --cap-drop=all --security-opt=no-new-privileges"
 """What a Pod of the chart is held by."""
+ACCOUNT = 65532
+"""Of the image; it has no name on hosts."""
 _PODMAN = "podman {} --runtime crun --cgroup-manager cgroupfs --events-backend=none"
 _RUN = "run --cgroups=disabled --ulimit nofile=4096:4096 --ulimit nproc=4096:4096 --rm"
 """Without its own cgroups, and with limits that may be set by who has no CAP_SYS_RESOURCE."""

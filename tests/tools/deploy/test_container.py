@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from lab import container
-from lab.container import ACCOUNT, Storage
+from lab.container import Storage
 from netboot.config import Config
-from tests.containers import Container, given, image, running, settings
+from tests.containers import ACCOUNT, Container, given, image, running, settings
 from tests.processes import wait_for
 from tests.sites import add_image, make_site
 
