@@ -17,7 +17,7 @@ BUDGET_MINUTES: Mapping[str, float] = {
     "tests/cluster": 10,
     "tests/contract": 2,
     "tests/sockets": 17,
-    "tests/tools": 41,
+    "tests/tools": 38,
     "tests/unit": 11,
 }
 """Of each folder of tests. Whoever adds tests that do not fit says so here."""
