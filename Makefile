@@ -12,7 +12,7 @@ SECONDS ?= 60
 # Three workers, what belongs together on one of them: docs/decisions/019. What hangs fails: docs/decisions/282.
 PYTEST := -m pytest -n 3 -p tests.plugins.workers -p tests.plugins.budgets -p tests.plugins.hangs
 
-.PHONY: help setup demo test check lint unit client pictures fuzz mutants hosts cluster bench wheel deb man clean
+.PHONY: help setup demo test check lint unit client pictures fuzz mutants hosts cluster bench wheel deb man container chart clean
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
 
@@ -68,6 +68,13 @@ deb: setup ## dist/netboot_…_amd64.deb, with its Python libraries inside (VERS
 
 man: setup ## dist/man: pages of netboot(1) and of each command, from its own --help (`man -M dist/man netboot`)
 	@$(PY) -m lab.packages man dist
+
+container: setup ## dist/netboot_….oci.tar, the container image, and its bill of materials: docs/container.md (BASE=… of a registry, in place of a base made here)
+	@$(SUDO) $(PY) -m lab.container dist
+
+chart: setup ## dist/netboot-….tgz, the Helm chart, and what of it is in the tree: docs/helm.md
+	@$(PY) -m lab.chart write
+	@$(PY) -m lab.chart package dist
 
 clean: ## remove what builds and tests left (the virtual environment stays)
 	@$(SUDO) rm -rf .cache .work .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -26,6 +26,7 @@ packages=(
   prometheus                                                # promtool, which reads the alert rules that we ship
   chromium fonts-dejavu-core                                # the page, in a real browser
   pipx                                                      # installs the wheel, in a test
+  buildah podman crun                                       # build the container image, and run it in a test: 25 MiB
   groff-base mandoc                                         # both read the man pages, in tests
   wrk curl shellcheck
 )

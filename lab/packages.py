@@ -133,7 +133,7 @@ def _files(root: Path) -> None:
     (root / "usr/bin/netboot").symlink_to(f"../lib/{HOME.name}/bin/netboot")
     for shell, path in SHELLS.items():
         _place(root / path, _said([f"{root / HOME}/bin/python3", f"{root / HOME}/bin/netboot", "completion", shell]))
-    man_pages.write(root / "usr/share/man/man1", _moment())
+    man_pages.write(root / "usr/share/man/man1", moment())
     documents = root / "usr/share/doc/netboot"
     shutil.copytree(ROOT / "docs", documents)
     shutil.copy(ROOT / "LICENSE", documents / "copyright")
@@ -184,14 +184,14 @@ def _surroundings() -> dict[str, str]:
     """Nothing that depends on who builds, or when; what is imported from the tree is not what is packed."""
     left = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     return left | {
-        "SOURCE_DATE_EPOCH": str(_moment()),
+        "SOURCE_DATE_EPOCH": str(moment()),
         "PYTHONHASHSEED": "0",
         "PYTHONDONTWRITEBYTECODE": "1",
         "LC_ALL": "C.UTF-8",
     }
 
 
-def _moment() -> int:
+def moment() -> int:
     """Seconds since 1970 by which all is dated: SOURCE_DATE_EPOCH's, or of the last commit."""
     if when := os.environ.get("SOURCE_DATE_EPOCH"):
         return int(when)
@@ -215,7 +215,7 @@ def main(kind: str, target: Path) -> None:
     """Make one, and say where it is. Beside a wheel is what it needs, with hashes: `netboot.lock`."""
     target.mkdir(parents=True, exist_ok=True)
     if kind == "man":
-        man_pages.write(target / "man/man1", _moment())
+        man_pages.write(target / "man/man1", moment())
         print(f"{target}/man: `man -M {target}/man netboot`")
         return
     with work_folder("packages") as folder:

@@ -110,6 +110,17 @@ def remedy(error: OSError, made: str) -> str:
     return "run this as an account that may read it" if isinstance(error, PermissionError) else "put it right there"
 
 
+def told_to_others(status: os.stat_result) -> bool:
+    """Whether others than this account can read a file of this status.
+
+    What root hands to a group of ours to read, and no more, is ours alone: so Kubernetes mounts a Secret for a
+    container that is not root (`fsGroup`, mode 0440), and there is no other way there.
+    """
+    mode = stat.S_IMODE(status.st_mode)
+    handed = status.st_uid == 0 != os.geteuid() and status.st_gid in {os.getegid(), *os.getgroups()}
+    return bool(mode & (0o037 if handed else 0o077))
+
+
 class UnusableSecretError(Exception):
     """A file that is to hold a secret, and why it cannot be used, in words that do not repeat it."""
 
@@ -122,11 +133,12 @@ def secret(path: Path, key: str, what: str = "token") -> str:
     """
     try:
         with opened(path) as file:
-            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+            status = os.fstat(file.fileno())
             text = file.read(LONGEST).decode("ascii", "replace").strip()
     except OSError as error:
         raise UnusableSecretError(unread(f"{key}: {path}", error)) from None
-    if mode & 0o077:
+    if told_to_others(status):
+        mode = stat.S_IMODE(status.st_mode)
         raise UnusableSecretError(f"others can read {key} {path} (mode {mode:04o}): `chmod 600 {path}`")
     least, spaces = ("!", " without spaces") if what == "token" else (" ", "")
     if not text or not all(least <= character <= "~" for character in text):

@@ -86,9 +86,16 @@ class Artifacts:
             return answers.text(
                 404, "no such file of the site: it has bundle.json and bundle.sig; see docs/http-provisioning.md"
             )
-        with open_file(f"{self._store}site/{name}", f"{name} of the site") as file:
+        with open_file(self._of_site(name), f"{name} of the site") as file:
             kind = _BUNDLE if name == "bundle.json" else _SIGNATURE
             return (await self._answer(request, file, _tag_of(file), kind, name))[0]
+
+    def _of_site(self, name: str) -> str:
+        """Where a file of the site is: a ConfigMap that is mounted there has links within itself. A link that leads out
+        of the store is none of ours, and is not followed."""
+        path = f"{self._store}site/{name}"
+        real = Path(path).resolve()
+        return str(real) if real.is_relative_to(Path(self._store).resolve()) else path
 
     async def binary(self, request: web.BaseRequest, file: OpenFile, tag: str, name: str) -> web.StreamResponse:
         """A file of nobody's store that is held open; `tag`: of its bytes."""

@@ -127,6 +127,6 @@ def _token_file(path: Path) -> Iterator[Fault]:
 
 
 def _mode(path: Path, what: str) -> Iterator[Fault]:
-    mode = stat.S_IMODE(path.stat().st_mode)
-    if mode & 0o077:
+    if credentials.told_to_others(status := path.stat()):
+        mode = stat.S_IMODE(status.st_mode)
         yield Fault(str(path), 0, "", f"others can read {what} (mode {mode:04o}): `chmod 600 {path}`")

@@ -9,6 +9,7 @@ from time import time
 from typing import TYPE_CHECKING, Literal
 
 from images.values.strict import Fault
+from netboot import credentials
 from netboot.cli.diagnosis import Diagnosis
 from netboot.cli.times import moment
 from netboot.config import Config
@@ -52,8 +53,8 @@ def faults_of_objects(config: Config) -> Iterator[Fault]:
 
 def private(path: Path, key: str) -> Iterator[Fault]:
     """Whether others can read it."""
-    mode = stat.S_IMODE(path.stat().st_mode)
-    if mode & 0o077:
+    if credentials.told_to_others(status := path.stat()):
+        mode = stat.S_IMODE(status.st_mode)
         yield Fault(str(path), 0, "", f"others can read {key} (mode {mode:04o}): `chmod 600 {path}`")
 
 
@@ -98,12 +99,12 @@ def _of_objects(section: "Manifests", role: str, path: Path) -> Iterator[Diagnos
 def diagnosis(where: str, role: str, path: Path, connection: "Connection", again: str = AGAIN) -> Iterator[Diagnosis]:
     """Of one that can be read. `again`: what makes a new one."""
     name = f"kubeconfig of the {role}"
-    mode = stat.S_IMODE(path.stat().st_mode)
-    if mode & 0o077:
+    if credentials.told_to_others(status := path.stat()):
+        mode = stat.S_IMODE(status.st_mode)
         yield Diagnosis(where, name, "warn", f"others can read {path} (mode {mode:04o})", f"`chmod 600 {path}`")
     expires = token_expiry_ms(connection.token or "")
     left = None if expires is None else expires - round(time() * 1000)
-    if left is None or left > EXPIRES_SOON_MS:
+    if left is None or left > (0 if connection.renewed else EXPIRES_SOON_MS):
         until = f", until {moment(expires)}" if expires else ""
         yield Diagnosis(where, name, "ok", f"{path}{until}")
     else:

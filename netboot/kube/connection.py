@@ -47,6 +47,8 @@ class Connection:
         self.in_words = partial(in_words, kubeconfig=str(kubeconfig.path), manifests=manifests)
         """What an unexpected status becomes."""
         self.server = kubeconfig.server
+        self.renewed = kubeconfig.token_source != kubeconfig.path
+        """Whether its token is in a file of its own, as a kubelet renews it."""
         self._token: Reread[str] | None = None
         if kubeconfig.token is not None:
             self._token = Reread("token", lambda: (kubeconfig.token_source,), self._read_token, KubeconfigError)

@@ -120,11 +120,12 @@ def read_headers(path: Path) -> dict[str, str]:
     """
     try:
         with credentials.opened(path) as file:
-            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+            status = os.fstat(file.fileno())
             text = file.read(_LARGEST_FILE).decode("ascii", "replace")
     except OSError as error:
         raise CannotTellError(credentials.unread(f"traces.headers_file: {path}", error)) from None
-    if mode & 0o077:
+    if credentials.told_to_others(status):
+        mode = stat.S_IMODE(status.st_mode)
         raise CannotTellError(f"others can read traces.headers_file {path} (mode {mode:04o}): `chmod 600 {path}`")
     headers: dict[str, str] = {}
     for number, line in enumerate(text.split("\n"), 1):

@@ -43,13 +43,14 @@ def read_key(path: Path) -> SigningKey | None:
     """
     try:
         with credentials.opened(path) as file:
-            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+            status = os.fstat(file.fileno())
             data = file.read(_LARGEST)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise StateUnavailableError(credentials.unread(f"the key of proofs {path}", error)) from None
-    if mode & 0o077:
+    if credentials.told_to_others(status):
+        mode = stat.S_IMODE(status.st_mode)
         raise StateUnavailableError(f"others can read the key of proofs {path} (mode {mode:04o}): `chmod 600 {path}`")
     try:
         return SigningKey.from_pem(data)

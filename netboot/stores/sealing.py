@@ -51,12 +51,13 @@ def read_keys(path: Path, kind: Kind = SEALING) -> Keyset:
     remedy = f"`netboot key {kind.group} rotate` makes the first one; replicas must share the file"
     try:
         with credentials.opened(path) as file:
-            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+            status = os.fstat(file.fileno())
             data = file.read(65536)
     except OSError as error:
         cure = credentials.remedy(error, remedy)
         raise SealingKeysError(f"the {kind.name} {path} cannot be read: {error.strerror}; {cure}") from None
-    if mode & 0o077:
+    if credentials.told_to_others(status):
+        mode = stat.S_IMODE(status.st_mode)
         raise SealingKeysError(f"others can read the {kind.name} {path} (mode {mode:04o}): `chmod 600 {path}`")
     return parsed(data, kind, str(path), remedy)
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Literal
 
+from netboot.supervise import orphans
 from netboot.supervise.process import Definition, Process
 from netboot.supervise.rolling import Rolling
 
@@ -136,6 +137,8 @@ class Supervisor:
             else:
                 log.info("%s ended: %s", process.definition.name, process.last_exit)
             self._tell()
+        if os.getpid() == 1:
+            orphans.reap([process.popen.pid for process in self._running() if process.popen is not None])
 
     def _judge(self) -> None:
         """See who has fallen silent. What is in the pipes has been read: a supervisor that slept hears first."""

@@ -7,7 +7,6 @@ the name under which its acts are recorded.
 
 import hashlib
 import hmac
-import stat
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -146,10 +145,10 @@ class Tokens:
             return str(problem)
         for path in self._paths:
             try:
-                mode = path.stat().st_mode
+                status = path.stat()
             except OSError:
                 continue
-            if stat.S_IMODE(mode) & 0o077:
+            if credentials.told_to_others(status):
                 return f"{path} can be read by others than its owner; run `chmod 600 {path}`"
         return None
 

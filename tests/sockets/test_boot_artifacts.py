@@ -213,6 +213,28 @@ def test_a_blob_that_is_missing_is_404_and_one_that_cannot_be_read_is_503(tmp_pa
     serve(tmp_path, use)
 
 
+def test_a_bundle_of_links_within_the_store_is_served_and_no_link_out_of_it(tmp_path: Path) -> None:
+    """As a ConfigMap is mounted: all of it changes with one link."""
+
+    async def use(server: RunningBootServer) -> None:
+        site = server.config.store / "site"
+        (site / "..now").mkdir()
+        (site / "bundle.json").rename(site / "..now/bundle.json")
+        (site / "..data").symlink_to("..now")
+        (site / "bundle.json").symlink_to("..data/bundle.json")
+        assert (await server.ask("/v1/site/bundle.json")).body == b'{"a":"bundle"}\n'
+        (site / "..now/bundle.json").unlink()
+        assert (await server.ask("/v1/site/bundle.json")).status == 404
+        (site / "..now/bundle.json").symlink_to("/etc/passwd")
+        answer = await server.ask("/v1/site/bundle.json")
+        assert (answer.status, answer.body) == (
+            503,
+            b"the store cannot be used right now; see the log of the service\n",
+        )
+
+    serve(tmp_path, use)
+
+
 def test_methods_that_are_not_ours_are_told_which_are(tmp_path: Path) -> None:
     async def use(server: RunningBootServer) -> None:
         for target, allowed in (

@@ -2,6 +2,7 @@
 
 import os
 import socket
+import stat
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -98,3 +99,21 @@ def test_threads_get_each_its_own(tmp_path: Path, asking: socket.socket) -> None
 def test_without_a_supervisor_a_file_is_simply_opened(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"some")
     assert credentials.read(tmp_path / "file") == b"some"
+
+
+@pytest.mark.parametrize(
+    ("mode", "told"), [(0o600, False), (0o440, False), (0o640, False), (0o660, True), (0o444, True), (0o450, True)]
+)
+def test_what_root_hands_to_a_group_of_this_account_is_nobody_else_s(mode: int, told: bool) -> None:
+    """As a Secret is mounted for a container that is not root."""
+    assert _told(mode, uid=0, gid=os.getegid(), euid=65532) == told
+    assert _told(mode, uid=0, gid=4_000_000, euid=65532) == (mode != 0o600)
+    assert _told(mode, uid=65533, gid=os.getegid(), euid=65532) == (mode != 0o600)
+    assert _told(mode, uid=0, gid=os.getegid(), euid=0) == (mode != 0o600)
+
+
+def _told(mode: int, *, uid: int, gid: int, euid: int) -> bool:
+    status = os.stat_result((stat.S_IFREG | mode, 0, 0, 1, uid, gid, 0, 0, 0, 0))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "geteuid", lambda: euid)
+        return credentials.told_to_others(status)

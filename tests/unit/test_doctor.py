@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import threading
+import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -17,10 +18,11 @@ from hypothesis import strategies as st
 
 from lab.kube.authority import Authority, Pair
 from netboot.cli import doctor
-from netboot.cli.kubeconfigs import token_expiry_ms
+from netboot.cli.kubeconfigs import diagnosis, token_expiry_ms
 from netboot.cli.tls import pair_fault
 from netboot.config import load_config
 from netboot.confine import landlock
+from netboot.kube.connection import connect
 from netboot.kube.manifests import manifest_text, manifests
 from netboot.stores.bootkey import load_or_create, mark_of
 from netboot.stores.proofkey import folder_of, rotate
@@ -264,6 +266,21 @@ def test_when_a_token_expires() -> None:
     assert token_expiry_ms(token({"exp": 1_790_000_000})) == 1_790_000_000_000
     for without in ("", "opaque", token({}), token([]), token({"exp": "soon"}), "a.b.c", token({"exp": 1e400})):
         assert token_expiry_ms(without) is None
+
+
+@pytest.mark.parametrize(
+    ("hours", "in_file", "outcome"), [(1, True, "ok"), (-1, True, "refuse"), (1, False, "warn"), (-1, False, "refuse")]
+)
+def test_a_token_that_a_kubelet_renews_is_in_order_to_its_end(
+    site: Path, hours: int, in_file: bool, outcome: str
+) -> None:
+    path = kubeconfig(site, "inventory")
+    text = token({"exp": time.time() + hours * 3600})
+    (site / "secrets/token").write_text(text)
+    path.write_text(path.read_text().replace("token: opaque", "tokenFile: token" if in_file else f"token: {text}"))
+    path.chmod(0o600)
+    connection = connect(path)
+    assert [each.outcome for each in diagnosis("inventory", "inventory", path, connection)] == [outcome]
 
 
 @given(st.text())

@@ -32,6 +32,7 @@ _TYPES: Mapping[Kind, ComponentType] = {
     "file": ComponentType.FILE,
 }
 NO_TOOLS: Mapping[str, str] = MappingProxyType({})
+NO_LIBRARIES = NO_TOOLS
 _NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "https://netboot.dev/sbom")
 
 
@@ -55,10 +56,12 @@ def sbom(
     containers: Iterable[ContainerImage] = (),
     parts: Iterable[Part] = (),
     tools: Mapping[str, str] = NO_TOOLS,
+    libraries: Mapping[str, str] = NO_LIBRARIES,
 ) -> bytes:
     """The bill: each package, container image and part that no package brought is a component of the image.
 
-    `tools`: what made the image's bytes, by name, and what each says of its version.
+    `tools`: what made the image's bytes, by name, and what each says of its version; `libraries`: of Python, from PyPI,
+    their versions by their names.
     """
     components = [
         component(subject, package, origins.get(package.identity, ()), licences.get(package.identity))
@@ -66,6 +69,7 @@ def sbom(
     ]
     components += map(_container, containers)
     components += (_part(subject, part) for part in parts)
+    components += (_library(name, libraries[name]) for name in sorted(libraries))
     whole = Component(
         type=ComponentType.OPERATING_SYSTEM,
         name=subject.name,
@@ -138,6 +142,12 @@ def _container(image: ContainerImage) -> Component:
         bom_ref=f"container:{image.name}",
         hashes=[HashType(alg=HashAlgorithm.SHA_256, content=image.digest)],
     )
+
+
+def _library(name: str, version: str) -> Component:
+    """A library of Python; its URL as purl-spec has those of type pypi."""
+    url = PackageURL("pypi", None, name.lower().replace("_", "-"), version)
+    return Component(type=ComponentType.LIBRARY, name=name, version=version, bom_ref=url.to_string(), purl=url)
 
 
 def _part(subject: Subject, part: Part) -> Component:

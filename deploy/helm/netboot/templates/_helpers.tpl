@@ -1,0 +1,72 @@
+{{- define "netboot.name" -}}
+{{- if contains .Chart.Name .Release.Name }}{{ .Release.Name | trunc 40 | trimSuffix "-" }}{{ else }}{{ printf "%s-%s" .Release.Name .Chart.Name | trunc 40 | trimSuffix "-" }}{{ end }}
+{{- end }}
+
+{{- define "netboot.selector" -}}
+app.kubernetes.io/name: {{ .Chart.Name }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "netboot.labels" -}}
+{{ include "netboot.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/part-of: netboot
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
+{{- end }}
+
+{{- define "netboot.account" -}}
+{{ .Values.serviceAccount.name | default (include "netboot.name" .) }}
+{{- end }}
+
+{{/* Whether operators' API and metrics are to be had from outside of the Pod; "": they are not. */}}
+{{- define "netboot.exposed" -}}
+{{- if or .Values.management.tlsSecret .Values.management.plainHttp }}yes{{ end }}
+{{- end }}
+
+{{/* netboot.yaml: `config`, and over it what this chart mounts and opens. */}}
+{{- define "netboot.config" -}}
+{{- $v := .Values -}}
+{{- $management := dict "listen" (printf "127.0.0.1:%d" (int $v.management.port)) -}}
+{{- if include "netboot.exposed" . }}{{ $_ := set $management "listen" (printf "[::]:%d" (int $v.management.port)) }}{{ end -}}
+{{- if $v.management.tlsSecret }}{{ $_ := set $management "tls" (dict "certificate" "tls/management/tls.crt" "key" "tls/management/tls.key" "authority" "tls/management/ca.crt") }}{{ end -}}
+{{- if and $v.management.plainHttp (not $v.management.tlsSecret) }}{{ $_ := set $management "plain_http" true }}{{ end -}}
+{{- $own := dict "site" $v.site "data" "/var/lib/netboot/data" "store" "/var/lib/netboot/store" -}}
+{{- $_ := set $own "provisioning" (dict "listen" (printf "[::]:%d" (int $v.provisioning.port)) "url" $v.provisioning.url) -}}
+{{- $_ := set $own "management" $management -}}
+{{- if $v.inventory.kubernetes }}
+{{- $declared := dict "kubeconfig" "/run/netboot/kubernetes/kubeconfig" "namespace" .Release.Namespace "holds" $v.inventory.holds -}}
+{{- if $v.inventory.shipperKubeconfig }}{{ $_ := set $declared "shipper" (printf "secrets/%s" $v.inventory.shipperKubeconfig) }}{{ end -}}
+{{- $_ := set $own "inventory_kubernetes" $declared -}}
+{{- end -}}
+{{- if $v.join.url }}
+{{- $_ := set $own "join" (dict "listen" (printf "[::]:%d" (int $v.join.port)) "url" $v.join.url "certificate" "tls/join/tls.crt" "key" "tls/join/tls.key" "authorities" "tls/join/ca.crt") -}}
+{{- end -}}
+{{- if $v.upstream.place }}
+{{- $upstream := dict "place" $v.upstream.place "plain_http" $v.upstream.plainHttp -}}
+{{- if $v.upstream.credentials }}{{ $_ := set $upstream "credentials" (printf "secrets/%s" $v.upstream.credentials) }}{{ end -}}
+{{- if $v.upstream.authority }}{{ $_ := set $upstream "authority" (printf "authorities/%s" $v.upstream.authority) }}{{ end -}}
+{{- $_ := set $own "upstream" $upstream -}}
+{{- end -}}
+{{- toYaml (mergeOverwrite (deepCopy $v.config) $own) -}}
+{{- end }}
+
+{{/* What the schema cannot say, for it spans two values. */}}
+{{- define "netboot.checked" -}}
+{{- $v := .Values -}}
+{{- if and $v.management.tlsSecret $v.management.plainHttp }}{{ fail "management.tlsSecret and management.plainHttp exclude each other: remove one of them" }}{{ end -}}
+{{- if and $v.serviceMonitor.enabled (not (include "netboot.exposed" .)) }}{{ fail "serviceMonitor.enabled: Prometheus cannot reach a listener of loopback: give management.tlsSecret, or management.plainHttp behind a mesh of your own" }}{{ end -}}
+{{- if and $v.join.url (not $v.join.tlsSecret) }}{{ fail "join.url: give join.tlsSecret too, a Secret with tls.crt, tls.key and ca.crt" }}{{ end -}}
+{{- if and $v.inventory.holds (not $v.inventory.kubernetes) }}{{ fail "inventory.holds are custom resources: set inventory.kubernetes" }}{{ end -}}
+{{- if and $v.inventory.shipperKubeconfig (not $v.inventory.kubernetes) }}{{ fail "inventory.shipperKubeconfig writes into custom resources: set inventory.kubernetes" }}{{ end -}}
+{{- if and $v.inventory.configMap $v.inventory.kubernetes }}{{ fail "inventory.configMap has files, and with inventory.kubernetes none are read: remove it, or set inventory.kubernetes to false" }}{{ end -}}
+{{- if not (or $v.inventory.configMap $v.inventory.kubernetes) }}{{ fail "inventory.kubernetes is false: give inventory.configMap, whose *.yaml are the inventory" }}{{ end -}}
+{{- if and $v.upstream.authority (not $v.authorities.configMap) }}{{ fail "upstream.authority is a file of authorities.configMap: give that" }}{{ end -}}
+{{- range $key := list "data" "inventory_kubernetes" "inventory_writable" "site" "store" "upstream" }}
+{{- if hasKey $v.config $key }}{{ fail (printf "config.%s is the chart's to say: remove it, values of its own have what may be chosen" $key) }}{{ end }}
+{{- end -}}
+{{- range $name := list "data" "store" }}
+{{- $one := index $v.storage $name }}
+{{- if and $one.existingClaim $one.hostPath }}{{ fail (printf "storage.%s.existingClaim and storage.%s.hostPath exclude each other: remove one of them" $name $name) }}{{ end -}}
+{{- end -}}
+{{- end }}

@@ -1,0 +1,110 @@
+"""netboot's container image, and containers of it: buildah's and podman's storage in a folder of the test's own."""
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab import container
+from lab.container import Storage
+from lab.processes import Child, child
+from lab.work import CACHE
+from tests import deb
+from tests.processes import wait_for
+
+HELD = "--read-only --read-only-tmpfs=false --cap-drop=all --security-opt=no-new-privileges"
+"""What a Pod of the chart is held by."""
+ACCOUNT = 65532
+"""Of the image; it has no name on hosts."""
+_PODMAN = "podman {} --runtime crun --cgroup-manager cgroupfs --events-backend=none"
+_RUN = "run --cgroups=disabled --ulimit nofile=4096:4096 --ulimit nproc=4096:4096 --rm"
+"""Without its own cgroups, and with limits that may be set by who has no CAP_SYS_RESOURCE."""
+_ALONE = "mount -t cgroup2 cgroup2 /sys/fs/cgroup && exec "
+"""crun refuses a host with cgroups of both versions."""
+
+
+@dataclass(frozen=True)
+class Container:
+    """`pid`: of the supervisor, as this machine counts."""
+
+    podman: Child
+    pid: int
+
+    def get(self, url: str) -> str:
+        """What is answered inside; OSError while it is not."""
+        argv = ["nsenter", f"--target={self.pid}", "--net", "curl", "-sf", "--max-time", "60", url]
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise OSError(done.returncode, url)
+        return done.stdout
+
+
+@contextlib.contextmanager
+def image(folder: Path, version: str, times: int = 1) -> Iterator[tuple[Storage, list[str]]]:
+    """Storage with the image in it, until the block ends; the IDs that it had, built so many times."""
+    with tempfile.TemporaryDirectory() as run:
+        storage = Storage(folder / "storage", Path(run))
+        made, of = context(folder), container.imported(storage, base())
+        yield storage, [container.build(storage, made, of, version) for _ in range(times)]
+    shutil.rmtree(folder)
+
+
+def context(folder: Path) -> Path:
+    """Of this tree, whose Debian package is made once for all tests."""
+    package = deb.package(folder)
+    subprocess.run(["dpkg-deb", "--raw-extract", str(package), str(folder / "deb")], check=True)
+    package.unlink()
+    return container.context(folder / "context", folder / "deb")
+
+
+def base() -> Path:
+    """Debian's packages as of when they were fetched; the cache has the last one alone."""
+    maker = Path(container.__file__).read_bytes()
+    kept = CACHE / "container" / f"{hashlib.sha256(maker).hexdigest()[:16]}.tar"
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    with (CACHE / "container.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not kept.exists():
+            shutil.rmtree(kept.parent)
+            kept.parent.mkdir()
+            container.base(kept.with_name("new.tar")).rename(kept)
+    return kept
+
+
+@contextlib.contextmanager
+def running(
+    storage: Storage, image: str, folder: Path, options: Sequence[str], arguments: Sequence[str] = ()
+) -> Iterator[Container]:
+    """One, until the block ends. `options`: of `podman run`; `arguments`: in place of the image's own."""
+    podman = _PODMAN.format(" ".join(storage.options))
+    more = shlex.join([*options, image, *arguments])
+    file = folder / "supervisor.pid"
+    line = f"{_ALONE}{podman} {_RUN} --pidfile={file} {HELD} {more}"
+    argv = ["unshare", "--mount", "--propagation=private", "sh", "-c", line]
+    with child("podman", argv, folder / "podman.log", grace=180) as one:
+
+        def pid() -> int:
+            one.check()
+            return int(file.read_text() or 0)
+
+        yield Container(one, wait_for(pid))
+
+
+def settings(storage: Storage, image: str) -> dict[str, object]:
+    """What an image says of how it is to be run (OCI's `config`)."""
+    found: dict[str, object] = json.loads(storage.buildah("inspect", "--type", "image", image))["OCIv1"]["config"]
+    return found
+
+
+def given(folder: Path, owner: int) -> None:
+    """A folder, with all that is in it, becomes this account's."""
+    for path in (folder, *folder.rglob("*")):
+        os.chown(path, owner, owner, follow_symlinks=False)

@@ -1,0 +1,183 @@
+"""The Helm chart: what is made of it is in the tree, its netboot.yaml is one, and wrong values are refused."""
+
+import subprocess
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from lab import chart, container
+from lab.chart import CHART, PAGE, RENDERED, examples, helm, rendered
+from lab.work import ROOT
+from netboot.config import load_config
+from netboot.join.node_drains import DRAIN
+from netboot.machines.values import HELD, UNCHECKED
+
+pytestmark = pytest.mark.tools
+
+ALL, ALONE = CHART / "ci/load-balancer-values.yaml", CHART / "ci/host-network-values.yaml"
+Object = dict[str, Any]
+
+
+def objects(*more: str, values: Path = ALL) -> list[Object]:
+    return [each for each in yaml.safe_load_all(rendered(values, *more)) if each]
+
+
+def one(kind: str, *more: str, values: Path = ALL) -> Object:
+    (found,) = (each for each in objects(*more, values=values) if each["kind"] == kind)
+    return found
+
+
+def refused(*more: str, values: Path = ALL) -> str:
+    with pytest.raises(subprocess.CalledProcessError) as caught:
+        rendered(values, *more)
+    return str(caught.value.stderr)
+
+
+@pytest.mark.parametrize("values", examples(), ids=lambda path: path.stem)
+def test_manifests_in_the_tree_are_those_of_the_chart(values: Path) -> None:
+    """Else: `python -m lab.chart write`."""
+    kept = (RENDERED / f"{values.stem.removesuffix('-values')}.yaml").read_text(encoding="utf-8")
+    assert kept == rendered(values)
+    assert "1 chart(s) linted, 0 chart(s) failed" in helm("lint", "--strict", str(CHART), "-f", str(values))
+
+
+def test_the_page_has_all_values_as_the_schema_describes_them() -> None:
+    """Else: `python -m lab.chart write`."""
+    text = PAGE.read_text(encoding="utf-8")
+    assert text == chart.page(text)
+
+
+def test_the_chart_is_of_this_version() -> None:
+    described = yaml.safe_load((CHART / "Chart.yaml").read_text(encoding="utf-8"))
+    assert described["version"] == described["appVersion"] == metadata.version("netboot")
+
+
+@pytest.mark.parametrize("values", examples(), ids=lambda path: path.stem)
+def test_its_netboot_yaml_is_one(values: Path, tmp_path: Path) -> None:
+    (text,) = (each["data"]["netboot.yaml"] for each in objects(values=values) if each["kind"] == "ConfigMap")
+    (tmp_path / "netboot.yaml").write_text(text)
+    config = load_config(tmp_path / "netboot.yaml")
+    assert (config.data, config.store) == (Path("/var/lib/netboot/data"), Path("/var/lib/netboot/store"))
+    assert config.management.listen.wildcard == (values == ALL)
+
+
+def test_what_config_says_of_what_the_chart_mounts_counts_less() -> None:
+    more = ("--set", "config.provisioning.workers=7", "--set", "config.provisioning.url=http://192.0.2.99:1")
+    text = one("ConfigMap", *more)["data"]["netboot.yaml"]
+    assert yaml.safe_load(text)["provisioning"] == {
+        "listen": "[::]:8080",
+        "url": "http://192.0.2.10:8080",
+        "workers": 7,
+    }
+
+
+def test_the_account_of_the_pod_may_what_reads_the_inventory_may() -> None:
+    shipped = yaml.safe_load_all((ROOT / "deploy/inventory/account.yaml").read_text(encoding="utf-8"))
+    rules = {each["kind"]: each["rules"] for each in shipped if "rules" in each}
+    assert {kind: one(kind)["rules"] for kind in ("Role", "ClusterRole")} == rules
+
+
+def test_what_is_mounted_has_its_place_in_the_image() -> None:
+    """The root file system is read-only: nothing can make one."""
+    (pod,) = one("StatefulSet")["spec"]["template"]["spec"]["containers"]
+    places = {mount["mountPath"] for mount in pod["volumeMounts"]}
+    assert {place for place in places if place.startswith("/etc/netboot/")} <= {
+        *(f"/{folder}" for folder in container.FOLDERS),
+        "/etc/netboot/netboot.yaml",
+    }
+
+
+def test_the_pod_tolerates_netboot_s_own_taints() -> None:
+    pod = one("StatefulSet", values=ALONE)["spec"]["template"]["spec"]
+    assert [(each["key"], each["operator"], each.get("effect")) for each in pod["tolerations"]] == [
+        (UNCHECKED, "Exists", None),
+        (HELD, "Exists", None),
+        (DRAIN, "Exists", None),
+        ("readiness.k8s.io/netboot", "Exists", None),
+        ("node-role.kubernetes.io/control-plane", "Exists", "NoSchedule"),
+    ]
+
+
+def test_without_a_certificate_operators_come_by_loopback() -> None:
+    of = ("--set", "management.tlsSecret=", "--set", "serviceMonitor.enabled=false")
+    config = yaml.safe_load(one("ConfigMap", *of)["data"]["netboot.yaml"])
+    assert config["management"] == {"listen": "127.0.0.1:8081"}
+    assert [each["metadata"]["name"] for each in objects(*of) if each["kind"] == "Service"] == [
+        "netboot-pods",
+        "netboot",
+    ]
+
+
+SCHEMA = "Error: values don't meet the specifications of the schema(s) in the following chart(s):\nnetboot:\n"
+
+
+UNREACHED = (
+    "serviceMonitor.enabled: Prometheus cannot reach a listener of loopback: give management.tlsSecret, or "
+    "management.plainHttp behind a mesh of your own"
+)
+TWO_INVENTORIES = (
+    "inventory.configMap has files, and with inventory.kubernetes none are read: remove it, or set "
+    "inventory.kubernetes to false"
+)
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ("replicas=3", "- at '/replicas': value must be 1"),
+        ("image.tga=1", "- at '/image': additional properties 'tga' not allowed"),
+        ("provisioning.port=80", "- at '/provisioning/port': minimum: got 80, want 1,024"),
+        (
+            "provisioning.url=192.0.2.1",
+            "- at '/provisioning/url': '192.0.2.1' does not match pattern '^http://[^/?#@]+$'",
+        ),
+        (
+            "keys.configMap=",
+            "- at '/keys/configMap': '' does not match pattern '^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$'",
+        ),
+        (
+            "storage.data.size=much",
+            "- at '/storage/data/size': 'much' does not match pattern '^[1-9][0-9]*(Ki|Mi|Gi|Ti|Pi)?$'",
+        ),
+    ],
+)
+def test_what_the_schema_refuses(given: str, why: str) -> None:
+    assert refused("--set", given) == f"{SCHEMA}{why}\n\n"
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        (
+            "management.plainHttp=true",
+            "management.tlsSecret and management.plainHttp exclude each other: remove one of them",
+        ),
+        (
+            "management.tlsSecret=",
+            UNREACHED,
+        ),
+        ("join.tlsSecret=", "join.url: give join.tlsSecret too, a Secret with tls.crt, tls.key and ca.crt"),
+        ("config.data=/x", "config.data is the chart's to say: remove it, values of its own have what may be chosen"),
+        ("inventory.kubernetes=false", "inventory.holds are custom resources: set inventory.kubernetes"),
+        (
+            "inventory.configMap=x",
+            TWO_INVENTORIES,
+        ),
+        (
+            "authorities.configMap=,upstream.authority=ca.crt",
+            "upstream.authority is a file of authorities.configMap: give that",
+        ),
+        (
+            "storage.data.existingClaim=x,storage.data.hostPath=/x",
+            "storage.data.existingClaim and storage.data.hostPath exclude each other: remove one of them",
+        ),
+    ],
+)
+def test_values_that_do_not_go_together(given: str, why: str) -> None:
+    assert refused("--set", given) == (
+        f"Error: execution error at (netboot/templates/config.yaml:1:4): {why}\n\n"
+        "Use --debug flag to render out invalid YAML\n"
+    )
