@@ -119,6 +119,7 @@ def test_who_reads_json_gets_what_the_api_said(api: Api, run: Run) -> None:
         "reason": "DIMM 4",
         "since": rfc3339(NOW),
         "until": rfc3339(NOW + 7_200_000),
+        "object": None,
     }
     assert answer == {
         "machine": "gpu-001",
