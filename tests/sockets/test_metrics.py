@@ -16,6 +16,7 @@ from netboot.lifecycle.state import Batch
 from netboot.status.approver import ApproverStatus
 from netboot.status.fetcher import FetcherStatus
 from netboot.status.join import JoinStatus
+from netboot.status.keys import KeysStatus
 from netboot.status.nodes import NodesStatus
 from netboot.status.pause import PauseStatus
 from netboot.status.resources import ResourcesStatus, ShipperStatus
@@ -45,6 +46,7 @@ def exposed(tmp_path_factory: pytest.TempPathFactory) -> list[Metric]:
         fetcher=FetcherStatus(**common, images={}, transfer=None, fetched=1, bytes=1, failed=1),
         pause=PauseStatus(**common, may=True, reason="go", age_seconds=1.0, asked=1, failed=0),
         resources=ResourcesStatus(**common, objects={"machine": 1}, age_seconds=1.0, unavailable=1),
+        keys=KeysStatus(**common, age_seconds=1.0, unavailable=1),
         shipper=ShipperStatus(
             **common,
             objects=1,
