@@ -291,14 +291,14 @@ def test_a_token_of_any_form_raises_nothing(text: str) -> None:
 
 def test_the_package_carries_the_files_of_deploy() -> None:
     files = sorted((Path(__file__).parents[2] / "deploy" / "kubernetes").glob("*.yaml"))
-    assert len(files) == 12
+    assert len(files) == 13
     assert manifest_text() == "---\n".join(file.read_text() for file in files)
 
 
 def test_another_namespace_is_everywhere() -> None:
-    assert "netboot" not in {one["metadata"].get("namespace") for one in manifests("machines")}
+    assert not {"netboot", "netboot-leaders"} & {one["metadata"].get("namespace") for one in manifests("machines")}
     kinds = [one["metadata"]["name"] for one in manifests("machines") if one["kind"] == "Namespace"]
-    assert kinds == ["machines"]
+    assert kinds == ["machines", "machines-leaders"]
     subjects = {
         one["namespace"] for doc in manifests("machines") for one in doc.get("subjects", ()) if "namespace" in one
     }

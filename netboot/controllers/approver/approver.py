@@ -182,9 +182,8 @@ class Approver:
         csr = task.csr
         if csr.uid in self._awaited and not self._leads():
             raise NotLeadingError("another replica decides about it")
-        last = task.looks >= LOOKS and not self._backlog.holds(
-            to_record(csr.credential, self._noted)
-        )  # before it is asked for
+        records = to_record(csr.credential, self._noted)
+        last = task.looks >= LOOKS and not self._backlog.holds(records)  # before it is asked for
         try:
             decision = decide(csr, self._knowledge.of(csr, api.leases, api.certificates))
         except RefusedError as error:  # a damaged Lease: its words say what to do
