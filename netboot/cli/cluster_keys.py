@@ -188,9 +188,10 @@ def _after(before: "Keyset", name: str, step: str, replicas: Mapping[str, "InUse
     if step == "rotate":
         return added(before, new_key())
     if step == "promote" and len(before.keys) == 1:
-        raise click.ClickException("there is one key, and it seals: the same without --promote adds another")
+        raise click.ClickException("there is one key, and it seals: run the same without --promote, which adds another")
     if step == "retire" and len(before.keys) == 1:
-        raise click.ClickException("there is one key, and it seals: none is to go")
+        words = "there is one key, and it seals: none is to go; run the same without --retire to add another"
+        raise click.ClickException(words)
     newest, seals = before.keys[-1].id.hex(), before.keys[0].id.hex()
     waits = not_learnt(replicas, name, newest) if step == "promote" else still_needed(replicas, name, seals)
     if not replicas:
