@@ -17,6 +17,7 @@ from netboot.status.approver import ApproverStatus
 from netboot.status.fetcher import FetcherStatus
 from netboot.status.join import JoinStatus
 from netboot.status.keys import KeysStatus
+from netboot.status.leading import LeaderStatus
 from netboot.status.nodes import NodesStatus
 from netboot.status.pause import PauseStatus
 from netboot.status.resources import ResourcesStatus, ShipperStatus
@@ -62,7 +63,12 @@ def exposed(tmp_path_factory: pytest.TempPathFactory) -> list[Metric]:
         ),
         traces=TracesStatus(**common, waiting=1, open=1, exported=1, dropped=1, failed=1),
         approver_default=ApproverStatus(
-            **common, decided=(("approved", "client", 1),), unavailable=1, waiting=0, oldest_seconds=0.0
+            **common,
+            decided=(("approved", "client", 1),),
+            unavailable=1,
+            waiting=0,
+            oldest_seconds=0.0,
+            leader=LeaderStatus(replica="a", leads=True, leader="a", epoch=1, since_ms=NOW, vacant_seconds=0.0),
         ),
         join_0=JoinStatus(**common, clusters={}, certificate_expires_ms=NOW + 1, refused={"403": 1}),
         nodes_default=NodesStatus(
