@@ -5,6 +5,7 @@ choose: a request for several ranges, and a malformed one, is answered with the 
 `Range`). No client of ours asks for several, and a multipart answer would let one request order thousands of pieces.
 """
 
+import os
 import re
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
@@ -94,8 +95,8 @@ class Artifacts:
         """Where a file of the site is: a ConfigMap that is mounted there has links within itself. A link that leads out
         of the store is none of ours, and is not followed."""
         path = f"{self._store}site/{name}"
-        real = Path(path).resolve()
-        return str(real) if real.is_relative_to(Path(self._store).resolve()) else path
+        real = os.path.realpath(path)  # of links in a circle it is the path, which cannot be opened
+        return real if Path(real).is_relative_to(os.path.realpath(self._store)) else path
 
     async def binary(self, request: web.BaseRequest, file: OpenFile, tag: str, name: str) -> web.StreamResponse:
         """A file of nobody's store that is held open; `tag`: of its bytes."""

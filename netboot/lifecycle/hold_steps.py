@@ -66,7 +66,7 @@ def steps(
     for each in objects:
         owner, hold, said_of = owner_of(place.namespace, each.name), each.hold, before.get(each.name)
         there.add(owner)
-        own = by_owner[owner]
+        own = [one for one in by_owner[owner] if _is_its(one, each, place)]
         machine = _machine(each, machines, said_of, own)
         if hold is None or machine is None:
             continue
@@ -105,9 +105,11 @@ def unaccounted(
 ) -> list[str]:
     """What stays held, once the steps that are `due` are done, by objects that are not there, and were of another
     namespace or definition, or of which that is not known: in words, with what to do."""
-    there = {owner_of(place.namespace, each.name) for each in objects}
+    there = {owner_of(place.namespace, each.name): each for each in objects}
     going = {(step.machine, step.order.owner) for step in due}
-    ours = [one for one in standing if is_object(one) and one.owner not in there]
+    ours = [
+        one for one in standing if is_object(one) and not (one.owner in there and _is_its(one, there[one.owner], place))
+    ]
     return [_unaccounted(one, place) for one in ours if (one.machine, one.owner) not in going]
 
 
@@ -133,6 +135,12 @@ def _by_owner(standing: Iterable[Intent]) -> Mapping[str, list[Intent]]:
 def _order(each: HoldObject, hold: Hold, owner: str, place: Place) -> PutOn:
     declared = DeclaredBy(of=place.of, uid=each.uid, machine=hold.machine)
     return PutOn(Mark.HELD, hold.reason, hold.until_ms, owner, exactly=True, object=declared)
+
+
+def _is_its(intent: Intent, each: HoldObject, place: Place) -> bool:
+    """Whether what is held under this object's name is its own, or of one before it that was deleted. One that went
+    with another namespace or definition was not, and lets nobody go."""
+    return intent.object is None or intent.object.uid == each.uid or _was_of(intent, place)
 
 
 def _was_of(intent: Intent, place: Place) -> bool:

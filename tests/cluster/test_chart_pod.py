@@ -66,6 +66,7 @@ def test_a_pod_serves_what_objects_declare(
         f"provisioning.url={config.provisioning.url},provisioning.port={config.provisioning.listen.port}",
         f"management.port={config.management.listen.port},inventory.server={control_plane.url}",
         "keys.configMap=keys,siteBundle.configMap=bundle,secrets={operator}",
+        "config.provisioning.workers=1",  # each reads the snapshot by itself, and probes may ask any
     ]
     helm(
         "install",

@@ -305,6 +305,15 @@ def test_what_was_read_is_lost_while_the_definition_was_made_anew_and_nobody_is_
     assert stage.there() == [DIMM], "what is not known is equal to nothing"
 
 
+def test_another_machine_s_hold_of_that_name_lets_nobody_go_where_the_definition_was_made_anew(stage: Stage) -> None:
+    assert stage.there(hold("dimm")) == [DIMM]
+    stage.of = "of-2"
+    now = hold("dimm", "gpu-002", uid="u-2")
+    assert stage.there(now) == [DIMM, ("gpu-002", "hold/dimm", "DIMM 4", None)]
+    assert "gpu-001 stays held by hold/dimm, which went with its namespace" in stage.loop.status().problem
+    assert stage.there(hold("dimm", uid="u-3")) == [DIMM], "of this definition the one before was deleted"
+
+
 def old_form(stage: Stage, machine: str = "gpu-001") -> None:
     """What an older version wrote."""
     stage.intents.order(machine, PutOn(Mark.HELD, "DIMM 4", None, "kubernetes/dimm", exactly=True), "hold/dimm", NOW)
