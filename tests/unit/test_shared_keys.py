@@ -11,6 +11,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from images.errors import StoreError
 from images.values import files
 from netboot.cli.check import check_site
 from netboot.config import load_config
@@ -22,7 +23,7 @@ from netboot.stores.bootkey import mark_of
 from netboot.stores.sealing import NONCES as NONCE_KEYS
 from netboot.stores.sealing import SEALING as SEALING_KEYS
 from netboot.stores.sealing import read_keys, text_of
-from netboot.stores.shared_keys import RECORD, KeptKeys, SharedKeysError, contents
+from netboot.stores.shared_keys import RECORD, KeptKeys, SharedKeysError, boot, contents
 from tests.commands import Run
 from tests.shared_keys_contract import FakeSecret
 from tests.sockets.join_site import make_join_site
@@ -73,12 +74,12 @@ class Bench:
     """A replica's folder, and who keeps its keys; nobody follows by himself."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.clock, self.api = folder, Clock(), FakeSecret()
+        self.folder, self.clock, self.api, self.boot = folder, Clock(), FakeSecret(), "first"
         folder.mkdir(mode=0o700)
         self.start()
 
     def start(self) -> None:
-        kept = KeptKeys(self.folder, self.clock.up_ms)
+        kept = KeptKeys(self.folder, self.clock.up_ms, lambda: self.boot)
         connect = lambda: self.api  # noqa: E731 - a name for one line
         self.controller = SharedKeysController("a", WHERE, ALL, connect, kept, self.clock, self.clock.monotonic)
         self.controller._reflector.problem = None
@@ -110,8 +111,8 @@ IN_ORDER = f"as the Secret {WHERE} has them"
 def lacks(part: str, id_: str, does: str, folder: Path) -> str:
     return (
         f"the Secret {WHERE}: its {part} lacks {id_}, which {does} here, and does not say that it is to go: to put "
-        "back what it had, delete it, then `netboot cluster keys push --in-use` here; or stop the service, remove "
-        f"{folder} and start it, and it takes what the Secret has; in use is what there was at 2023-11-14T22:30:05Z"
+        "back what it had, delete it, then `netboot cluster keys push --in-use` here; or stop the service, remove what "
+        f"is in {folder} and start it, and it takes what the Secret has; in use is what there was at 2023-11-14T22:30:05Z"
     )
 
 
@@ -201,10 +202,51 @@ def test_a_file_that_was_taken_away_is_written_again_and_one_that_was_damaged_is
     assert bench.opens() == "k"
     (bench.folder / SEALING).write_bytes(b"damaged\n")
     bench.start()
-    assert bench.sees(secret("k")).startswith(
-        f"what was in use cannot be told: sealing.keys of {bench.folder}:1: not a sealing key"
+    words = "what is in use cannot be told, and nothing is changed until it can: "
+    assert bench.sees(secret("ka")) == (
+        f"{words}sealing.keys of {bench.folder}:1: not a sealing key (32 bytes in base64): remove that line, or put the "
+        "file of another replica or of a backup in its place"
     )
     assert (bench.folder / SEALING).read_bytes() == b"damaged\n"
+    told = len(bench.api.told)
+    bench.sees(None, TELL_SECONDS)
+    assert len(bench.api.told) == told, "nobody knows what is in use"
+    (bench.folder / SEALING).write_bytes(keyset("k"))
+    assert bench.sees(None) == IN_ORDER, "once it was repaired it needs no restart"
+    assert bench.opens() == "ka"
+
+
+def test_a_disk_that_took_one_file_of_two_is_read_anew(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.sees(secret("ka"))
+    write = files.write
+
+    def one(path: Path, *given: Any, **more: Any) -> None:
+        if path.name != SEALING:
+            raise files.refused(f"cannot write {path}", OSError(errno.ENOSPC, "No space left on device"))
+        write(path, *given, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "write", one)
+        bench.sees(secret("ak"))
+    assert bench.api.told[-1][1].sealing == (name("a"), name("k")), "as it is on the disk, and so in use"
+    assert bench.sees(secret("ka")) == IN_ORDER
+    assert bench.opens() == "ka", "it is not taken for what is there already"
+
+
+def test_after_a_write_that_failed_nothing_is_known_of_what_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept, made = KeptKeys(tmp_path), {SEALING: keyset("k"), BOOT_IDS: BOOT}
+    kept.write(made)
+    assert kept.stands(made)
+
+    def full(*_: Any, **__: Any) -> None:
+        raise files.refused(f"cannot write {tmp_path}", OSError(errno.ENOSPC, "No space left on device"))
+
+    monkeypatch.setattr(files, "write", full)
+    with pytest.raises(StoreError):
+        kept.write(made)
+    assert not kept.stands(made)
 
 
 def test_a_disk_that_takes_nothing_is_said_and_tried_again(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -265,10 +307,21 @@ def test_a_machine_that_was_restarted_counts_anew_for_how_long_a_key_has_sealed(
     bench.sees(secret("k"))
     bench.sees(None, 500)
     assert bench.api.told[-1][1].sealing_for_seconds == 500
-    bench.clock.seconds = 20.0
     bench.start()
     bench.sees(None, 10)
-    assert bench.api.told[-1][1].sealing_for_seconds == 30, "since the machine is up, at least"
+    assert bench.api.told[-1][1].sealing_for_seconds == 510, "the machine is the same, and up since"
+    bench.boot, bench.clock.seconds = "second", bench.clock.seconds + 9_000
+    bench.start()
+    bench.sees(None, 10)
+    assert bench.api.told[-1][1].sealing_for_seconds == 10, "also where this one, or another host, is up for longer"
+
+
+def test_a_start_of_the_kernel_that_cannot_be_read_is_like_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert boot() == boot() != ""
+    monkeypatch.setattr("netboot.stores.shared_keys.BOOT_ID", tmp_path / "none")
+    assert boot() != boot()
 
 
 letters = st.lists(st.sampled_from("abcdef"), min_size=1, max_size=4, unique=True)
