@@ -1,6 +1,5 @@
 """`netboot cluster keys`: the Secret with the keys that replicas share (`keys_kubernetes`), for people."""
 
-import sys
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -65,11 +64,13 @@ def push(config: Path | None, admin_kubeconfig: Path | None, in_use: bool) -> No
     settings = load_config(config_file(config), shared=in_use)
     place, contents = keys_secret.place_of(settings), keys_secret.own_files(settings)
     ids, where = ids_of(contents, "this site's files").of, keys_secret.where_of(place)
+    after = {name: list(keys) for name, keys in ids.items()}
     if admin_kubeconfig is None:
-        if sys.stdout.isatty():
+        if not keys_secret.piped():
             raise click.UsageError(
-                "it holds keys, and no terminal is to show them: pipe it, or give --admin-kubeconfig"
+                "it holds keys, for a pipe alone, no terminal and no file: pipe it, or give --admin-kubeconfig"
             )
+        record(settings.data, "cluster-keys-push", {"secret": where, "printed": True}, after=after)
         click.echo(Output("yaml").line(manifest(place.namespace, place.secret, contents), None))
         return
     with keys_secret.opened(place, admin_kubeconfig) as secret:
@@ -82,7 +83,6 @@ def push(config: Path | None, admin_kubeconfig: Path | None, in_use: bool) -> No
                 )
             click.echo(f"{where} has these keys already")
             return
-    after = {name: list(keys) for name, keys in ids.items()}
     record(settings.data, "cluster-keys-push", {"secret": where}, after=after)
     click.echo(f"made {where}; `netboot cluster keys show` has what is in it")
 

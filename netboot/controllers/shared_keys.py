@@ -16,7 +16,7 @@ from netboot.config_outside import BOOT_IDS, NONCES, SEALING
 from netboot.controllers.reflector import Reflector
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.ports import Clock
-from netboot.lifecycle.shared_keys import Ids, InUse, SeenSecret, unbelieved
+from netboot.lifecycle.shared_keys import Ids, InUse, SeenSecret, come_back, unbelieved
 from netboot.logs import Trouble
 from netboot.status import DEFECT
 from netboot.status.keys import KeysStatus
@@ -84,7 +84,7 @@ class SharedKeysController:
         """When it was last looked whether there is something to be written."""
         self._true_at, self._kept_at, self._told_at = monotonic(), float("-inf"), float("-inf")
         self._told: Ids | None = None
-        self._untold: str | None = None
+        self._untold: str | None = "which keys are in use here has not been said since the start"
         self._again = float("-inf")
         self._trouble = Trouble(log, "shared keys are not taken", "shared keys are those of the Secret again")
         self._stopping = threading.Event()
@@ -132,13 +132,14 @@ class SharedKeysController:
 
     def step(self) -> None:
         """Write what there is and is believed; then say what is in use."""
-        if self._fault and self._monotonic() >= self._again:
-            self._look()
-            self._again = self._monotonic() + AGAIN_SECONDS if self._fault else float("-inf")
         with self._lock:
             seen, sign_ms = self._seen, self._sign_ms
-        if not self._fault and seen is not None and sign_ms is not None and self._monotonic() >= self._again:
-            why = self._taken(seen, sign_ms)
+        if self._monotonic() >= self._again:
+            if self._fault:
+                self._look()
+            why = self._fault
+            if not why and seen is not None and sign_ms is not None:
+                why = self._taken(seen, sign_ms)
             self._trouble.note(why or None)
             if why:
                 self._again = self._monotonic() + AGAIN_SECONDS
@@ -153,15 +154,18 @@ class SharedKeysController:
             made = contents(seen.data, self._wanted, where)
             ids = ids_of(made, where)
             same = self._record is not None and self._record.uid == seen.uid
-            if why := unbelieved(self._ids, ids, seen.retired if same else frozenset()):
+            retired = frozenset(self._record.retired if self._record is not None else ())
+            why = unbelieved(self._ids, ids, seen.retired if same else frozenset()) or come_back(ids, retired)
+            if why:
                 return f"{where}: {why}: {BACK}; or {self._kept.anew}"
             if made != self._made or not self._kept.stands(made):
                 self._written(made, ids)
             if sign_ms != self._true_ms:
                 self._true_ms, self._true_at = sign_ms, self._monotonic()
-            record = Record(uid=seen.uid, seen_ms=sign_ms, since=self._since)
+            retired = retired | seen.retired
+            record = Record(uid=seen.uid, seen_ms=sign_ms, since=self._since, retired=tuple(sorted(retired)))
             due = self._monotonic() - self._kept_at >= KEPT_SECONDS
-            if due or self._record is None or (record.uid, record.since) != (self._record.uid, self._record.since):
+            if due or self._record is None or record != self._record.model_copy(update={"seen_ms": sign_ms}):
                 self._kept.keep(record)
                 self._record, self._kept_at = record, self._monotonic()
         except (SharedKeysError, StoreError) as error:

@@ -43,11 +43,13 @@ class Since(Strict):
 
 
 class Record(Strict):
-    """`uid`: of the Secret; `seen_ms`: when the API server last said that it has these keys, ms since 1970."""
+    """`uid`: of the Secret; `seen_ms`: when the API server last said that it has these keys, ms since 1970; `retired`:
+    ids of all keys that it was seen to retire."""
 
     uid: str
     seen_ms: int
     since: Mapping[str, Since] = {}
+    retired: tuple[str, ...] = ()
 
 
 def contents(data: Mapping[str, str], wanted: tuple[str, ...], where: str) -> dict[str, bytes]:

@@ -3,6 +3,9 @@ waited for before a key seals or goes."""
 
 import base64
 import errno
+import os
+import socket
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +16,15 @@ from hypothesis import strategies as st
 
 from images.errors import StoreError
 from images.values import files
+from images.values.strict import FaultsError
+from netboot.cli import keys_secret
 from netboot.cli.check import check_site
 from netboot.config import load_config
 from netboot.config_outside import BOOT_IDS, NONCES, SEALING
 from netboot.controllers.shared_keys import AGAIN_SECONDS, TELL_SECONDS, SharedKeysController
 from netboot.kube.manifests import keys_text
 from netboot.lifecycle.shared_keys import Ids, InUse, SeenSecret, not_learnt, still_needed, unbelieved
+from netboot.stores import audit
 from netboot.stores.bootkey import mark_of
 from netboot.stores.sealing import NONCES as NONCE_KEYS
 from netboot.stores.sealing import SEALING as SEALING_KEYS
@@ -138,6 +144,18 @@ def test_one_that_was_away_for_a_whole_rotation_takes_it_where_the_secret_says_w
     assert bench.opens() == "a"
 
 
+@pytest.mark.parametrize("uid", ["one", "two"])
+def test_a_retired_key_that_seals_again_is_not_believed(bench: Bench, uid: str) -> None:
+    for letters, retired in (("k", ""), ("ka", ""), ("ak", ""), ("a", "k")):
+        bench.sees(secret(letters, retired=retired))
+    bench.start()
+    said = bench.sees(secret("ka", uid=uid))
+    words = f"the Secret {WHERE}: in its sealing.keys seals {name('k')} again, which was retired: it is as it was before"
+    assert said.startswith(words)
+    assert bench.opens() == "a"
+    assert bench.sees(secret("ab", uid=uid)) == IN_ORDER
+
+
 @pytest.mark.parametrize(
     ("seen", "words"),
     [
@@ -189,7 +207,10 @@ def test_what_was_kept_counts_over_restarts_and_what_is_not_believed_still_is_no
     bench.clock.seconds += 100
     bench.start()
     status = bench.controller.status()
-    assert (status.ok, status.age_seconds) == (True, 100.0)
+    words = "which keys are in use here has not been said since the start; in use is what there was at "
+    assert (status.ok, status.message, status.age_seconds) == (False, f"{words}2023-11-14T22:30:05Z", 100.0)
+    assert bench.sees(None) == IN_ORDER
+    bench.start()
     assert bench.sees(secret("a", uid="two")) == lacks(SEALING, name("k"), "seals", bench.folder)
     assert bench.opens() == "k"
     assert bench.sees(secret("a", retired="k")) == IN_ORDER
@@ -377,7 +398,7 @@ def shared_site(folder: Path) -> Path:
 
 
 def test_with_the_key_the_secret_s_files_are_those_in_use_and_the_site_s_own_are_pushed(
-    tmp_path: Path, run: Run
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = shared_site(tmp_path / "site")
     config, own = load_config(file), load_config(file, shared=False)
@@ -386,8 +407,16 @@ def test_with_the_key_the_secret_s_files_are_those_in_use_and_the_site_s_own_are
     folder = tmp_path / "site" / "shared-keys"
     assert (config.boot_id_key, config.join.sealing_keys) == (folder / BOOT_IDS, folder / SEALING)
     assert (own.boot_id_key, own.join.nonce_keys) == (None, tmp_path / "site" / "secrets" / "nonce.keys")
+    kept = run("cluster", "keys", "push", "--config", file)
+    words = "it holds keys, for a pipe alone, no terminal and no file: pipe it, or give --admin-kubeconfig\n"
+    assert (kept.status, kept.out, kept.err.endswith(words)) == (2, "", True)
+    monkeypatch.setattr(keys_secret, "piped", lambda: True)
+    audit.make(own.data / "audit.db").close()
     pushed = run("cluster", "keys", "push", "--config", file)
     assert (pushed.status, pushed.err) == (0, "")
+    written = audit.SqliteAudit(own.data / "audit.db").records(None, None, 50)
+    printed = {"secret": f"the Secret {WHERE}", "printed": True}
+    assert [(each.act, each.facts) for _, each in written] == [("cluster-keys-push", printed)]
     document = yaml.safe_load(pushed.out)
     assert (document["kind"], document["metadata"]["name"], sorted(document["data"])) == (
         "Secret",
@@ -409,3 +438,43 @@ def test_with_the_key_the_secret_s_files_are_those_in_use_and_the_site_s_own_are
         "with `netboot cluster kubeconfigs --keys`"
     )
     assert [fault for fault in faults if "keys_kubernetes" in fault] == [words]
+
+
+@pytest.mark.parametrize("kind", ["file", "device", "pipe", "socket"])
+def test_what_is_printed_goes_to_a_pipe_or_a_socket_alone(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ExitStack() as opened:
+        if kind == "pipe":
+            there, out = os.pipe()
+            opened.callback(os.close, there)
+        elif kind == "socket":
+            ours, theirs = socket.socketpair()
+            opened.enter_context(ours)
+            out = theirs.detach()
+        else:
+            out = os.open("/dev/null" if kind == "device" else tmp_path / "kept", os.O_WRONLY | os.O_CREAT)
+        monkeypatch.setattr("sys.stdout", opened.enter_context(os.fdopen(out, "w")))
+        assert keys_secret.piped() == (kind in ("pipe", "socket"))
+
+
+@pytest.mark.parametrize(
+    ("folder", "words"),
+    [
+        ("secrets", "holds proof_key ({0}/secrets/proof.key)"),
+        ("tls", "holds join.certificate ({0}/tls/join.crt)"),
+        (".", "holds data ({0}/data)"),
+        ("data", "holds data ({0}/data)"),
+        ("keys/shared", "lies in keys ({0}/keys)"),
+        ("x/../store/site", "lies in store ({0}/store)"),
+    ],
+)
+def test_the_folder_of_shared_keys_is_for_nothing_else(tmp_path: Path, folder: str, words: str) -> None:
+    file = shared_site(tmp_path)
+    file.write_text(file.read_text().replace("keys_kubernetes: {}", f"keys_kubernetes: {{folder: {folder}}}"))
+    with pytest.raises(FaultsError) as refused:
+        load_config(file)
+    said = [str(fault) for fault in refused.value.faults]
+    ours = Path(os.path.normpath(tmp_path / folder))
+    told = f"{file}: keys_kubernetes.folder: {ours} {words.format(tmp_path)}: give it a folder of its own, beside `data`"
+    assert told in said
