@@ -103,7 +103,7 @@ def _ids(name: str, content: bytes, what: str, remedy: str) -> tuple[str, ...]:
 def boot() -> str:
     """Which start of the kernel this is; where that cannot be read, it is like no other one."""
     try:
-        return BOOT_ID.read_text(encoding="ascii").strip()
+        return files.bytes_of(BOOT_ID, 64).decode("ascii").strip()
     except (OSError, ValueError):
         return secrets.token_hex(16)
 

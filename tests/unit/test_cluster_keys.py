@@ -139,7 +139,7 @@ class Patched(Connection):
         self.sent: list[tuple[str, Any]] = []
         self.api: Any = None
 
-    def patch(self, path: str, body: Any, **_: Any) -> Any:
+    def patch(self, path: str, body: Mapping[str, Any], *_: Any, **__: Any) -> Any:
         self.sent.append((path, body))
 
 
