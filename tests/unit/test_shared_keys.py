@@ -21,9 +21,11 @@ from netboot.cli import keys_secret
 from netboot.cli.check import check_site
 from netboot.config import load_config
 from netboot.config_outside import BOOT_IDS, NONCES, SEALING
+from netboot.confine.access import access_of
 from netboot.controllers.shared_keys import AGAIN_SECONDS, TELL_SECONDS, SharedKeysController
 from netboot.kube.manifests import keys_text
 from netboot.lifecycle.shared_keys import Ids, InUse, SeenSecret, not_learnt, still_needed, unbelieved
+from netboot.status import BOOT_ID
 from netboot.stores import audit
 from netboot.stores.bootkey import mark_of
 from netboot.stores.sealing import NONCES as NONCE_KEYS
@@ -478,3 +480,9 @@ def test_the_folder_of_shared_keys_is_for_nothing_else(tmp_path: Path, folder: s
     ours = Path(os.path.normpath(tmp_path / folder))
     told = f"{ours} {words.format(tmp_path)}: give it a folder of its own, beside `data`"
     assert f"{file}: keys_kubernetes.folder: {told}" in said
+
+
+def test_the_process_that_counts_by_the_kernel_s_boot_id_may_read_it(tmp_path: Path) -> None:
+    config = load_config(shared_site(tmp_path))
+    kinds = [kind for kind in ("boot", "join", "keys") if BOOT_ID in access_of(kind, kind, "", config).read]
+    assert kinds == ["keys"]
