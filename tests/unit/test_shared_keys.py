@@ -256,6 +256,27 @@ def test_a_disk_that_took_one_file_of_two_is_read_anew(bench: Bench, monkeypatch
     assert bench.opens() == "ka", "it is not taken for what is there already"
 
 
+def test_a_disk_that_left_half_a_file_is_said_and_nothing_is_told_of_it(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.sees(secret("k"))
+
+    def half(path: Path, *_: Any, **__: Any) -> None:
+        path.write_bytes(b"half\n")
+        raise files.refused(f"cannot write {path}", OSError(errno.EIO, "Input/output error"))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "write", half)
+        assert bench.sees(secret("ka")).startswith(
+            "what is in use cannot be told, and nothing is changed until it can: "
+        )
+        bench.sees(None, TELL_SECONDS)
+    assert len(bench.api.told) == 1
+    (bench.folder / SEALING).write_bytes(keyset("k"))
+    assert bench.sees(None) == IN_ORDER
+    assert bench.opens() == "ka"
+
+
 def test_after_a_write_that_failed_nothing_is_known_of_what_is_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
