@@ -156,6 +156,7 @@ def test_a_retired_key_that_seals_again_is_not_believed(bench: Bench, uid: str) 
     assert said.startswith(f"the Secret {WHERE}: in its sealing.keys seals {name('k')} again, which was retired: ")
     assert bench.opens() == "a"
     assert bench.sees(secret("ab", uid=uid)) == IN_ORDER
+    assert f"seals {name('k')} again, which was retired" in bench.sees(secret("kab", uid=uid)), "that one forgot it"
 
 
 @pytest.mark.parametrize(
