@@ -241,4 +241,6 @@ def load_config(path: Path, *, shared: bool = True) -> Config:
     """
     path = path.absolute()
     config = strict.load(path, Config, given=True).resolved(path.parent)
+    if config.keys_kubernetes is not None:
+        config.keys_kubernetes.apart(config, config.data, path)
     return config.with_shared_keys() if shared else config

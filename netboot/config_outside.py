@@ -1,6 +1,8 @@
 """Sections of `netboot.yaml` about whom the service speaks to outside of its own site: where its inventory is, and
 images come from that it does not have, who says whether anything may begin now, and who is told how boots went."""
 
+from collections.abc import Iterator, Mapping
+from os.path import normpath
 from pathlib import Path
 from typing import Annotated, Self
 from urllib.parse import urlsplit
@@ -9,7 +11,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from images.registry.errors import BadReferenceError
 from images.registry.reference import read_place
-from images.values.strict import Strict
+from images.values.strict import Fault, FaultsError, Strict
 from images.values.types import Matching
 from netboot.addresses import TlsUrl, Url
 
@@ -92,6 +94,35 @@ class KeysSecret(Strict):
     def place(self, data: Path) -> Path:
         """The folder."""
         return self.folder or data.with_name(SHARED)
+
+    def apart(self, config: Strict, data: Path, file: Path) -> None:
+        """That nothing else of the site is in its folder, nor that in a folder of something else. `config`: with
+        absolute paths, and those of the site's own keys; `file`: where it was read, for words.
+
+        Raises:
+            FaultsError: it is not; the folder's mode, owner and walls are for keys alone.
+        """
+        own, ours = "keys_kubernetes.folder", Path(normpath(self.place(data)))
+        others = [(key, Path(normpath(path))) for key, path in _paths(config) if key != own]
+        faults = [
+            Fault(str(file), 0, own, f"{ours} {how} {key} ({path}): give it a folder of its own, beside `data`")
+            for key, path in others
+            for how in (["holds"] if path.is_relative_to(ours) else ["lies in"] if ours.is_relative_to(path) else [])
+        ]
+        if faults:
+            raise FaultsError(faults)
+
+
+def _paths(value: object, key: str = "") -> Iterator[tuple[str, Path]]:
+    """All that a section names, by dotted keys."""
+    if isinstance(value, Path):
+        yield key, value
+    elif isinstance(value, Strict):
+        for name in type(value).model_fields:
+            yield from _paths(getattr(value, name), f"{key}.{name}" if key else name)
+    elif isinstance(value, Mapping):
+        for name, each in value.items():
+            yield from _paths(each, f"{key}.{name}")
 
 
 class UpstreamPlace(Strict):

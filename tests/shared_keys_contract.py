@@ -104,7 +104,8 @@ class Follower:
 
 
 def one_that_is_not_there_is_no_empty_one(world: World) -> None:
-    assert wait_for(lambda: Follower(world).ended or None, SECONDS) == GONE
+    follower = Follower(world)
+    assert wait_for(lambda: follower.ended, SECONDS) == GONE
 
 
 def what_becomes_of_it_is_seen_and_its_end(world: World) -> None:

@@ -1,7 +1,7 @@
 """`netboot cluster keys`: the Secret with the keys that replicas share (`keys_kubernetes`), for people."""
 
-import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from netboot.cli.outcomes import CANNOT_TELL, ApiError
 from netboot.cli.output import output_option, show
 from netboot.cli.paths import config_file, config_option, find_config
 from netboot.cli.times import ago
-from netboot.clock import rfc3339
+from netboot.clock import moment_ms, rfc3339
 
 if TYPE_CHECKING:
     from netboot.lifecycle.shared_keys import InUse
@@ -64,11 +64,13 @@ def push(config: Path | None, admin_kubeconfig: Path | None, in_use: bool) -> No
     settings = load_config(config_file(config), shared=in_use)
     place, contents = keys_secret.place_of(settings), keys_secret.own_files(settings)
     ids, where = ids_of(contents, "this site's files").of, keys_secret.where_of(place)
+    after = {name: list(keys) for name, keys in ids.items()}
     if admin_kubeconfig is None:
-        if sys.stdout.isatty():
+        if not keys_secret.piped():
             raise click.UsageError(
-                "it holds keys, and no terminal is to show them: pipe it, or give --admin-kubeconfig"
+                "it holds keys, for a pipe alone, no terminal and no file: pipe it, or give --admin-kubeconfig"
             )
+        record(settings.data, "cluster-keys-push", {"secret": where, "printed": True}, after=after)
         click.echo(Output("yaml").line(manifest(place.namespace, place.secret, contents), None))
         return
     with keys_secret.opened(place, admin_kubeconfig) as secret:
@@ -81,7 +83,6 @@ def push(config: Path | None, admin_kubeconfig: Path | None, in_use: bool) -> No
                 )
             click.echo(f"{where} has these keys already")
             return
-    after = {name: list(keys) for name, keys in ids.items()}
     record(settings.data, "cluster-keys-push", {"secret": where}, after=after)
     click.echo(f"made {where}; `netboot cluster keys show` has what is in it")
 
@@ -160,6 +161,9 @@ def rotate(
     with keys_secret.opened(place, admin_kubeconfig) as secret:
         seen = secret.read()
         before = parsed(contents(seen.data, (name,), where)[name], kind, f"{name} of {where}", _RIGHT)
+        if step == "promote" and _seals_already(before, seen.made):
+            click.echo(f"{before.keys[0].id.hex()} is the newest key and seals already: nothing was done")
+            return
         replicas = {replica: said for replica, said in secret.replicas().items() if replica not in without}
         after = _after(before, name, step, replicas)
         was, now = ([key.id.hex() for key in each.keys] for each in (before, after))
@@ -167,13 +171,28 @@ def rotate(
             click.echo(f"would be done: {'a new key opens' if step == 'rotate' else _words(was, now)}")
             return
         made = {key: at for key, at in seen.made.items() if key not in was or key in now}
-        made |= {key: rfc3339(round(time() * 1000), "seconds") for key in now if key not in was}
+        made |= {key: _later_than(made.values()) for key in now if key not in was}
         secret.change(seen, {name: text_of(after, kind)}, {*seen.retired, *was} - {*now}, made)
         facts = {"secret": where, "without": list(without)}
         record(settings.data, f"cluster-keys-{keys}-{step}", facts, before={"opens": was}, after={"opens": now})
         for replica in without:
             secret.forget(replica)
     click.echo(_words(was, now))
+
+
+def _seals_already(keys: "Keyset", made: Mapping[str, str]) -> bool:
+    """Whether the key that seals was made after all others, so that there is nothing to promote."""
+    first, *others = (made.get(key.id.hex(), "") for key in keys.keys)
+    return bool(others) and first > max(others)
+
+
+def _later_than(moments: Iterable[str]) -> str:
+    """Now, or a second after these where a clock is behind: by when keys were made it is known which is the newest."""
+    latest = 0
+    for moment in moments:
+        with suppress(ValueError):
+            latest = max(latest, moment_ms(moment))
+    return rfc3339(max(round(time() * 1000), latest + 1000), "seconds")
 
 
 def _after(before: "Keyset", name: str, step: str, replicas: Mapping[str, "InUse"]) -> "Keyset":

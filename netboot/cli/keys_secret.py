@@ -1,5 +1,8 @@
 """The Secret with the keys that replicas share, for commands: where it is, and what this site's files have for it."""
 
+import os
+import stat
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,6 +32,15 @@ def place_of(settings: "Config") -> "KeysSecret":
 def where_of(place: "KeysSecret") -> str:
     """In words."""
     return f"the Secret {place.namespace}/{place.secret}"
+
+
+def piped() -> bool:
+    """Whether standard output is a pipe or a socket, so that what is printed there is kept by nobody on its way."""
+    try:
+        mode = os.fstat(sys.stdout.fileno()).st_mode
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
 
 
 @contextmanager

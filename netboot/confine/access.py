@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from netboot.config import Config
 from netboot.dhcp import binaries
+from netboot.status import BOOT_ID
 
 HANDED: Mapping[str, frozenset[str]] = {
     "boot_id_key": frozenset({"boot", "join", "management"}),
@@ -155,7 +156,7 @@ def access_of(kind: str, name: str, cluster: str, config: Config) -> Access:
         handed=frozenset(path for key in _of(kind, HANDED) for path in values(config, key)),
         kubeconfigs=frozenset(path for key in _of(kind, KUBECONFIGS) for path in values(config, key, cluster)),
         public_keys=frozenset(path for key in _of(kind, PUBLIC_KEYS) for path in values(config, key)),
-        read=(*system(config), *folders, *linked),
+        read=(*system(config), *folders, *linked, *([BOOT_ID] if kind == "keys" else [])),
         write=(Path("/dev/null"), data / "tmp" / name, *whole, *stores),
         databases=(*databases, *(data / name for name, kinds in _SHARED.items() if kind in kinds)),
         connect=None if kind == "fetcher" else frozenset(ports),

@@ -16,11 +16,11 @@ from netboot.config_outside import BOOT_IDS, NONCES, SEALING
 from netboot.controllers.reflector import Reflector
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.ports import Clock
-from netboot.lifecycle.shared_keys import Ids, InUse, SeenSecret, unbelieved
+from netboot.lifecycle.shared_keys import Ids, InUse, SeenSecret, come_back, unbelieved
 from netboot.logs import Trouble
 from netboot.status import DEFECT
 from netboot.status.keys import KeysStatus
-from netboot.stores.shared_keys import KeptKeys, Record, SharedKeysError, contents, ids_of
+from netboot.stores.shared_keys import KeptKeys, Record, SharedKeysError, Since, contents, ids_of
 
 log = logging.getLogger(__name__)
 
@@ -75,16 +75,16 @@ class SharedKeysController:
         self._seen: SeenSecret | None = None
         self._sign_ms: int | None = None
         """When the API server last said that the Secret is as it was seen."""
-        self._made, self._fault = self._on_disk()
-        self._ids = ids_of(self._made, "")
-        self._record = kept.record()
-        self._since = kept.since(self._ids, self._record.since if self._record is not None else {})
+        self._made: Mapping[str, bytes] = {}
+        self._ids, self._record, self._fault = Ids({}), kept.record(), ""
+        self._since: Mapping[str, Since] = self._record.since if self._record is not None else {}
+        self._look()
         self._true_ms = self._record.seen_ms if self._record is not None and self._made else None
         self._stepped = monotonic()
         """When it was last looked whether there is something to be written."""
         self._true_at, self._kept_at, self._told_at = monotonic(), float("-inf"), float("-inf")
         self._told: Ids | None = None
-        self._untold: str | None = None
+        self._untold: str | None = "which keys are in use here has not been said since the start"
         self._again = float("-inf")
         self._trouble = Trouble(log, "shared keys are not taken", "shared keys are those of the Secret again")
         self._stopping = threading.Event()
@@ -95,11 +95,17 @@ class SharedKeysController:
             for name, run in (("follow", self._reflector.run), ("keys", self._work))
         ]
 
-    def _on_disk(self) -> tuple[Mapping[str, bytes], str]:
+    def _look(self) -> None:
+        """Find out what is on the disk, and so in use; while that cannot be told, what was known of it stays."""
         try:
-            return self._kept.read(), ""
+            made = self._kept.read()
         except SharedKeysError as error:
-            return {}, f"what was in use cannot be told: {error}"
+            self._fault = f"what is in use cannot be told, and nothing is changed until it can: {error}"
+            return
+        ids = ids_of(made, "")
+        since = self._kept.since(ids, self._since)
+        with self._lock:
+            self._made, self._ids, self._since, self._fault = made, ids, since, ""
 
     def start(self) -> None:
         for thread in self._threads:
@@ -128,12 +134,16 @@ class SharedKeysController:
         """Write what there is and is believed; then say what is in use."""
         with self._lock:
             seen, sign_ms = self._seen, self._sign_ms
-        if not self._fault and seen is not None and sign_ms is not None and self._monotonic() >= self._again:
-            why = self._taken(seen, sign_ms)
+        if self._monotonic() >= self._again:
+            if self._fault:
+                self._look()
+            why = self._fault
+            if not why and seen is not None and sign_ms is not None:
+                why = self._taken(seen, sign_ms)
             self._trouble.note(why or None)
             if why:
                 self._again = self._monotonic() + AGAIN_SECONDS
-        if self._ids.of:
+        if self._ids.of and not self._fault:
             self._tell()
         self._stepped = self._monotonic()
 
@@ -144,15 +154,18 @@ class SharedKeysController:
             made = contents(seen.data, self._wanted, where)
             ids = ids_of(made, where)
             same = self._record is not None and self._record.uid == seen.uid
-            if why := unbelieved(self._ids, ids, seen.retired if same else frozenset()):
+            retired = frozenset(self._record.retired if self._record is not None else ())
+            why = unbelieved(self._ids, ids, seen.retired if same else frozenset()) or come_back(ids, retired)
+            if why:
                 return f"{where}: {why}: {BACK}; or {self._kept.anew}"
             if made != self._made or not self._kept.stands(made):
                 self._written(made, ids)
             if sign_ms != self._true_ms:
                 self._true_ms, self._true_at = sign_ms, self._monotonic()
-            record = Record(uid=seen.uid, seen_ms=sign_ms, since=self._since)
+            retired = retired | seen.retired
+            record = Record(uid=seen.uid, seen_ms=sign_ms, since=self._since, retired=tuple(sorted(retired)))
             due = self._monotonic() - self._kept_at >= KEPT_SECONDS
-            if due or self._record is None or (record.uid, record.since) != (self._record.uid, self._record.since):
+            if due or self._record is None or record != self._record.model_copy(update={"seen_ms": sign_ms}):
                 self._kept.keep(record)
                 self._record, self._kept_at = record, self._monotonic()
         except (SharedKeysError, StoreError) as error:
@@ -160,7 +173,11 @@ class SharedKeysController:
         return ""
 
     def _written(self, made: Mapping[str, bytes], ids: Ids) -> None:
-        self._kept.write(made)
+        try:
+            self._kept.write(made)
+        except StoreError:
+            self._look()  # some of it may be there, and whoever reads it seals by it
+            raise
         changed = ids != self._ids
         since = self._kept.since(ids, self._since)  # after the write: until then the one before sealed
         with self._lock:
@@ -197,7 +214,9 @@ class SharedKeysController:
         """For `/readyz` and metrics."""
         problem = self._fault or self._reflector.problem or self._trouble.problem or self._untold or self._late()
         now_ms, message = self._clock.now_ms(), problem or f"as the Secret {self._secret} has them"
-        if problem and not self._ids.of:
+        if self._fault and not self._ids.of:
+            message = self._fault
+        elif problem and not self._ids.of:
             message = f"{problem}; there are no keys yet, and none are made up: nothing boots here"
         elif problem and self._true_ms is not None:
             message = f"{problem}; in use is what there was at {rfc3339(self._true_ms, 'seconds')}"

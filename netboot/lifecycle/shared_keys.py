@@ -4,7 +4,7 @@ What a replica seals, all others must open. So a key goes only where the Secret 
 otherwise was lost there, or it is another site's, or another cluster's that was built anew.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from images.values.strict import Strict
@@ -65,6 +65,15 @@ def unbelieved(before: Ids, now: Ids, retired: frozenset[str]) -> str:
         if ids[0] not in there and (name == BOOT_IDS or ids[0] not in retired):
             does = "is in use" if name == BOOT_IDS else "seals"
             return f"its {name} lacks {ids[0]}, which {does} here, and does not say that it is to go"
+    return ""
+
+
+def come_back(now: Ids, retired: Collection[str]) -> str:
+    """Why what a Secret has is not taken, where a key seals there that had been `retired`; "": none does."""
+    for name, ids in now.of.items():
+        if ids[0] in retired:
+            why = "it is as it was before, as after a restore of etcd"
+            return f"in its {name} seals {ids[0]} again, which was retired: {why}"
     return ""
 
 

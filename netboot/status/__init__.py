@@ -6,6 +6,7 @@ another version, nothing is read: whoever asks cannot tell, and says so.
 """
 
 import time
+from pathlib import Path
 
 from pydantic import Field
 
@@ -15,6 +16,8 @@ DEFECT = "a defect; see the log"
 """What somebody says of himself who failed for a reason that nobody foresaw, and tries again."""
 FRESH_MS = 10_000
 """Who has said nothing for longer is taken for stuck, and what he said last for nothing."""
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+"""A start of the kernel, apart from all others of any machine; a hardened unit hides it (`ProcSubset=pid`)."""
 
 
 def up_ms() -> int:

@@ -5,6 +5,7 @@ What was read last stays, over restarts, until a Secret that goes on from it is 
 
 import base64
 import binascii
+import secrets
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -18,7 +19,7 @@ from netboot.config_outside import BOOT_IDS, NONCES, SEALING
 from netboot.lifecycle.errors import StateUnavailableError
 from netboot.lifecycle.shared_keys import Ids
 from netboot.reread import Look, look
-from netboot.status import up_ms
+from netboot.status import BOOT_ID, up_ms
 from netboot.stores import bootkey
 from netboot.stores import sealing as keysets
 
@@ -34,18 +35,21 @@ class SharedKeysError(StateUnavailableError):
 
 
 class Since(Strict):
-    """Which key has sealed since when, by `up_ms()`: a machine that was restarted counts anew."""
+    """Which key has sealed since when, by `up_ms()` of the kernel's `boot`: after another start it is counted anew."""
 
     key: str
     up_ms: int
+    boot: str = ""
 
 
 class Record(Strict):
-    """`uid`: of the Secret; `seen_ms`: when the API server last said that it has these keys, ms since 1970."""
+    """`uid`: of the Secret; `seen_ms`: when the API server last said that it has these keys, ms since 1970; `retired`:
+    ids of all keys that it was seen to retire."""
 
     uid: str
     seen_ms: int
     since: Mapping[str, Since] = {}
+    retired: tuple[str, ...] = ()
 
 
 def contents(data: Mapping[str, str], wanted: tuple[str, ...], where: str) -> dict[str, bytes]:
@@ -96,11 +100,19 @@ def _ids(name: str, content: bytes, what: str, remedy: str) -> tuple[str, ...]:
     return tuple(key.id.hex() for key in keys.keys)
 
 
+def boot() -> str:
+    """Which start of the kernel this is; where that cannot be read, it is like no other one."""
+    try:
+        return files.bytes_of(BOOT_ID, 64).decode("ascii").strip()
+    except (OSError, ValueError):
+        return secrets.token_hex(16)
+
+
 class KeptKeys:
     """The folder, for the one process that writes there."""
 
-    def __init__(self, folder: Path, up: Callable[[], int] = up_ms) -> None:
-        self._folder, self._up = folder, up
+    def __init__(self, folder: Path, up: Callable[[], int] = up_ms, boot: Callable[[], str] = boot) -> None:
+        self._folder, self._up, self._boot = folder, up, boot()
         self._looks: dict[str, Look] = {}
         """Of the files that were read or written last."""
 
@@ -126,14 +138,15 @@ class KeptKeys:
     @property
     def anew(self) -> str:
         """What a person does who wants this replica to take what the Secret has, whatever it had before."""
-        return f"stop the service, remove {self._folder} and start it, and it takes what the Secret has"
+        return f"stop the service, remove what is in {self._folder} and start it, and it takes what the Secret has"
 
     def write(self, made: Mapping[str, bytes]) -> None:
         """On the disk, each file whole, when this returns.
 
         Raises:
-            StoreError: one cannot be written; those before it are.
+            StoreError: one cannot be written; those before it are. What there is then only `read` can tell.
         """
+        self._looks = {}
         for name, content in made.items():
             path = self._folder / name
             files.write(path, content, mode=keysets.MODE)
@@ -141,7 +154,7 @@ class KeptKeys:
 
     def stands(self, made: Mapping[str, bytes]) -> bool:
         """Whether the files are those that were read or written last."""
-        return all(look(self._folder / name) is not None for name in made) and all(
+        return all(self._looks.get(name) is not None for name in made) and all(
             look(self._folder / name) == known for name, known in self._looks.items()
         )
 
@@ -157,14 +170,11 @@ class KeptKeys:
 
     def since(self, ids: Ids, before: Mapping[str, Since]) -> dict[str, Since]:
         """Since when the first of each keyset seals."""
-        now = self._up()
+        now, boot = self._up(), self._boot
         firsts = {name: keys[0] for name, keys in ids.of.items() if name != BOOT_IDS}
-        known = {name: kept for name, kept in before.items() if firsts.get(name) == kept.key}
-        return {name: known.get(name) or Since(key=key, up_ms=now) for name, key in firsts.items()}
+        known = {name: kept for name, kept in before.items() if (firsts.get(name), boot) == (kept.key, kept.boot)}
+        return {name: known.get(name) or Since(key=key, up_ms=now, boot=boot) for name, key in firsts.items()}
 
     def seconds(self, since: Since | None) -> int:
-        """For how long, at least: a machine that was restarted meanwhile has been up for less."""
-        if since is None:
-            return 0
-        now = self._up()
-        return (now - since.up_ms if now >= since.up_ms else now) // 1000
+        """For how long, at least: `since()` gave it, so it is of this start of the kernel."""
+        return 0 if since is None else max(0, self._up() - since.up_ms) // 1000

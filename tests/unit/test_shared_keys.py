@@ -3,6 +3,9 @@ waited for before a key seals or goes."""
 
 import base64
 import errno
+import os
+import socket
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +14,24 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from images.errors import StoreError
 from images.values import files
+from images.values.strict import FaultsError
+from netboot.cli import keys_secret
 from netboot.cli.check import check_site
 from netboot.config import load_config
 from netboot.config_outside import BOOT_IDS, NONCES, SEALING
+from netboot.confine.access import access_of
 from netboot.controllers.shared_keys import AGAIN_SECONDS, TELL_SECONDS, SharedKeysController
 from netboot.kube.manifests import keys_text
 from netboot.lifecycle.shared_keys import Ids, InUse, SeenSecret, not_learnt, still_needed, unbelieved
+from netboot.status import BOOT_ID
+from netboot.stores import audit
 from netboot.stores.bootkey import mark_of
 from netboot.stores.sealing import NONCES as NONCE_KEYS
 from netboot.stores.sealing import SEALING as SEALING_KEYS
 from netboot.stores.sealing import read_keys, text_of
-from netboot.stores.shared_keys import RECORD, KeptKeys, SharedKeysError, contents
+from netboot.stores.shared_keys import RECORD, KeptKeys, SharedKeysError, boot, contents
 from tests.commands import Run
 from tests.shared_keys_contract import FakeSecret
 from tests.sockets.join_site import make_join_site
@@ -73,12 +82,12 @@ class Bench:
     """A replica's folder, and who keeps its keys; nobody follows by himself."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.clock, self.api = folder, Clock(), FakeSecret()
+        self.folder, self.clock, self.api, self.boot = folder, Clock(), FakeSecret(), "first"
         folder.mkdir(mode=0o700)
         self.start()
 
     def start(self) -> None:
-        kept = KeptKeys(self.folder, self.clock.up_ms)
+        kept = KeptKeys(self.folder, self.clock.up_ms, lambda: self.boot)
         connect = lambda: self.api  # noqa: E731 - a name for one line
         self.controller = SharedKeysController("a", WHERE, ALL, connect, kept, self.clock, self.clock.monotonic)
         self.controller._reflector.problem = None
@@ -110,8 +119,9 @@ IN_ORDER = f"as the Secret {WHERE} has them"
 def lacks(part: str, id_: str, does: str, folder: Path) -> str:
     return (
         f"the Secret {WHERE}: its {part} lacks {id_}, which {does} here, and does not say that it is to go: to put "
-        "back what it had, delete it, then `netboot cluster keys push --in-use` here; or stop the service, remove "
-        f"{folder} and start it, and it takes what the Secret has; in use is what there was at 2023-11-14T22:30:05Z"
+        "back what it had, delete it, then `netboot cluster keys push --in-use` here; or stop the service, remove what "
+        f"is in {folder} and start it, and it takes what the Secret has; in use is what there was at "
+        "2023-11-14T22:30:05Z"
     )
 
 
@@ -135,6 +145,18 @@ def test_one_that_was_away_for_a_whole_rotation_takes_it_where_the_secret_says_w
     assert bench.opens() == "k"
     assert bench.sees(secret("a", retired="k")) == IN_ORDER
     assert bench.opens() == "a"
+
+
+@pytest.mark.parametrize("uid", ["one", "two"])
+def test_a_retired_key_that_seals_again_is_not_believed(bench: Bench, uid: str) -> None:
+    for letters, retired in (("k", ""), ("ka", ""), ("ak", ""), ("a", "k")):
+        bench.sees(secret(letters, retired=retired))
+    bench.start()
+    said = bench.sees(secret("ka", uid=uid))
+    assert said.startswith(f"the Secret {WHERE}: in its sealing.keys seals {name('k')} again, which was retired: ")
+    assert bench.opens() == "a"
+    assert bench.sees(secret("ab", uid=uid)) == IN_ORDER
+    assert f"seals {name('k')} again, which was retired" in bench.sees(secret("kab", uid=uid)), "that one forgot it"
 
 
 @pytest.mark.parametrize(
@@ -188,7 +210,10 @@ def test_what_was_kept_counts_over_restarts_and_what_is_not_believed_still_is_no
     bench.clock.seconds += 100
     bench.start()
     status = bench.controller.status()
-    assert (status.ok, status.age_seconds) == (True, 100.0)
+    words = "which keys are in use here has not been said since the start; in use is what there was at "
+    assert (status.ok, status.message, status.age_seconds) == (False, f"{words}2023-11-14T22:30:05Z", 100.0)
+    assert bench.sees(None) == IN_ORDER
+    bench.start()
     assert bench.sees(secret("a", uid="two")) == lacks(SEALING, name("k"), "seals", bench.folder)
     assert bench.opens() == "k"
     assert bench.sees(secret("a", retired="k")) == IN_ORDER
@@ -201,10 +226,72 @@ def test_a_file_that_was_taken_away_is_written_again_and_one_that_was_damaged_is
     assert bench.opens() == "k"
     (bench.folder / SEALING).write_bytes(b"damaged\n")
     bench.start()
-    assert bench.sees(secret("k")).startswith(
-        f"what was in use cannot be told: sealing.keys of {bench.folder}:1: not a sealing key"
+    words = "what is in use cannot be told, and nothing is changed until it can: "
+    assert bench.sees(secret("ka")) == (
+        f"{words}sealing.keys of {bench.folder}:1: not a sealing key (32 bytes in base64): remove that line, or put "
+        "the file of another replica or of a backup in its place"
     )
     assert (bench.folder / SEALING).read_bytes() == b"damaged\n"
+    told = len(bench.api.told)
+    bench.sees(None, TELL_SECONDS)
+    assert len(bench.api.told) == told, "nobody knows what is in use"
+    (bench.folder / SEALING).write_bytes(keyset("k"))
+    assert bench.sees(None) == IN_ORDER, "once it was repaired it needs no restart"
+    assert bench.opens() == "ka"
+
+
+def test_a_disk_that_took_one_file_of_two_is_read_anew(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.sees(secret("ka"))
+    write = files.write
+
+    def one(path: Path, *given: Any, **more: Any) -> None:
+        if path.name != SEALING:
+            raise files.refused(f"cannot write {path}", OSError(errno.ENOSPC, "No space left on device"))
+        write(path, *given, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "write", one)
+        bench.sees(secret("ak"))
+    assert bench.api.told[-1][1].sealing == (name("a"), name("k")), "as it is on the disk, and so in use"
+    assert bench.sees(secret("ka")) == IN_ORDER
+    assert bench.opens() == "ka", "it is not taken for what is there already"
+
+
+def test_a_disk_that_left_half_a_file_is_said_and_nothing_is_told_of_it(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.sees(secret("k"))
+
+    def half(path: Path, *_: Any, **__: Any) -> None:
+        path.write_bytes(b"half\n")
+        raise files.refused(f"cannot write {path}", OSError(errno.EIO, "Input/output error"))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "write", half)
+        assert bench.sees(secret("ka")).startswith(
+            "what is in use cannot be told, and nothing is changed until it can: "
+        )
+        bench.sees(None, TELL_SECONDS)
+    assert len(bench.api.told) == 1
+    (bench.folder / SEALING).write_bytes(keyset("k"))
+    assert bench.sees(None) == IN_ORDER
+    assert bench.opens() == "ka"
+
+
+def test_after_a_write_that_failed_nothing_is_known_of_what_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept, made = KeptKeys(tmp_path), {SEALING: keyset("k"), BOOT_IDS: BOOT}
+    kept.write(made)
+    assert kept.stands(made)
+
+    def full(*_: Any, **__: Any) -> None:
+        raise files.refused(f"cannot write {tmp_path}", OSError(errno.ENOSPC, "No space left on device"))
+
+    monkeypatch.setattr(files, "write", full)
+    with pytest.raises(StoreError):
+        kept.write(made)
+    assert not kept.stands(made)
 
 
 def test_a_disk_that_takes_nothing_is_said_and_tried_again(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -265,10 +352,21 @@ def test_a_machine_that_was_restarted_counts_anew_for_how_long_a_key_has_sealed(
     bench.sees(secret("k"))
     bench.sees(None, 500)
     assert bench.api.told[-1][1].sealing_for_seconds == 500
-    bench.clock.seconds = 20.0
     bench.start()
     bench.sees(None, 10)
-    assert bench.api.told[-1][1].sealing_for_seconds == 30, "since the machine is up, at least"
+    assert bench.api.told[-1][1].sealing_for_seconds == 510, "the machine is the same, and up since"
+    bench.boot, bench.clock.seconds = "second", bench.clock.seconds + 9_000
+    bench.start()
+    bench.sees(None, 10)
+    assert bench.api.told[-1][1].sealing_for_seconds == 10, "also where this one, or another host, is up for longer"
+
+
+def test_a_start_of_the_kernel_that_cannot_be_read_is_like_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert boot() == boot() != ""
+    monkeypatch.setattr("netboot.stores.shared_keys.BOOT_ID", tmp_path / "none")
+    assert boot() != boot()
 
 
 letters = st.lists(st.sampled_from("abcdef"), min_size=1, max_size=4, unique=True)
@@ -324,7 +422,7 @@ def shared_site(folder: Path) -> Path:
 
 
 def test_with_the_key_the_secret_s_files_are_those_in_use_and_the_site_s_own_are_pushed(
-    tmp_path: Path, run: Run
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = shared_site(tmp_path / "site")
     config, own = load_config(file), load_config(file, shared=False)
@@ -333,8 +431,16 @@ def test_with_the_key_the_secret_s_files_are_those_in_use_and_the_site_s_own_are
     folder = tmp_path / "site" / "shared-keys"
     assert (config.boot_id_key, config.join.sealing_keys) == (folder / BOOT_IDS, folder / SEALING)
     assert (own.boot_id_key, own.join.nonce_keys) == (None, tmp_path / "site" / "secrets" / "nonce.keys")
+    kept = run("cluster", "keys", "push", "--config", file)
+    words = "it holds keys, for a pipe alone, no terminal and no file: pipe it, or give --admin-kubeconfig\n"
+    assert (kept.status, kept.out, kept.err.endswith(words)) == (2, "", True)
+    monkeypatch.setattr(keys_secret, "piped", lambda: True)
+    audit.make(own.data / "audit.db").close()
     pushed = run("cluster", "keys", "push", "--config", file)
     assert (pushed.status, pushed.err) == (0, "")
+    written = audit.SqliteAudit(own.data / "audit.db").records(None, None, 50)
+    printed = {"secret": f"the Secret {WHERE}", "printed": True}
+    assert [(each.act, each.facts) for _, each in written] == [("cluster-keys-push", printed)]
     document = yaml.safe_load(pushed.out)
     assert (document["kind"], document["metadata"]["name"], sorted(document["data"])) == (
         "Secret",
@@ -356,3 +462,49 @@ def test_with_the_key_the_secret_s_files_are_those_in_use_and_the_site_s_own_are
         "with `netboot cluster kubeconfigs --keys`"
     )
     assert [fault for fault in faults if "keys_kubernetes" in fault] == [words]
+
+
+@pytest.mark.parametrize("kind", ["file", "device", "pipe", "socket"])
+def test_what_is_printed_goes_to_a_pipe_or_a_socket_alone(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ExitStack() as opened:
+        if kind == "pipe":
+            there, out = os.pipe()
+            opened.callback(os.close, there)
+        elif kind == "socket":
+            ours, theirs = socket.socketpair()
+            opened.enter_context(ours)
+            out = theirs.detach()
+        else:
+            out = os.open("/dev/null" if kind == "device" else tmp_path / "kept", os.O_WRONLY | os.O_CREAT)
+        monkeypatch.setattr("sys.stdout", opened.enter_context(os.fdopen(out, "w")))
+        assert keys_secret.piped() == (kind in ("pipe", "socket"))
+
+
+@pytest.mark.parametrize(
+    ("folder", "words"),
+    [
+        ("secrets", "holds proof_key ({0}/secrets/proof.key)"),
+        ("tls", "holds join.certificate ({0}/tls/join.crt)"),
+        (".", "holds data ({0}/data)"),
+        ("data", "holds data ({0}/data)"),
+        ("keys/shared", "lies in keys ({0}/keys)"),
+        ("x/../store/site", "lies in store ({0}/store)"),
+    ],
+)
+def test_the_folder_of_shared_keys_is_for_nothing_else(tmp_path: Path, folder: str, words: str) -> None:
+    file = shared_site(tmp_path)
+    file.write_text(file.read_text().replace("keys_kubernetes: {}", f"keys_kubernetes: {{folder: {folder}}}"))
+    with pytest.raises(FaultsError) as refused:
+        load_config(file)
+    said = [str(fault) for fault in refused.value.faults]
+    ours = Path(os.path.normpath(tmp_path / folder))
+    told = f"{ours} {words.format(tmp_path)}: give it a folder of its own, beside `data`"
+    assert f"{file}: keys_kubernetes.folder: {told}" in said
+
+
+def test_the_process_that_counts_by_the_kernel_s_boot_id_may_read_it(tmp_path: Path) -> None:
+    config = load_config(shared_site(tmp_path))
+    kinds = [kind for kind in ("boot", "join", "keys") if BOOT_ID in access_of(kind, kind, "", config).read]
+    assert kinds == ["keys"]

@@ -118,6 +118,7 @@ UNREACHED = (
     "serviceMonitor.enabled: Prometheus cannot reach a listener of loopback: give management.tlsSecret, or "
     "management.plainHttp behind a mesh of your own"
 )
+OF_SEVERAL = "config.{} is of several replicas, for which the chart has no volumes and accounts yet: remove it"
 TWO_INVENTORIES = (
     "inventory.configMap has files, and with inventory.kubernetes none are read: remove it, or set "
     "inventory.kubernetes to false"
@@ -161,6 +162,9 @@ def test_what_the_schema_refuses(given: str, why: str) -> None:
         ),
         ("join.tlsSecret=", "join.url: give join.tlsSecret too, a Secret with tls.crt, tls.key and ca.crt"),
         ("config.data=/x", "config.data is the chart's to say: remove it, values of its own have what may be chosen"),
+        ("config.keys_kubernetes.replica=a", OF_SEVERAL.format("keys_kubernetes")),
+        ("config.enrolments_kubernetes.namespace=a", OF_SEVERAL.format("enrolments_kubernetes")),
+        ("config.replicas.lease_seconds=15", OF_SEVERAL.format("replicas")),
         ("inventory.kubernetes=false", "inventory.holds are custom resources: set inventory.kubernetes"),
         (
             "inventory.configMap=x",

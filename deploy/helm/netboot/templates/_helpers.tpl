@@ -65,6 +65,9 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- range $key := list "data" "inventory_kubernetes" "inventory_writable" "site" "store" "upstream" }}
 {{- if hasKey $v.config $key }}{{ fail (printf "config.%s is the chart's to say: remove it, values of its own have what may be chosen" $key) }}{{ end }}
 {{- end -}}
+{{- range $key := list "enrolments_kubernetes" "keys_kubernetes" "replicas" }}
+{{- if hasKey $v.config $key }}{{ fail (printf "config.%s is of several replicas, for which the chart has no volumes and accounts yet: remove it" $key) }}{{ end }}
+{{- end -}}
 {{- range $name := list "data" "store" }}
 {{- $one := index $v.storage $name }}
 {{- if and $one.existingClaim $one.hostPath }}{{ fail (printf "storage.%s.existingClaim and storage.%s.hostPath exclude each other: remove one of them" $name $name) }}{{ end -}}
