@@ -94,7 +94,13 @@ def run(spec: ProcessSpec) -> None:
         nodes, machines.all, classes, states, held, labels, accepted, up_ms, told_ms=told_ms, leads=leads.leads
     )
     teller = Teller(
-        events, judged().found, gate.nodes, now_ms, TakenSince(SqliteRemedies(wanted)).news, leads=leads.leads
+        events,
+        judged().found,
+        gate.nodes,
+        now_ms,
+        TakenSince(SqliteRemedies(wanted)).news,
+        leads=leads.leads,
+        another=leads.another,
     )
     collector = Collector(nodes, machines.all, states, facts, gate, SystemClock(), joins_read)
     drainer = Drainer(

@@ -274,6 +274,39 @@ def test_a_follower_is_in_order(led: tuple[Led, Elector, FakeElection], clock: C
     }  # fmt: skip
 
 
+def test_one_renewal_that_is_not_answered_is_not_the_end(led: tuple[Led, Elector, FakeElection], clock: Clock) -> None:
+    """Neither where this replica leads, nor where it has seen another lead."""
+    one, mine, cluster = led
+    free(cluster)
+    mine._trouble.note("the apiserver lab cannot be reached")
+    assert said(one).message == "who leads cannot be told: the apiserver lab cannot be reached"
+    other = replica(cluster, clock, "beta")
+    mine.step()
+    other.step()
+    assert mine.leads()
+    assert (mine.another(), other.another()) == (False, True)
+    assert (said(one).ok, said(one).message) == (True, "certificate requests are decided")
+    other._trouble.note("the apiserver lab cannot be reached")
+    assert Led(Controller(), other, 30.0).status().ok
+
+
+def test_a_lease_that_nobody_looks_at_says_nothing_of_who_leads(
+    led: tuple[Led, Elector, FakeElection], clock: Clock
+) -> None:
+    """Its thread waits for something, or was not run."""
+    one, mine, cluster = led
+    leader(cluster, clock, "beta")
+    mine.step()
+    clock.now_ms += 15_000
+    assert (said(one).ok, mine.another()) == (True, True)
+    clock.now_ms += 1_000
+    assert (said(one).followed, mine.another()) == (False, False)
+    assert said(one).message == "who leads cannot be told: the Lease has not been looked at for 16 s"
+    clock.now_ms += 15_000
+    words = "nobody has led for 31 s: the Lease has not been looked at for 31 s"
+    assert (said(one).ok, said(one).message) == (False, words)
+
+
 def test_nobody_leads_for_longer_than_two_durations(led: tuple[Led, Elector, FakeElection], clock: Clock) -> None:
     one, mine, cluster = led
     mine.step()

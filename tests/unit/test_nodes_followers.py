@@ -58,7 +58,7 @@ def test_a_leader_that_ceases_to_be_one_before_the_write_has_no_trouble_to_tell(
 
 
 def test_a_follower_tells_no_events_nor_later_what_another_has_told() -> None:
-    stage, leads = Events(), False
+    stage, leads, another = Events(), False, True
     stage.teller = Teller(
         lambda: stage,
         lambda: stage.found,
@@ -67,6 +67,7 @@ def test_a_follower_tells_no_events_nor_later_what_another_has_told() -> None:
         stage.news,
         lambda: stage.seconds,
         lambda: leads,
+        lambda: another,
     )
     stage.becomes(found(Reason.BOOTING))
     stage.taken = [remedy("gpu-001")]
@@ -74,6 +75,10 @@ def test_a_follower_tells_no_events_nor_later_what_another_has_told() -> None:
     leads = True
     assert stage.becomes(found(Reason.STUCK)) == []
     assert stage.becomes(found(Reason.BOOTING)) == [("Booted", "Booting")]
+    leads = another = False
+    assert stage.becomes(found(Reason.STUCK)) == []
+    leads = True  # nobody has told it
+    assert stage.becomes(found(Reason.STUCK)) == [("Booted", "Stuck")]
 
 
 def test_a_follower_says_that_orders_of_its_own_wait() -> None:
