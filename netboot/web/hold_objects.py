@@ -15,7 +15,7 @@ def refuse_alone(machine: str, act: str) -> None:
     """
     if not dependencies().replicas:
         return
-    how = f"put it on as a Hold object (docs/custom-resources.md), which all replicas know: kind Hold, machine {machine}"
+    how = f"put it on as a Hold object (docs/custom-resources.md), which all replicas know: machine {machine}"
     if act != "hold":
         how = "hold it by a Hold object, which all replicas know, and retire it where it must not join"
     if act == "accept":

@@ -11,7 +11,7 @@ from netboot.status.leading import LeaderStatus
 def leaders(said: Mapping[str, tuple[LeaderStatus, bool]]) -> Iterator[Metric]:
     """Of each process that takes part in an election, with whether it said so just now; nothing where there is one
     replica."""
-    text = "1: this replica leads, as far as it knows now; 0: another does, it cannot be told, or the process says nothing."
+    text = "1: this replica leads, as far as it knows now; 0: another does, that cannot be told, or it says nothing."
     leads = GaugeMetricFamily("netboot_leader", text, labels=["process"])
     text = "Which leader it is, by the Lease that this replica saw last; it grows with each."
     epoch = GaugeMetricFamily("netboot_leader_epoch", text, labels=["process"])

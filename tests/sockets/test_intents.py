@@ -312,8 +312,7 @@ def test_acceptances_are_audited_and_count_as_no_hold(api: Api, run: Run, caplog
     [
         (
             "hold",
-            "put it on as a Hold object (docs/custom-resources.md), which all replicas know: "
-            "kind Hold, machine gpu-001",
+            "put it on as a Hold object (docs/custom-resources.md), which all replicas know: machine gpu-001",
         ),
         ("quarantine", "hold it by a Hold object, which all replicas know, and retire it where it must not join"),
         ("accept", "say in the inventory what its class's gate requires"),
@@ -323,5 +322,6 @@ def test_of_several_replicas_none_puts_on_what_it_alone_would_know(tmp_path: Pat
     api = Api(tmp_path, replicas=Replicas())
     answer = api.post(f"/v1/machines/gpu-001/{act}", {"reason": "DIMM 4", "seconds": 3600})
     assert answer.status_code == 409
-    assert answer.json["detail"] == f"`{act}` is known to this replica alone, and another that leads would undo it: {how}"
+    words = f"`{act}` is known to this replica alone, and another that leads would undo it: {how}"
+    assert answer.json["detail"] == words
     assert api.get("/v1/intents").json["intents"] == []

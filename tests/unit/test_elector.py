@@ -165,9 +165,7 @@ def test_a_lease_that_is_not_as_it_was_left_ends_it_with_the_next_look(clock: Cl
     assert str(caught.value) == "this replica (alpha) does not lead approver-default: who leads cannot be told"
 
 
-def test_who_is_told_to_stop_lets_go_and_another_leads_at_once(
-    clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_is_told_to_stop_lets_go_and_another_leads_at_once(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(elector, "LET_GO_SECONDS", 180.0)
     cluster = FakeElection()
     free(cluster)

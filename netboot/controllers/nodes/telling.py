@@ -42,8 +42,8 @@ class _Series:
 @dataclass(slots=True)
 class Teller:
     """`connect()`, `found()`, `nodes()`: machine → its Node's name and uid; `now_ms()`: the time of day; `taken()`: the
-    remedies that were taken since it was asked last; `leads()`: whether this replica does, which alone writes; `another()`:
-    whether it is known that another one does, which then tells it."""
+    remedies that were taken since it was asked last; `leads()`: whether this replica does, which alone writes;
+    `another()`: whether it is known that another one does, which then tells it."""
 
     connect: Callable[[], NodeEvents]
     found: Callable[[], Found | None]
