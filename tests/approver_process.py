@@ -1,4 +1,5 @@
-"""An approver as a process, for tests: `python -m tests.approver_process CONFIG READY [round=SECONDS] [let-go=SECONDS] [die]`.
+"""An approver as a process, for tests: `python -m tests.approver_process CONFIG READY [OPTION…]`: `round=SECONDS`,
+`let-go=SECONDS`, `die`.
 
 `die`: it ends as by SIGKILL when it is about to delete a token, the approval being made.
 """
