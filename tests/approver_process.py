@@ -1,4 +1,5 @@
-"""An approver as a process, for tests: `python -m tests.approver_process CONFIG READY [round=SECONDS] [die]`.
+"""An approver as a process, for tests: `python -m tests.approver_process CONFIG READY [OPTION…]`: `round=SECONDS`,
+`let-go=SECONDS`, `die`.
 
 `die`: it ends as by SIGKILL when it is about to delete a token, the approval being made.
 """
@@ -10,6 +11,7 @@ from pathlib import Path
 
 from netboot import logs
 from netboot.config import Config
+from netboot.controllers import elector
 from netboot.controllers.approver import approver
 from netboot.kube.secrets import KubeTokens
 from netboot.process import ProcessSpec
@@ -28,6 +30,8 @@ def main(arguments: list[str]) -> None:
     for option in arguments[2:]:
         if option.startswith("round="):
             approver.ROUND_SECONDS = float(option.removeprefix("round="))
+        if option.startswith("let-go="):
+            elector.LET_GO_SECONDS = float(option.removeprefix("let-go="))
         if option == "die":
             KubeTokens.delete = _die  # type: ignore[method-assign, assignment]
     ready = os.open(arguments[1], os.O_WRONLY | os.O_CREAT)

@@ -15,11 +15,13 @@ from netboot.machines.remedies import Rules
 from netboot.machines.values import boot_limit_of, deadlines_of
 
 
-def declared_of(snapshot: Snapshot, clusters: Collection[str], going: Going = unheard) -> dict[str, Declared]:
-    """Each machine by its name. `clusters`: those that are configured."""
+def declared_of(
+    snapshot: Snapshot, clusters: Collection[str], going: Going = unheard, *, replicas: bool = False
+) -> dict[str, Declared]:
+    """Each machine by its name. `clusters`: those that are configured; `replicas`: other services judge them too."""
     profiles = {profile.name: profile for profile in snapshot.inventory.profiles}
     classes = {one.name: one for one in snapshot.inventory.classes}
-    rules = {one.name: Rules(one.remedies, f"class {one.name}") for one in snapshot.inventory.classes}
+    rules = {one.name: Rules(one.remedies, f"class {one.name}", replicas) for one in snapshot.inventory.classes}
     limits: dict[tuple[str, str | None], tuple[dict[str, Deadline], BootLimit]] = {}
     places: dict[tuple[str, str | None], Places] = {}
     declared = {}
@@ -53,8 +55,10 @@ def declared_of(snapshot: Snapshot, clusters: Collection[str], going: Going = un
 class Published:
     """The same of the snapshot that was published last, made anew only for another one."""
 
-    def __init__(self, published: Callable[[], Snapshot | None], clusters: Collection[str]) -> None:
-        self._published, self._clusters = published, clusters
+    def __init__(
+        self, published: Callable[[], Snapshot | None], clusters: Collection[str], *, replicas: bool = False
+    ) -> None:
+        self._published, self._clusters, self._replicas = published, clusters, replicas
         self._of: weakref.ref[Snapshot] | None = None
         """No more than that: whoever lets go of the last reference frees 50,000 machines, which is not to be done at
         the lowest priority while all other threads wait for the interpreter."""
@@ -65,6 +69,6 @@ class Published:
         snapshot = self._published()
         if snapshot is not None and (self._of is None or snapshot is not self._of()):
             gc.freeze()  # it lives long; a collection that walks 50,000 machines would hold up every thread meanwhile
-            self._declared = declared_of(snapshot, self._clusters, going)
+            self._declared = declared_of(snapshot, self._clusters, going, replicas=self._replicas)
             self._of = weakref.ref(snapshot)
         return self._declared

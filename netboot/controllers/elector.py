@@ -65,6 +65,8 @@ class Elector:
         self._said: tuple[bool, str] = (False, "")
         self._since_ms = wall_ms()
         self._vacant_ms = 0
+        self._looked_ms = up_ms()
+        """When the last look ended, however it did."""
         self._trouble = Trouble(log, "leader", "leader: the Lease can be read again", logging.WARNING)
 
     @property
@@ -101,15 +103,24 @@ class Elector:
     def status(self) -> LeaderStatus:
         """For `/readyz` and metrics."""
         lease, leads = self._election.lease, self.leads()
+        unseen_ms, vacant_ms, problem = self._up_ms() - self._looked_ms, self._vacant_ms, self._trouble.problem or ""
+        if unseen_ms > self._times.lease_ms:  # whoever led then need not lead any more
+            vacant_ms += unseen_ms
+            problem = problem or f"the Lease has not been looked at for {unseen_ms / 1000:.0f} s"
         return LeaderStatus(
             replica=self._replica,
             leads=leads,
             leader=lease.holder if lease is not None else "",
             epoch=lease.transitions if lease is not None else 0,
             since_ms=self._since_ms,
-            vacant_seconds=round(self._vacant_ms / 1000, 1) if not leads else 0.0,
-            problem=self._trouble.problem or "",
+            vacant_seconds=round(vacant_ms / 1000, 1) if not leads else 0.0,
+            problem=problem,
         )
+
+    def another(self) -> bool:
+        """Whether it is known that another replica leads."""
+        said = self.status()
+        return not said.leads and said.leader not in ("", self.identity) and said.vacant_seconds == 0
 
     def stop(self) -> None:
         """Lead no more, and let go of the Lease, so that another takes over at once; where that cannot be done in time
@@ -160,7 +171,7 @@ class Elector:
         with self._changed:
             until = self._election.until_ms()
             self._until_ms = until if until is not None and not self._stopping.is_set() else 0
-        self._vacant_ms = self._election.vacant_ms(now)
+        self._vacant_ms, self._looked_ms = self._election.vacant_ms(now), now
         self._say()
 
     def _say(self) -> None:

@@ -41,4 +41,5 @@ class Led:
         if leader.vacant_seconds > self._long_seconds:
             why = f": {leader.problem}" if leader.problem else ""
             return f"nobody has led for {leader.vacant_seconds:.0f} s{why}"
-        return f"who leads cannot be told: {leader.problem}" if leader.problem else ""
+        known = leader.leads or (leader.leader and not leader.vacant_seconds)  # one renewal that fails is not the end
+        return f"who leads cannot be told: {leader.problem}" if leader.problem and not known else ""

@@ -9,6 +9,8 @@ from typing import NamedTuple, Protocol
 DRAIN, ORDER = "netboot.dev/drain", "netboot.dev/order"
 """The taint (NoSchedule) of a Node that is being drained, or is drained, by its value; the annotation by which a
 machine is told to reboot (`images.node.orders`)."""
+DRAIN_ORDER = "netboot.dev/drain-order"
+"""The annotation of a Node that one of several replicas drains: the id of the order, which that replica alone has."""
 DO_NOT_DISRUPT = "netboot.dev/do-not-disrupt"
 """The annotation by which a Pod vetoes, `true`; only where its node's class lets it (`netboot.machines.classes`)."""
 DRAINING, DRAINED = "Draining", "Drained"

@@ -81,6 +81,8 @@ def _today(machine: str, books: Books) -> list[Remedy]:
 def _withheld(case: Case, books: Books, fleet: Fleet) -> str:
     if not case.rules.remedies.act:
         return f"it is not to act by itself{_said_by(case.rules)}: `remedies: {{act: true}}`"
+    if case.rules.replicas:
+        return "of several replicas none acts by itself, for the others would not know of it (docs/ha.md)"
     if books.pause is not None and books.pause.stands:
         return paused(books.pause)
     return case.unseen or case.elsewhere or fleet.withheld

@@ -48,7 +48,9 @@ class Remedies(Strict):
 
 
 class Rules(NamedTuple):
-    """What is in force for a machine. `said_by`: `class hgx-h100`; "": nobody's word, it is the default."""
+    """What is in force for a machine. `said_by`: `class hgx-h100`; "": nobody's word, it is the default. `replicas`:
+    there are several, none of which knows what another has done about it."""
 
     remedies: Remedies = Remedies()
     said_by: str = ""
+    replicas: bool = False

@@ -94,7 +94,7 @@ def run(spec: ProcessSpec) -> None:
     lifecycle = LifecycleController(
         states,
         noticed,
-        Published(lambda: publisher.published, config.clusters).declared,
+        Published(lambda: publisher.published, config.clusters, replicas=config.replicas is not None).declared,
         RecordedActs(config.data, recorded(config), intents, drains, clock.now_ms, file=enrolments_of(config)).acts,
         Eyes(config, status, lambda: controller.caught_up()).look,
         clock,

@@ -30,6 +30,10 @@ class Leading(NamedTuple):
         """Whether this replica does at this moment."""
         return self.elector is None or self.elector.leads()
 
+    def another(self) -> bool:
+        """Whether it is known that another replica does."""
+        return self.elector is not None and self.elector.another()
+
     def of(self, controller: Controller) -> Controller:
         """The controller, as one of several where there are several."""
         return controller if self.elector is None else Led(controller, self.elector, self.long_seconds)

@@ -134,6 +134,7 @@ def compose(
         site=partial(bootkey.said, config),
         up_ms=up_ms,
         holds_in=holds_in(config),
+        replicas=config.replicas is not None,
         logins=Logins(people, config.management.base_url, places) if people is not None else None,
     )
 

@@ -2,7 +2,7 @@
 which may take work (docs/gate.md)."""
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from netboot.clock import SystemClock
 from netboot.config import Cluster
@@ -41,7 +41,7 @@ from netboot.status.nodes import NodesStatus
 from netboot.status.reporting import Reporting
 from netboot.stores import control_planes
 from netboot.stores.conditions import SqliteConditions
-from netboot.stores.drains import SqliteDrains
+from netboot.stores.drains import KEPT, SqliteDrains
 from netboot.stores.facts import Facts
 from netboot.stores.intents import SqliteIntents
 from netboot.stores.live import LiveView
@@ -94,7 +94,13 @@ def run(spec: ProcessSpec) -> None:
         nodes, machines.all, classes, states, held, labels, accepted, up_ms, told_ms=told_ms, leads=leads.leads
     )
     teller = Teller(
-        events, judged().found, gate.nodes, now_ms, TakenSince(SqliteRemedies(wanted)).news, leads=leads.leads
+        events,
+        judged().found,
+        gate.nodes,
+        now_ms,
+        TakenSince(SqliteRemedies(wanted)).news,
+        leads=leads.leads,
+        another=leads.another,
     )
     collector = Collector(nodes, machines.all, states, facts, gate, SystemClock(), joins_read)
     drainer = Drainer(
@@ -108,7 +114,7 @@ def run(spec: ProcessSpec) -> None:
         lacks=functools.partial(_lacks, config.clusters[cluster]),
         now_ms=now_ms,
         leads=leads.leads,
-        alone=config.replicas is None,
+        given=_given(SqliteDrains(wanted)) if config.replicas is not None else None,
     )
     control_plane = ControlPlaneLook(
         connect=lambda: KubeControlPlane(connect(config.clusters[cluster].nodes)),
@@ -130,6 +136,10 @@ def run(spec: ProcessSpec) -> None:
     control_plane.start()
     runner.run(leads.of(collector), say, spec.say_ready, spec.heartbeat())
     facts.close()
+
+
+def _given(drains: SqliteDrains) -> Callable[[str], Collection[str]]:
+    return lambda machine: {each.id for each in drains.of(machine, KEPT)}
 
 
 def _lacks(cluster: Cluster) -> str:

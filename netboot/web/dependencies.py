@@ -95,6 +95,8 @@ class Dependencies:
     """At an issuer of OpenID Connect, where one is configured."""
     holds_in: str | None = None
     """The namespace whose objects hold machines, too; None: none do."""
+    replicas: bool = False
+    """Whether other services look after the same clusters, with disks of their own."""
 
     def joins(self, machine: Machine) -> bool:
         """Whether its cluster is one that this service knows."""

@@ -7,6 +7,22 @@ from netboot.lifecycle.transitions import Mark
 from netboot.web.dependencies import dependencies
 
 
+def refuse_alone(machine: str, act: str) -> None:
+    """Where there are several replicas, whose leader would undo what is put on here.
+
+    Raises:
+        ActRefusedError: says what to do.
+    """
+    if not dependencies().replicas:
+        return
+    how = f"put it on as a Hold object (docs/custom-resources.md), which all replicas know: machine {machine}"
+    if act != "hold":
+        how = "hold it by a Hold object, which all replicas know, and retire it where it must not join"
+    if act == "accept":
+        how = "say in the inventory what its class's gate requires"
+    raise ActRefusedError(f"`{act}` is known to this replica alone, and another that leads would undo it: {how}")
+
+
 def unholding(reason: str) -> TakeOff:
     """Hold it no more, whoever held it but objects of the namespace that is followed."""
     namespace = dependencies().holds_in

@@ -172,6 +172,7 @@ def shown(name: str) -> IntentsOf:
 def _put_on(name: str, act: str, mark: Want, body: PuttingOn, longest_ms: int = LONGEST_MS) -> IntentActed:
     deps = dependencies()
     machine_named(deps.live.view(), name)
+    hold_objects.refuse_alone(name, act)
     now = deps.clock.now_ms()
     if deps.register.view(name, now).state == "retired":
         raise ActRefusedError(

@@ -7,6 +7,7 @@ from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 from images.values.strict import Strict
+from netboot.status import FRESH_MS, Timed, up_ms
 from netboot.status.approver import ApproverStatus
 from netboot.status.leading import LeaderStatus
 from netboot.status.nodes import NodesStatus
@@ -35,11 +36,11 @@ def clusters(processes: Iterable[str], read: Read) -> Iterator[Metric]:
     text = "1: the process sees its cluster, and can do there what it is for."
     followed = GaugeMetricFamily("netboot_cluster_followed", text, labels=["process"])
     collectors: dict[str, NodesStatus] = {}
-    elections: dict[str, LeaderStatus] = {}
+    elections: dict[str, tuple[LeaderStatus, bool]] = {}
     for process in processes:
         kind, _, cluster = process.partition("-")
         if kind == "approver" and (approver := read(process, ApproverStatus)) is not None:
-            elections |= {process: approver.leader} if approver.leader is not None else {}
+            elections |= {process: (approver.leader, _fresh(approver))} if approver.leader is not None else {}
             unavailable.add_metric([process], approver.unavailable)
             followed.add_metric([process], int(approver.followed))
             waiting.add_metric([cluster], approver.waiting)
@@ -47,9 +48,14 @@ def clusters(processes: Iterable[str], read: Read) -> Iterator[Metric]:
                 decided.add_metric([cluster, outcome, reason], count)
         elif kind == "nodes" and (collector := read(process, NodesStatus)) is not None:
             collectors[cluster] = collector
-            elections |= {process: collector.leader} if collector.leader is not None else {}
+            elections |= {process: (collector.leader, _fresh(collector))} if collector.leader is not None else {}
             unavailable.add_metric([process], collector.unavailable)
             followed.add_metric([process], int(collector.ok))
             nodes.add_metric([cluster, "registered"], collector.registered)
             nodes.add_metric([cluster, "ready"], collector.ready)
     yield from (decided, unavailable, followed, waiting, nodes, *gates(collectors), *leaders(elections))
+
+
+def _fresh(said: Timed) -> bool:
+    """Whether it counts: who is stuck, or gone, said it of another time."""
+    return up_ms() - said.up_ms <= FRESH_MS

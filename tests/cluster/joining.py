@@ -201,7 +201,7 @@ class Site:
             yield process
         finally:
             process.terminate()
-            process.wait(60)
+            process.wait(SECONDS)
 
     @property
     def log(self) -> str:

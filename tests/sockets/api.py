@@ -15,6 +15,7 @@ from images.values.strict import Strict
 from netboot.clock import SteadyClock
 from netboot.config_access import Oidc
 from netboot.config_outside import InKubernetes
+from netboot.config_replicas import Replicas
 from netboot.controllers.snapshot_publisher import SnapshotPublisher
 from netboot.join.issue import Issuer
 from netboot.join.ports import ClusterAccess
@@ -135,12 +136,13 @@ class Api:
         here: str = HERE,
         writable: bool = False,
         kubernetes: InKubernetes | None = None,
+        replicas: Replicas | None = None,
     ) -> None:
         """`clusters`, `join`: whether the service has them. `oidc`: an issuer, whose tokens are of now: the clock goes
         then; `here`: where its browsers find us. `kubernetes`: what was declared in files is custom resources."""
         self.config = make_site(root / "site", inventory=inventory)
         self.config = self.config.model_copy(
-            update={"inventory_writable": writable, "inventory_kubernetes": kubernetes}
+            update={"inventory_writable": writable, "inventory_kubernetes": kubernetes, "replicas": replicas}
         )
         self.here = here
         self.clock: Fixed | Going = Going() if oidc is not None else Fixed()
@@ -266,6 +268,7 @@ class Api:
             up_ms=lambda: UP_MS,
             logins=Logins(self.people, self.here) if self.people is not None else None,
             holds_in=holds_in(self.config),
+            replicas=self.config.replicas is not None,
         )
 
     def get(self, path: str, token: str | None = TOKEN) -> Any:

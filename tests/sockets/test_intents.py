@@ -2,11 +2,13 @@
 
 import logging
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from netboot.clock import rfc3339
+from netboot.config_replicas import Replicas
 from netboot.join.enrolment import Act, Import, Retire
 from netboot.lifecycle.intents import LONGEST_MS, PutOn
 from netboot.lifecycle.transitions import Mark
@@ -303,3 +305,23 @@ def test_acceptances_are_audited_and_count_as_no_hold(api: Api, run: Run, caplog
     assert api.get("/readyz").json["details"]["intents"]["message"] == "machines held or in quarantine: 0"
     api.register.apply([("gpu-002", Import("a1" * 32)), ("gpu-002", Retire())], Act("bob"), NOW)
     assert refusal(run, "accept", "gpu-002", "--reason", "x", "--until", "1h")[0] == 4
+
+
+@pytest.mark.parametrize(
+    ("act", "how"),
+    [
+        (
+            "hold",
+            "put it on as a Hold object (docs/custom-resources.md), which all replicas know: machine gpu-001",
+        ),
+        ("quarantine", "hold it by a Hold object, which all replicas know, and retire it where it must not join"),
+        ("accept", "say in the inventory what its class's gate requires"),
+    ],
+)
+def test_of_several_replicas_none_puts_on_what_it_alone_would_know(tmp_path: Path, act: str, how: str) -> None:
+    api = Api(tmp_path, replicas=Replicas())
+    answer = api.post(f"/v1/machines/gpu-001/{act}", {"reason": "DIMM 4", "seconds": 3600})
+    assert answer.status_code == 409
+    words = f"`{act}` is known to this replica alone, and another that leads would undo it: {how}"
+    assert answer.json["detail"] == words
+    assert api.get("/v1/intents").json["intents"] == []

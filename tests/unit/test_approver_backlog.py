@@ -33,6 +33,28 @@ def test_one_requester_has_a_share_and_no_more() -> None:
     assert taken(backlog) == ["loud-8"]
 
 
+def test_what_is_forgotten_while_it_is_in_hand_does_not_come_back_unless_it_is_put_anew() -> None:
+    backlog = Backlog()
+    csr = renewal("one")
+    backlog.put(csr)
+    task = backlog.take()
+    assert task is not None
+    backlog.forget(csr)
+    backlog.again(task, 0.0, failed=False)
+    assert len(backlog) == 0
+    backlog.put(csr)
+    task = backlog.take()
+    assert task is not None
+    backlog.forget(csr)
+    backlog.put(csr._replace(version="9"))
+    backlog.again(task, 0.0)
+    task = backlog.take()
+    assert task is not None
+    assert task.csr.version == "9"
+    backlog.again(task, 0.0)
+    assert taken(backlog) == ["csr-one"]
+
+
 def test_what_was_put_again_counts_once() -> None:
     backlog = Backlog(share=2)
     for version in range(10):

@@ -165,7 +165,8 @@ def test_a_lease_that_is_not_as_it_was_left_ends_it_with_the_next_look(clock: Cl
     assert str(caught.value) == "this replica (alpha) does not lead approver-default: who leads cannot be told"
 
 
-def test_who_is_told_to_stop_lets_go_and_another_leads_at_once(clock: Clock) -> None:
+def test_who_is_told_to_stop_lets_go_and_another_leads_at_once(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(elector, "LET_GO_SECONDS", 180.0)
     cluster = FakeElection()
     free(cluster)
     one, other = replica(cluster, clock, times=QUICK), replica(cluster, clock, "beta", QUICK)
@@ -269,6 +270,39 @@ def test_a_follower_is_in_order(led: tuple[Led, Elector, FakeElection], clock: C
         "replica": "alpha", "leads": False, "leader": other.identity, "epoch": 1, "since_ms": START,
         "vacant_seconds": 0.0, "problem": "",
     }  # fmt: skip
+
+
+def test_one_renewal_that_is_not_answered_is_not_the_end(led: tuple[Led, Elector, FakeElection], clock: Clock) -> None:
+    """Neither where this replica leads, nor where it has seen another lead."""
+    one, mine, cluster = led
+    free(cluster)
+    mine._trouble.note("the apiserver lab cannot be reached")
+    assert said(one).message == "who leads cannot be told: the apiserver lab cannot be reached"
+    other = replica(cluster, clock, "beta")
+    mine.step()
+    other.step()
+    assert mine.leads()
+    assert (mine.another(), other.another()) == (False, True)
+    assert (said(one).ok, said(one).message) == (True, "certificate requests are decided")
+    other._trouble.note("the apiserver lab cannot be reached")
+    assert Led(Controller(), other, 30.0).status().ok
+
+
+def test_a_lease_that_nobody_looks_at_says_nothing_of_who_leads(
+    led: tuple[Led, Elector, FakeElection], clock: Clock
+) -> None:
+    """Its thread waits for something, or was not run."""
+    one, mine, cluster = led
+    leader(cluster, clock, "beta")
+    mine.step()
+    clock.now_ms += 15_000
+    assert (said(one).ok, mine.another()) == (True, True)
+    clock.now_ms += 1_000
+    assert (said(one).followed, mine.another()) == (False, False)
+    assert said(one).message == "who leads cannot be told: the Lease has not been looked at for 16 s"
+    clock.now_ms += 15_000
+    words = "nobody has led for 31 s: the Lease has not been looked at for 31 s"
+    assert (said(one).ok, said(one).message) == (False, words)
 
 
 def test_nobody_leads_for_longer_than_two_durations(led: tuple[Led, Elector, FakeElection], clock: Clock) -> None:

@@ -20,6 +20,8 @@ from netboot.lifecycle.known import Node
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.summary import LONG_GATED_MS
 from netboot.lifecycle.transitions import Act
+from netboot.machines.classes import Class
+from netboot.machines.remedies import Remedies, Rules
 from netboot.machines.values import Machine
 from netboot.status.approver import ApproverStatus
 from netboot.status.boot import BootStatus
@@ -199,6 +201,17 @@ def test_what_is_published_is_made_anew_only_for_another_snapshot_and_heard_of_m
     again = published.declared()
     assert (again == first, again is first) == (True, False)
     assert published.declared() is again
+
+
+@pytest.mark.parametrize("replicas", [True, False])
+def test_of_each_machine_it_is_said_whether_other_services_see_to_it(replicas: bool) -> None:
+    fields = {"name": "gpu-001", "match": {"serial": "S1"}, "profile": "compute", "class": "c"}
+    snapshot = snapshot_of(Machine.model_validate(fields))
+    classes = {"classes": (Class(name="c", remedies=Remedies(act=True)),)}
+    snapshot = snapshot.model_copy(update={"inventory": snapshot.inventory.model_copy(update=classes)})
+    found = Published(lambda: snapshot, {"default"}, replicas=replicas).declared()
+    assert found is not None
+    assert found["gpu-001"].rules == Rules(Remedies(act=True), "class c", replicas)
 
 
 def test_who_is_interrupted_while_comparing_has_taken_nothing_and_begins_anew() -> None:

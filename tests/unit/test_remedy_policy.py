@@ -11,7 +11,7 @@ from netboot.lifecycle.reasons import Reason
 from netboot.lifecycle.remedies import DAY_MS, Books, Case, Fleet, Pause, Remedy
 from netboot.lifecycle.remedy_policy import Decision, common_cause, decide, end_of, room, under_remedy, unrecorded
 from netboot.lifecycle.transitions import Mark
-from netboot.machines.remedies import Rules
+from netboot.machines.remedies import Remedies, Rules
 from tests.drains import drain
 from tests.records import START
 from tests.remedies import HOUR, MINUTE, WAITED, ailment, books, case, fleet, remedy, rules
@@ -68,6 +68,10 @@ def test_nothing_is_due_before_the_wait_is_over() -> None:
     ("changed", "words"),
     [
         ({"rules": Rules()}, "it is not to act by itself (default): `remedies: {act: true}`"),
+        (
+            {"rules": Rules(Remedies(act=True), "class c", replicas=True)},
+            "of several replicas none acts by itself, for the others would not know of it (docs/ha.md)",
+        ),
         ({"unseen": "nodes/default/hgx cannot be looked at"}, "nodes/default/hgx cannot be looked at"),
         ({"elsewhere": "rollout 3 of channel stable has it"}, "rollout 3 of channel stable has it"),
     ],

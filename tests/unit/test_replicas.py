@@ -10,9 +10,14 @@ from prometheus_client.core import CollectorRegistry
 from images.values.strict import FaultsError
 from netboot.config import Config, load_config
 from netboot.config_replicas import Replicas
+from netboot.controllers.led import Led
+from netboot.join.errors import ClusterUnavailableError, NotLeadingError
 from netboot.kube.manifests import manifests
 from netboot.lifecycle.election import Times
+from netboot.process import ProcessSpec
+from netboot.processes import approver, nodes
 from netboot.processes.leading import leading, times_of
+from netboot.status import up_ms
 from netboot.status.approver import ApproverStatus
 from netboot.status.leading import LeaderStatus
 from netboot.web.metrics_clusters import Read, clusters
@@ -48,6 +53,39 @@ def test_the_defaults_are_client_go_s(tmp_path: Path) -> None:
 def test_a_replica_is_called_as_its_host(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("socket.gethostname", lambda: "boot-1.example")
     assert Replicas().called == "boot-1.example"
+
+
+def test_a_process_of_several_replicas_acts_only_while_it_leads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over every connection on which it writes."""
+    config = configured(tmp_path, SHARED + "replicas: {name: alpha}\n")
+    (config.data / "journal").mkdir(parents=True)
+    connections: list[Any] = []
+
+    def run(led: Any, *_: object) -> None:
+        assert isinstance(led, Led)
+        connections.append(led)
+
+    def connected(_kubeconfig: Path, acting: Any = None, **_: object) -> Any:
+        connections.append(acting)
+        raise ClusterUnavailableError("there is none")
+
+    monkeypatch.setattr("netboot.controllers.runner.run", run)
+    for module, thread in ((nodes, "Teller"), (nodes, "Drainer"), (nodes, "ControlPlaneLook"), (approver, "Approver")):
+        monkeypatch.setattr(getattr(module, thread), "start", lambda _self: None)
+        monkeypatch.setattr(module, "connect", connected)
+    for process, kind in ((nodes, "nodes"), (approver, "approver")):
+        connections.clear()
+        spec = {"kind": kind, "name": f"{kind}-default", "cluster": "default", "config": config}
+        process.run(ProcessSpec.model_validate(spec | {"ready": -1, "supervisor": 1}))
+        (led,) = connections
+        with pytest.raises(ClusterUnavailableError):
+            led._controller._connect()
+        with pytest.raises(NotLeadingError) as caught, connections[1]():
+            pass
+        words = f"this replica (alpha) does not lead {kind}-default: who leads cannot be told"
+        assert str(caught.value) == words
 
 
 @pytest.mark.parametrize(
@@ -129,14 +167,22 @@ def test_who_leads_is_measured(leads: bool, lines: tuple[str, str]) -> None:
     assert f'netboot_leader_vacant_seconds{{process="approver-default"}} {lines[1]}' in text
 
 
+def test_who_says_nothing_any_more_is_not_measured_as_who_leads() -> None:
+    """It is stuck, or gone; its file is there still."""
+    leader = LeaderStatus(replica="a", leads=True, leader="a_1", epoch=7, since_ms=1, vacant_seconds=0.0)
+    text = exposed(leader, ago_ms=600_000)
+    assert 'netboot_leader{process="approver-default"} 0.0' in text
+    assert "netboot_leader_vacant_seconds{" not in text
+
+
 def test_one_replica_has_no_leader_to_measure() -> None:
     assert "netboot_leader" not in exposed(None)
 
 
-def exposed(leader: LeaderStatus | None) -> str:
+def exposed(leader: LeaderStatus | None, ago_ms: int = 0) -> str:
     said = ApproverStatus(
         at_ms=1, ok=True, message="", decided=(), unavailable=0, waiting=0, oldest_seconds=0, leader=leader
-    )
+    ).model_copy(update={"up_ms": up_ms() - ago_ms})
     registry = CollectorRegistry()
 
     class Families:

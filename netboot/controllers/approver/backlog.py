@@ -41,6 +41,8 @@ class Backlog:
         self._changed = threading.Condition()
         self._tasks: dict[str, Task] = {}
         self._in_hand: dict[str, Csr] = {}
+        self._forgotten: set[str] = set()
+        """Of those in hand: nothing is to be done about them when they are put back."""
         self._heap: list[tuple[float, int, str]] = []
         self._number = itertools.count()
         self._closed = False
@@ -92,14 +94,17 @@ class Backlog:
         return self._monotonic() - task.since
 
     def forget(self, csr: Csr) -> None:
-        """Nothing is to be done about the request any more; what is in hand goes on."""
+        """Nothing is to be done about the request any more; what is in hand goes on, and is not tried again."""
         with self._changed:
             self._leave(csr.name)
+            if csr.name in self._in_hand:
+                self._forgotten.add(csr.name)
 
     def again(self, task: Task, delay: float, *, failed: bool = True) -> None:
-        """It was not: once more in `delay` seconds, unless something newer was put meanwhile. `failed`: in a try."""
+        """It was not: once more in `delay` seconds, unless something newer was put meanwhile, or it was forgotten.
+        `failed`: in a try."""
         with self._changed:
-            if task.csr.name not in self._tasks:
+            if task.csr.name not in self._tasks and task.csr.name not in self._forgotten:
                 failures = task.failures + int(failed)
                 self._enter(Task(task.csr, task.since, self._monotonic() + delay, failures, task.looks))
             self._let_go(task.csr.name)
@@ -126,6 +131,7 @@ class Backlog:
 
     def _let_go(self, name: str) -> None:
         self._in_hand.pop(name, None)
+        self._forgotten.discard(name)
         if name in self._tasks:  # it was passed over while it was in hand
             heapq.heappush(self._heap, (self._tasks[name].due, next(self._number), name))
             self._changed.notify()

@@ -14,7 +14,7 @@ from netboot.controllers.nodes.attribution import registered
 from netboot.controllers.nodes.draining import Known, Step, Write, after_pods, decide, sorted_out, undone
 from netboot.controllers.nodes.vetoes import vetoed
 from netboot.join.errors import ConflictError
-from netboot.join.node_drains import DrainedNode, NodeDrains, Pod
+from netboot.join.node_drains import DRAIN, DRAIN_ORDER, DrainedNode, NodeDrains, Pod
 from netboot.lifecycle.drains import Drain, DrainsStatus, State
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.ports import States
@@ -65,8 +65,8 @@ class _Under:
 class Drainer:
     """`orders()`: those that stand, of all machines (raises CannotTellError); `machines()`: of this cluster by the name
     of their node; `classes()`: by name; `marked()`: names of Nodes that have our taint; `say`: publishes; `lacks()`:
-    which rights the account has not that it needs, in words; `leads()`: whether this replica does; `alone`: there is no
-    other one. One thread's."""
+    which rights the account has not that it needs, in words; `leads()`: whether this replica does; `given(machine)`:
+    ids of the orders that it was given, those that have ended too; None: there is no other replica. One thread's."""
 
     connect: Callable[[], NodeDrains]
     orders: Callable[[], list[Drain]]
@@ -78,7 +78,7 @@ class Drainer:
     lacks: Callable[[], str]
     now_ms: Callable[[], int]
     leads: Callable[[], bool] = lambda: True
-    alone: bool = True
+    given: Callable[[str], Collection[str]] | None = None
     monotonic: Callable[[], float] = time.monotonic
     _nodes: NodeDrains | None = None
     _under: dict[str, _Under] = field(default_factory=dict)
@@ -118,10 +118,7 @@ class Drainer:
                 problems += _tried(partial(self._drive, under, nodes[under.drain.machine]))
         wanted = {nodes[drain.machine] for drain in drains.values()}
         unknown = sorted(set(self.marked()) - wanted)
-        if self.alone:
-            problems += [words for name in unknown for words in _tried(partial(self._clear, name))]
-        elif unknown:
-            problems.append(f"{unknown[0]} is being drained by an order that this replica does not have: {ELSEWHERE}")
+        problems += [words for name in unknown for words in _tried(partial(self._clear, name))]
         self._tell(problems)
 
     def _tell(self, problems: list[str]) -> None:
@@ -139,7 +136,8 @@ class Drainer:
             step = self._look(under, node)
         else:
             under.empty = False
-        if step.write is not None and node is not None and not _written(nodes, node, step.write):
+        write = self._signed(step.write, drain.id)
+        if write is not None and node is not None and not _written(nodes, node, write):
             return  # somebody wrote meanwhile: the next look decides anew
         self._note(under, step)
 
@@ -169,9 +167,25 @@ class Drainer:
         nodes = self._nodes
         assert nodes is not None
         node = nodes.node(name)
-        write = undone(node)
+        if node is not None and self._elsewhere(node):
+            raise CannotTellError(f"{name} is being drained by an order that this replica does not have: {ELSEWHERE}")
+        write = self._signed(undone(node), None)
         if node is not None and write is not None and _written(nodes, node, write):
             log.info("%s is drained no more", name, extra={"fields": {"node": name}})
+
+    def _elsewhere(self, node: DrainedNode) -> bool:
+        """Whether it is drained by an order that only another replica has."""
+        if self.given is None:
+            return False
+        machine = self.machines().get(node.name)
+        return machine is None or node.annotations.get(DRAIN_ORDER) not in self.given(machine.name)
+
+    def _signed(self, write: Write | None, order: str | None) -> Write | None:
+        """With whose taint it is, for other replicas."""
+        if write is None or self.given is None:
+            return write
+        tainted = any(taint["key"] == DRAIN for taint in write.taints)
+        return write._replace(annotations={**write.annotations, DRAIN_ORDER: order if tainted else None})
 
     def _note(self, under: _Under, step: Step) -> None:
         before, drain = under.state, under.drain

@@ -42,7 +42,8 @@ class _Series:
 @dataclass(slots=True)
 class Teller:
     """`connect()`, `found()`, `nodes()`: machine → its Node's name and uid; `now_ms()`: the time of day; `taken()`: the
-    remedies that were taken since it was asked last; `leads()`: whether this replica does, which alone writes."""
+    remedies that were taken since it was asked last; `leads()`: whether this replica does, which alone writes;
+    `another()`: whether it is known that another one does, which then tells it."""
 
     connect: Callable[[], NodeEvents]
     found: Callable[[], Found | None]
@@ -51,6 +52,7 @@ class Teller:
     taken: Callable[[], Sequence[Remedy]] = list
     monotonic: Callable[[], float] = time.monotonic
     leads: Callable[[], bool] = lambda: True
+    another: Callable[[], bool] = lambda: False
     _seen: Found | None = None
     _events: NodeEvents | None = None
     _tries: int = 0
@@ -78,8 +80,9 @@ class Teller:
                     log.error("%d events are not written, the oldest: more than %d wait", lost, MOST_WAITING)
                 self._waiting.extend(news)
         if not self.leads():
-            self._waiting.clear()  # it is another's to tell
-            self.taken()
+            if self.another():
+                self._waiting.clear()
+                self.taken()
             return
         for _ in range(min(AT_ONCE, len(self._waiting))):
             self._tries += 1
