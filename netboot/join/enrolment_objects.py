@@ -35,12 +35,12 @@ class EnrolmentObjects(Protocol):
         """Of one machine; None: there is none."""
         ...
 
-    def all(self) -> list[EnrolmentObject]:
-        """Of all machines, by name."""
+    def all(self, *, damaged: bool = True) -> list[EnrolmentObject]:
+        """Of all machines, by name. `damaged`: those that cannot be read are said, and left out; else it raises."""
         ...
 
     def noticed(self) -> list[EnrolmentObject]:
-        """Those that are retired or have a boot window, by name."""
+        """Those that are retired or have a boot window, by name; those that cannot be read are said, and left out."""
         ...
 
     def approved(self, ek_sha256: str) -> list[EnrolmentObject]:

@@ -230,7 +230,10 @@ class ObjectEnrolments(ObjectAlerts, EnrolmentStore):
         with self._reading:
             if self._gone is None or self._seconds() - self._gone[0] >= REPLACED_SECONDS:
                 at = self._seconds()
-                self._gone = at, {ek: each.name for each in self._objects.all() for ek in each.spec.replaced}
+                self._gone = (
+                    at,
+                    {ek: each.name for each in self._objects.all(damaged=False) for ek in each.spec.replaced},
+                )
             return self._gone[1]
 
 
