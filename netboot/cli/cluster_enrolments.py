@@ -35,8 +35,8 @@ def enrolments(config: Path | None, status: bool) -> None:
     file = found.data / "enrolment.db"
     if not file.is_file():
         raise click.ClickException(
-            f"{file} is not there, so nothing is on record here: run it on the host, and as the user, of the service that "
-            "has the enrolments; a service that had none needs no objects of its own"
+            f"{file} is not there, so nothing is on record here: run it on the host, and as the user, of the "
+            "service that has the enrolments; a service that had none needs no objects of its own"
         )
     for made in _documents(found, status=status):
         click.echo(Output("yaml").line(made, None))

@@ -238,10 +238,8 @@ def test_of_a_status_admission_takes_what_a_machine_showed_in_its_window_and_no_
 
     first = as_admin("GET", f"{ENROLMENTS_PATH}/shown").json()["status"]["proposed"]
     alerts = [{"kind": "other-key", "first": rfc3339(NOW), "last": rfc3339(NOW), "count": 1, "said": "a thief"}]
-    stays, whose = (
-        "a TPM that was shown stays until people take it out of the machine (spec.replaced)",
-        "enroller alone",
-    )
+    stays = "a TPM that was shown stays until people take it out of the machine (spec.replaced)"
+    whose = "the status of an Enrolment is for netboot-enroller alone to write"
     as_shown = "what is said of a TPM that was shown stays as it was when people compared it"
     where = "a TPM is proposed in the enrol window that spec.window says, of a machine in service that has none"
     fewer = "how many TPMs were proposed never falls"
@@ -571,11 +569,8 @@ def test_what_was_on_disk_is_moved_by_commands(
         assert store.owner("c3" * 32) == Owner("gpu-004", replaced=True)
         (site.config.data / "enrolment.db").unlink()
         nothing = service.netboot("cluster", "enrolments")
-        assert (nothing.returncode != 0, nothing.stdout, "enrolment.db is not there" in nothing.stderr) == (
-            True,
-            "",
-            True,
-        )
+        assert (nothing.returncode, nothing.stdout) == (1, "")
+        assert "enrolment.db is not there, so nothing is on record here" in nothing.stderr
 
 
 def printed(service: Service, *words: str) -> str:
