@@ -229,10 +229,12 @@ def test_of_a_status_admission_takes_what_a_machine_showed_in_its_window_and_no_
         made = body(name, spec=keys if name == "none" else {**keys, "window": window})
         assert as_admin("POST", ENROLMENTS_PATH, made).status_code == 201
 
-    def refused(machine: str, status: Any, user: str = ENROLLER, **keys: Any) -> tuple[int, str]:
+    def refused(machine: str, status: Any, user: str = ENROLLER) -> tuple[int, str]:
         path = f"{ENROLMENTS_PATH}/{machine}"
         found = as_admin("GET", path).json()
-        changed = {**found, "status": {**found.get("status", {}), **status} if status is not None else None, **keys}
+        merged = {**found.get("status", {}), **status} if status is not None else {}
+        kept = {key: value for key, value in merged.items() if value is not None}
+        changed = {**found, "status": kept}
         answer = as_admin("PUT", f"{path}/status", changed, user=user, group="system:masters")
         return answer.status_code, answer.json().get("message", "").rpartition("denied request: ")[2]
 
