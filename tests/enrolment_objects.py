@@ -10,18 +10,19 @@ from netboot.join.enrolment_objects import EnrolmentObject
 from netboot.join.errors import ClusterUnavailableError, ConflictError
 
 AWAY = "the apiserver 192.0.2.1:6443 could not be reached within 3 s"
+DAMAGED = "enrolment/gpu-099: spec.window.until: is a moment of no calendar: correct it there"
 
 
 class MemoryObjects:
     """`before_write`: what happens between a read and the write that goes by it, a Lease's too; `away`: nobody
-    answers."""
+    answers; `damaged`: one more there is, which cannot be read."""
 
     def __init__(self, now_ms: int = 0) -> None:
         self._lock, self._versions, self._now_ms = threading.RLock(), itertools.count(1), now_ms
         self.objects: dict[str, EnrolmentObject] = {}
         self.leases: dict[tuple[str, str], str] = {}
         self.before_write: Callable[[], None] = lambda: None
-        self.away, self.writes = False, 0
+        self.away, self.damaged, self.writes = False, False, 0
 
     def _answer(self) -> None:
         if self.away:
@@ -31,8 +32,10 @@ class MemoryObjects:
         self._answer()
         return self.objects.get(machine)
 
-    def all(self) -> list[EnrolmentObject]:
+    def all(self, *, damaged: bool = True) -> list[EnrolmentObject]:
         self._answer()
+        if self.damaged and not damaged:
+            raise ClusterUnavailableError(DAMAGED)
         return [self.objects[name] for name in sorted(self.objects)]
 
     def noticed(self) -> list[EnrolmentObject]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @config_option
-@click.option("--status", is_flag=True, help="What machines showed, for `kubectl replace --subresource=status -f -`.")
+@click.option("--status", is_flag=True, help="What machines showed, for objects that have no status yet: see below.")
 def enrolments(config: Path | None, status: bool) -> None:
     """Print what data/enrolment.db has on record as objects of `netboot cluster crds`, as YAML for kubectl.
 
@@ -23,11 +23,22 @@ def enrolments(config: Path | None, status: bool) -> None:
     replaced, and windows that are open. With --status the TPMs that wait for approval, and alerts, once the objects are
     there. Stop the service first, and start it with `enrolments_kubernetes`.
 
+    Create, never apply: of several services, each on its own disk, the objects of the first stay as they are, and
+    kubectl names those that are there already (AlreadyExists): compare these by hand. A status is replaced whatever it
+    is: only of the first disk, or of objects that have none.
+
     \b
-      netboot cluster enrolments | kubectl apply -f -
+      netboot cluster enrolments | kubectl create -f -
       netboot cluster enrolments --status | kubectl replace --subresource=status -f -
     """
-    for made in _documents(find_config(config), status=status):
+    found = find_config(config)
+    file = found.data / "enrolment.db"
+    if not file.is_file():
+        raise click.ClickException(
+            f"{file} is not there, so nothing is on record here: run it on the host, and as the user, of the "
+            "service that has the enrolments; a service that had none needs no objects of its own"
+        )
+    for made in _documents(found, status=status):
         click.echo(Output("yaml").line(made, None))
 
 

@@ -10,7 +10,8 @@ from typing import Literal, NamedTuple, Protocol
 
 from netboot.clock import moment_ms, rfc3339
 from netboot.join.enrolment import Act, Change, Details, Record, parse_details
-from netboot.join.enrolment_documents import Described, EnrolmentSpec, EnrolmentStatus, Proposed, Window
+from netboot.join.enrolment_documents import MOST_REPLACED, Described, EnrolmentSpec, EnrolmentStatus, Proposed, Window
+from netboot.join.errors import RefusedError
 
 
 class EnrolmentObject(NamedTuple):
@@ -35,12 +36,12 @@ class EnrolmentObjects(Protocol):
         """Of one machine; None: there is none."""
         ...
 
-    def all(self) -> list[EnrolmentObject]:
-        """Of all machines, by name."""
+    def all(self, *, damaged: bool = True) -> list[EnrolmentObject]:
+        """Of all machines, by name. `damaged`: those that cannot be read are said, and left out; else it raises."""
         ...
 
     def noticed(self) -> list[EnrolmentObject]:
-        """Those that are retired or have a boot window, by name."""
+        """Those that are retired or have a boot window, by name; those that cannot be read are said, and left out."""
         ...
 
     def approved(self, ek_sha256: str) -> list[EnrolmentObject]:
@@ -95,7 +96,7 @@ def record_of(machine: str, found: EnrolmentObject | None, used: str | None = No
     if ek is not None:
         before = "approved"
     window = spec.window if before == "none" and not spec.retired else None
-    if window is not None and window.kind == "boot" and used is not None:
+    if window is not None and (used is not None if window.kind == "boot" else used in spec.replaced):
         window = None
     return Record(
         machine=machine,
@@ -152,6 +153,11 @@ def spec_after(spec: EnrolmentSpec, change: Change, details: str = "") -> Enrolm
     approved = state == "approved"
     replaced = [ek for ek in spec.replaced if (ek, False) not in change.eks]
     replaced += [ek for ek, gone in change.eks if gone and ek not in replaced]
+    if len(replaced) > MOST_REPLACED:
+        raise RefusedError(
+            f"{record.machine} has had {MOST_REPLACED} TPMs taken out of it, and its Enrolment keeps no more: take "
+            "those that are destroyed out of spec.replaced first"
+        )
     opened = record.window is not None
     until = rfc3339(record.window_until_ms)
     return EnrolmentSpec(
@@ -163,6 +169,19 @@ def spec_after(spec: EnrolmentSpec, change: Change, details: str = "") -> Enrolm
         replaced=tuple(replaced),
         window=Window(kind=record.window, id=record.window_id, until=until) if opened else None,
     )  # fmt: skip
+
+
+def spec_of_order(found: EnrolmentObject | None, change: Change, details: str = "") -> EnrolmentSpec:
+    """As `spec_after`, of the object as it was read. A replacement takes out the TPM that the machine showed, too: it
+    would wait for approval again.
+
+    Raises:
+        RefusedError: too many were replaced.
+    """
+    proposed = found.status.proposed if found is not None else None
+    if change.act == "replaced" and proposed is not None and (proposed.ek_sha256, True) not in change.eks:
+        change = change._replace(eks=(*change.eks, (proposed.ek_sha256, True)))
+    return spec_after(found.spec if found is not None else EnrolmentSpec(), change, details)
 
 
 def status_after(status: EnrolmentStatus, change: Change, window: str, now_ms: int) -> EnrolmentStatus:

@@ -51,7 +51,7 @@ def _decide(record: Record, order: Order, owners: Owners, now_ms: int) -> Change
         case UseWindow():
             return _use(record, order, now_ms)
         case Approve():
-            return _approve(record, order)
+            return _approve(record, order, owners)
         case Reinstate():
             return _reinstate(record, order)
         case Import():
@@ -116,7 +116,7 @@ def _use(record: Record, order: UseWindow, now_ms: int) -> Change:
     return _changed(record, "window-used", f"boot window {order.window_id}", **_CLOSED)
 
 
-def _approve(record: Record, order: Approve) -> Change:
+def _approve(record: Record, order: Approve, owners: Owners) -> Change:
     name = record.machine
     if record.state == "none":
         raise RefusedError(f"nothing of {name} waits for approval; `netboot machine enroll {name}` opens a window")
@@ -126,7 +126,13 @@ def _approve(record: Record, order: Approve) -> Change:
         raise NotShownError(name, short(record.ek_sha256))  # it was not when it was shown
     if record.state == "approved":
         return Change(record)
+    _not_anothers(name, order.ek_sha256, owners(order.ek_sha256))
     return _changed(record, "approved", state="approved")
+
+
+def _not_anothers(name: str, ek: str, owner: Owner | None) -> None:
+    if owner is not None and owner.machine != name and not owner.replaced:
+        raise RefusedError(f"EK {short(ek)} is the TPM of {owner.machine}, not of {name}: an EK belongs to one machine")
 
 
 def _retire(record: Record) -> Change:
@@ -153,8 +159,7 @@ def _import(record: Record, order: Import, owners: Owners) -> Change:
             f"`netboot machine replace {name} --part tpm` first"
         )
     owner = owners(ek)
-    if owner is not None and owner.machine != name and not owner.replaced:
-        raise RefusedError(f"EK {short(ek)} is the TPM of {owner.machine}, not of {name}: an EK belongs to one machine")
+    _not_anothers(name, ek, owner)
     if record.state == "approved":
         return Change(record)
     moved = f"taken out of {owner.machine} before" if owner is not None and owner.replaced else ""

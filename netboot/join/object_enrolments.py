@@ -21,22 +21,21 @@ from netboot.join.enrolment import (
     Propose,
     Record,
     UseWindow,
-    short,
 )
-from netboot.join.enrolment_documents import EnrolmentSpec
 from netboot.join.enrolment_objects import (
     EnrolmentObject,
     EnrolmentObjects,
     pending_of,
     record_of,
-    spec_after,
+    spec_of_order,
     status_after,
 )
 from netboot.join.enrolment_rules import decide
 from netboot.join.errors import ConflictError, RefusedError
 from netboot.join.object_alerts import ATTEMPTS, ObjectAlerts, busy
+from netboot.join.object_orders import both, in_part
 from netboot.join.ports import Enrolment
-from netboot.lifecycle.errors import CannotTellError, DoneInPartError
+from netboot.lifecycle.errors import CannotTellError
 
 REPLACED_SECONDS = 10.0
 """For which it is remembered which TPMs were taken out of which machines; of the machine itself it is asked anew."""
@@ -65,13 +64,13 @@ class ObjectEnrolments(ObjectAlerts, EnrolmentStore):
         """
         approved = self._objects.approved(ek_sha256)
         if len(approved) > 1:
-            raise RefusedError(_both(ek_sha256, [each.name for each in approved]))
-        found = approved or self._pending(ek_sha256)
-        if found:
-            return self._record(found[0]).enrolment()
+            raise RefusedError(both(ek_sha256, [each.name for each in approved]))
+        if approved:
+            return self._record(approved[0]).enrolment()
         machine = self._replaced().get(ek_sha256)
         if machine is None:
-            return None
+            pending = self._pending(ek_sha256)
+            return self._record(pending[0]).enrolment() if pending else None
         return self.of(machine).model_copy(update=_RETIRED | {"ek_sha256": ek_sha256})
 
     def record(self, machine: str) -> Record:
@@ -123,17 +122,18 @@ class ObjectEnrolments(ObjectAlerts, EnrolmentStore):
             would = self._would(orders, now_ms)
             if dry_run:
                 return would
+            self._not_ours(orders, would)
         done: list[Change] = []
         try:
             for machine, order in orders:
                 done.append(self._do(machine, order, act, now_ms))
         except RefusedError as error:
             if any(change.act for change in done):
-                raise _in_part(done, error) from None
+                raise in_part(done, error) from None
             raise OrdersRefusedError([(len(done), error)]) from None
         except CannotTellError as error:
             if any(change.act for change in done):
-                raise _in_part(done, error) from None
+                raise in_part(done, error) from None
             raise
         return done
 
@@ -164,6 +164,18 @@ class ObjectEnrolments(ObjectAlerts, EnrolmentStore):
             raise OrdersRefusedError(refusals)
         return done
 
+    def _not_ours(self, orders: Sequence[tuple[str, Order]], would: Sequence[Change]) -> None:
+        """Raises OrdersRefusedError: they are not for this account, with a command for each."""
+        if self._refusal is None:
+            return
+        refusals: list[tuple[int, RefusedError]] = []
+        for number, ((machine, order), change) in enumerate(zip(orders, would, strict=True)):
+            if change.act:
+                details = order.details if isinstance(order, Import) else ""
+                refusals.append((number, RefusedError(self._refusal(self._objects.read(machine), change, details))))
+        if refusals:
+            raise OrdersRefusedError(refusals)
+
     def _do(self, machine: str, order: Order, act: Act, now_ms: int) -> Change:
         for _ in range(ATTEMPTS):
             found = self._objects.read(machine)
@@ -191,7 +203,8 @@ class ObjectEnrolments(ObjectAlerts, EnrolmentStore):
         if isinstance(order, Propose):
             assert found is not None
             assert found.spec.window is not None
-            window, ek = found.spec.window.id, order.ek_sha256
+            window, ek, self._gone = found.spec.window.id, order.ek_sha256, None
+            decide(self._record(found), order, lambda ek: self._owner(ek, machine), now_ms)  # by what is replaced now
             if not objects.use_window(machine, window, ek) and objects.used_by(machine, window) != ek:
                 raise RefusedError(
                     f"the window in which {machine} could enrol was used by another TPM; "
@@ -201,26 +214,28 @@ class ObjectEnrolments(ObjectAlerts, EnrolmentStore):
         details = order.details if isinstance(order, Import) else ""
         if self._refusal is not None:
             raise RefusedError(self._refusal(found, change, details))
-        spec = spec_after(found.spec if found is not None else EnrolmentSpec(), change, details)
+        spec = spec_of_order(found, change, details)
         self._gone = None
         return objects.write_spec(machine, spec, found, act)
 
     def _record(self, found: EnrolmentObject) -> Record:
         window = found.spec.window
         used = None
-        if window is not None and window.kind == "boot" and record_of(found.name, found).window is not None:
+        asked = window is not None and (window.kind == "boot" or found.spec.replaced)
+        if window is not None and asked and record_of(found.name, found).window is not None:
             used = self._objects.used_by(found.name, window.id)
         return record_of(found.name, found, used)
 
     def _owner(self, ek_sha256: str, machine: str) -> Owner | None:
         """Whose it is; another machine than `machine`, where it is several machines'."""
-        if names := self.holders(ek_sha256):
-            return Owner(next((name for name in names if name != machine), machine), replaced=False)
-        own = self._objects.read(machine) if machine else None
+        approved = self._objects.approved(ek_sha256)
+        own = self._objects.read(machine) if machine and not approved else None
         if own is not None and ek_sha256 in own.spec.replaced:
             return Owner(machine, replaced=True)
-        replaced = self._replaced().get(ek_sha256)
-        return Owner(replaced, replaced=True) if replaced is not None else None
+        if not approved and (replaced := self._replaced().get(ek_sha256)) is not None:
+            return Owner(replaced, replaced=True)
+        names = [each.name for each in approved or self._pending(ek_sha256)]
+        return Owner(next((name for name in names if name != machine), machine), replaced=False) if names else None
 
     def _pending(self, ek_sha256: str) -> list[EnrolmentObject]:
         return [each for each in self._objects.proposed(ek_sha256) if pending_of(each) is not None]
@@ -230,17 +245,6 @@ class ObjectEnrolments(ObjectAlerts, EnrolmentStore):
         with self._reading:
             if self._gone is None or self._seconds() - self._gone[0] >= REPLACED_SECONDS:
                 at = self._seconds()
-                self._gone = at, {ek: each.name for each in self._objects.all() for ek in each.spec.replaced}
+                found = self._objects.all(damaged=False)
+                self._gone = at, {ek: each.name for each in found for ek in each.spec.replaced}
             return self._gone[1]
-
-
-def _both(ek_sha256: str, machines: Sequence[str]) -> str:
-    return (
-        f"the TPM (EK {short(ek_sha256)}) is approved for {' and '.join(machines)}: an EK belongs to one machine, and "
-        "none of them joins until only one Enrolment has it as spec.ek_sha256"
-    )
-
-
-def _in_part(done: Sequence[Change], error: Exception) -> DoneInPartError:
-    names = ", ".join(change.record.machine for change in done if change.act)
-    return DoneInPartError(f"done of {names}, and then no further: {error}")

@@ -50,7 +50,7 @@ class KubeEnrolmentObjects:
         self._reach, self._namespace = reach, namespace
         self._path = f"/apis/{GROUP}/{VERSION}/namespaces/{namespace}/{ENROLMENT.plural}"
         self._where = GROUP, VERSION, namespace, ENROLMENT.plural
-        self._damaged: set[str] = set()
+        self._damaged: dict[str, set[str]] = {}
 
     @cached_property
     def _connection(self) -> Connection:
@@ -73,22 +73,27 @@ class KubeEnrolmentObjects:
                 raise self._missing() from None  # it is the kind that is not there
             return None
 
-    def all(self) -> list[EnrolmentObject]:
+    def all(self, *, damaged: bool = True) -> list[EnrolmentObject]:
+        things = self._list()
+        return self._whole("all", things) if damaged else sorted(map(_object, things), key=lambda each: each.name)
+
+    def noticed(self) -> list[EnrolmentObject]:
+        things = [thing for field in _NOTICED for thing in self._list(field_selector=field)]
+        found = {each.name: each for each in self._whole("noticed", things)}
+        return [found[name] for name in sorted(found)]
+
+    def _whole(self, asked: str, things: list[dict[str, Any]]) -> list[EnrolmentObject]:
         """One that is damaged is said, once, and left out: nobody joins by it."""
         found, damaged = list[EnrolmentObject](), set[str]()
-        for thing in self._list():
+        for thing in things:
             try:
                 found.append(_object(thing))
             except ClusterRefusedError as error:
                 damaged.add(str(error))
-        for words in sorted(damaged - self._damaged):
+        for words in sorted(damaged - self._damaged.get(asked, set())):
             log.error("%s", words)
-        self._damaged = damaged
+        self._damaged[asked] = damaged
         return sorted(found, key=lambda each: each.name)
-
-    def noticed(self) -> list[EnrolmentObject]:
-        found = {each.name: each for field in _NOTICED for each in self._selected(field)}
-        return [found[name] for name in sorted(found)]
 
     def approved(self, ek_sha256: str) -> list[EnrolmentObject]:
         return self._selected(f"spec.ek_sha256={ek_sha256}")
@@ -115,7 +120,9 @@ class KubeEnrolmentObjects:
             raise ConflictError(f"{error.status} {error.reason}: {error.message}") from None
 
     def write_status(self, status: EnrolmentStatus, before: EnrolmentObject) -> EnrolmentObject:
-        return self._patch(before, {"status": status.model_dump(mode="json")}, "/status")
+        """What was shown is sent only where it is another: admission has it stay as it was written, default or not."""
+        same = {"proposed"} if status.proposed == before.status.proposed else set[str]()
+        return self._patch(before, {"status": status.model_dump(mode="json", exclude=same)}, "/status")
 
     def use_window(self, machine: str, window: str, by: str) -> bool:
         metadata = {

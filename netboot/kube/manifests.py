@@ -10,6 +10,7 @@ import yaml
 from netboot.kube.shared_keys import in_use_name
 
 DEFAULT_NAMESPACE = "netboot"
+_POLICY = r"(?m)^(kind: ValidatingAdmissionPolicy(?:Binding)?\nmetadata:\n  name: .*|  policyName: .*)$"
 DEFAULT_SECRET = "netboot-keys"  # noqa: S105 - an object's name
 
 
@@ -26,7 +27,10 @@ def inventory_text(namespace: str = DEFAULT_NAMESPACE) -> str:
 
 def enrolments_text(namespace: str = DEFAULT_NAMESPACE) -> str:
     """The accounts that read Enrolments and write their status, and the policies that keep them to that, likewise."""
-    return _in_namespace(_stream("enrolments"), namespace)
+    text = _in_namespace(_stream("enrolments"), namespace)
+    if namespace == DEFAULT_NAMESPACE:
+        return text
+    return re.sub(_POLICY, rf"\g<1>-{namespace}", text)  # they are of no namespace: another site has its own
 
 
 def keys_text(namespace: str = DEFAULT_NAMESPACE, secret: str = DEFAULT_SECRET) -> str:

@@ -143,10 +143,11 @@ def left_nodes(config: Config) -> LeftNodes:
     seen, found = list[Look | None](), dict[str, int]()
 
     def retired() -> Mapping[str, int]:
-        """Read again when it changed: all that is on record is much to read each minute."""
+        """On disk read again when it changed: all that is on record is much to read each minute. What is said of a
+        cluster is little, and too old while nothing changes."""
         nonlocal seen, found
         looked = [look(path) for path in files]
-        if looked != seen:
+        if looked != seen or config.enrolments_kubernetes is not None:
             found = {one.machine: one.since_ms for one in enrolments.records() if one.state == "retired"}
             seen = looked
         return found

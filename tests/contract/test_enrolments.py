@@ -177,6 +177,31 @@ def test_an_ek_is_one_machines_and_a_conflict_names_both(store: EnrolmentStore) 
     assert refused(store, "gpu-002", Import(A)) == both
 
 
+def test_what_is_another_machines_tpm_is_approved_of_none() -> None:
+    """Where two are pending by one EK, as replicas that race may have it."""
+    objects = MemoryObjects(NOW)
+    store = ObjectEnrolments(objects)
+    for name in ("gpu-001", "gpu-002"):
+        window(store, name)
+    store.propose("gpu-001", A, "", NOW)
+    status = objects.objects["gpu-001"].status
+    objects.objects["gpu-002"] = objects.objects["gpu-002"]._replace(status=status)
+    words = "EK a1a1a1a1a1a1a1a1... is the TPM of {}, not of {}: an EK belongs to one machine"
+    assert refused(store, "gpu-001", Approve(A)) == words.format("gpu-002", "gpu-001")
+    do(store, "gpu-002", Replace("w2", NOW + 60_000))
+    assert do(store, "gpu-001", Approve(A)).state == "approved"
+
+
+def test_a_tpm_that_became_anothers_is_not_approved_on_disk(tmp_path: Path) -> None:
+    store = SqliteEnrolments(tmp_path / "enrolment.db")
+    window(store)
+    store.propose("gpu-001", A, "", NOW)
+    with sqlite3.connect(tmp_path / "enrolment.db") as db:
+        db.execute("UPDATE eks SET machine = 'gpu-002'")
+    words = "EK a1a1a1a1a1a1a1a1... is the TPM of gpu-002, not of gpu-001: an EK belongs to one machine"
+    assert refused(store, "gpu-001", Approve(A)) == words
+
+
 def test_what_is_approved_is_what_was_shown(store: EnrolmentStore) -> None:
     assert refused(store, "gpu-001", Approve(A)) == (
         "nothing of gpu-001 waits for approval; `netboot machine enroll gpu-001` opens a window"

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+import yaml
 
 from netboot.config import Config, Provisioning
 from netboot.config_outside import EnrolmentsInKubernetes
@@ -18,6 +19,7 @@ from netboot.join.enrolment import (
     OpenWindow,
     Order,
     OrdersRefusedError,
+    Owner,
     Release,
     Replace,
     Retire,
@@ -29,10 +31,13 @@ from netboot.join.errors import ClusterUnavailableError, NotShownError, PendingE
 from netboot.join.object_enrolments import ObjectEnrolments
 from netboot.join.object_orders import by_kubectl
 from netboot.join.register import Register
+from netboot.kube.manifests import enrolments_text
 from netboot.lifecycle.errors import CannotTellError, DoneInPartError
 from netboot.machines.values import Inventory
+from netboot.processes.join import left_nodes
+from netboot.status import up_ms
 from netboot.stores.said_enrolments import SaidEnrolments, SayEnrolments, recorded
-from tests.enrolment_objects import AWAY, MemoryObjects
+from tests.enrolment_objects import AWAY, DAMAGED, MemoryObjects
 from tests.enrolments import MemoryEnrolments
 from tests.joining import Stage, boot_id, declared
 from tests.soft_tpm import Machine
@@ -244,6 +249,100 @@ def test_who_may_not_write_what_people_want_says_the_command_that_does(objects: 
     assert '"replaced": ["a1a1' in command("gpu-001", Replace("w2", NOW + 60_000))
     assert '"spec": {"retired": true}' in command("gpu-001", Retire())
     assert '"spec": {"generation": 1}' in command("gpu-001", Release())
+
+
+def test_whoever_may_write_nothing_is_told_of_every_order(objects: MemoryObjects) -> None:
+    ours = ObjectEnrolments(objects, partial(by_kubectl, "site"))
+    with pytest.raises(OrdersRefusedError) as caught:
+        ours.apply([("gpu-001", Import(A)), ("gpu-002", Import(B))], ALICE, NOW)
+    assert [number for number, _ in caught.value.refusals] == [0, 1]
+    assert [ek in str(error) for ek, (_, error) in zip((A, B), caught.value.refusals, strict=True)] == [True, True]
+
+
+def test_of_replaced_tpms_an_object_keeps_so_many_and_says_so(objects: MemoryObjects, store: ObjectEnrolments) -> None:
+    edit(objects, "gpu-001", ek_sha256=A, replaced=tuple(f"{number:064x}" for number in range(64)))
+    with pytest.raises(RefusedError) as caught:
+        do(store, "gpu-001", Replace("w2", NOW + 60_000))
+    assert str(caught.value) == (
+        "gpu-001 has had 64 TPMs taken out of it, and its Enrolment keeps no more: take those that are destroyed out "
+        "of spec.replaced first"
+    )
+
+
+def test_a_replacement_takes_out_what_the_machine_showed_before_too(
+    objects: MemoryObjects, store: ObjectEnrolments
+) -> None:
+    """People approved another by kubectl meanwhile."""
+    window(store)
+    store.propose("gpu-001", A, "", NOW)
+    edit(objects, "gpu-001", ek_sha256=B)
+    do(store, "gpu-001", Replace("w2", NOW + 60_000))
+    assert objects.objects["gpu-001"].spec.replaced == (B, A)
+    assert (store.of("gpu-001").state, store.of("gpu-001").window) == ("none", "enrol")
+
+
+def test_what_was_taken_out_of_another_machine_a_moment_ago_is_not_proposed(objects: MemoryObjects) -> None:
+    """It outranks what another machine showed: replicas that race may have let it."""
+    store = ObjectEnrolments(objects, seconds=lambda: 0.0)
+    window(store)
+    window(store, "gpu-003")
+    assert store.by_ek(A) is None, "what is replaced is remembered from here on"
+    edit(objects, "gpu-002", replaced=(A,))
+    with pytest.raises(RefusedError, match="gpu-001 shows the TPM of gpu-002"):
+        store.propose("gpu-001", A, "", NOW)
+    assert objects.leases == {}, "its window is not used up"
+    edit(objects, "gpu-002", replaced=())
+    fresh = ObjectEnrolments(objects)
+    fresh.propose("gpu-001", A, "", NOW)
+    edit(objects, "gpu-002", replaced=(A,))
+    fresh = ObjectEnrolments(objects)
+    whose = fresh.by_ek(A)
+    assert whose is not None
+    assert (whose.machine, whose.state, fresh.owner(A)) == ("gpu-002", "retired", Owner("gpu-002", replaced=True))
+
+
+def test_whose_tpms_were_taken_out_cannot_be_told_where_one_object_cannot_be_read(
+    objects: MemoryObjects, store: ObjectEnrolments
+) -> None:
+    objects.damaged = True
+    with pytest.raises(ClusterUnavailableError, match=DAMAGED):
+        store.by_ek(A)
+
+
+def test_a_window_that_a_tpm_used_which_was_taken_out_is_closed(
+    objects: MemoryObjects, store: ObjectEnrolments
+) -> None:
+    window(store)
+    store.propose("gpu-001", A, "", NOW)
+    edit(objects, "gpu-001", replaced=(A,))
+    assert (store.of("gpu-001").window, store.records()[0].window) == (None, None)
+    edit(objects, "gpu-001", window={"kind": "enrol", "id": "w2", "until": "2099-01-01T00:00:00Z"})
+    assert (store.of("gpu-001").window, store.records()[0].window) == ("enrol", "enrol")
+
+
+def test_who_is_retired_is_not_remembered_of_a_cluster_that_says_nothing(
+    store: ObjectEnrolments, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though the file does not change: it is old."""
+    given = Provisioning.model_validate({"listen": "127.0.0.1:8080", "url": "http://127.0.0.1:8080"})
+    config = Config(site="test", data=tmp_path, provisioning=given, enrolments_kubernetes=EnrolmentsInKubernetes())
+    do(store, "gpu-003", Retire())
+    SayEnrolments(config, store, lambda: NOW).tell()
+    clock = [up_ms()]
+    said = SaidEnrolments(tmp_path / "status", lambda: clock[0])
+    monkeypatch.setattr("netboot.processes.join.recorded", lambda _: said)
+    nodes = left_nodes(config)
+    assert list(nodes.retired()) == ["gpu-003"]
+    clock[0] += 10**9
+    with pytest.raises(CannotTellError, match="no join server has read them lately"):
+        nodes.retired()
+
+
+def test_policies_of_another_namespace_have_other_names() -> None:
+    found = [each for each in yaml.safe_load_all(enrolments_text("two")) if each["kind"].startswith("Validating")]
+    names = ["netboot-enrolments-two"] * 2 + ["netboot-windows-two"] * 2
+    assert [each["metadata"]["name"] for each in found] == names
+    assert [each["spec"]["policyName"] for each in found if "policyName" in each["spec"]] == names[::2]
 
 
 def test_of_many_orders_what_is_done_is_said(objects: MemoryObjects, store: ObjectEnrolments) -> None:

@@ -136,7 +136,9 @@ def _printable(schema: Schema, _bounds: Bounds) -> Schema:
 
 
 def _moment_with_zone(schema: Schema, _bounds: Bounds) -> Schema:
-    form = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})$"
+    """In a year that calendars have, and at most a day from UTC: of these `date-time` of an API server says nothing."""
+    year, zone = "([1-9][0-9]{3}|0[1-9][0-9]{2}|00[1-9][0-9]|000[1-9])", "([01][0-9]|2[0-3]):[0-5][0-9]"
+    form = rf"^{year}-[0-9]{{2}}-[0-9]{{2}}T[0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}(\.[0-9]{{1,9}})?(Z|[+-]{zone})$"
     return {**schema, "format": "date-time", "pattern": form}
 
 
