@@ -120,13 +120,14 @@ def _approve(record: Record, order: Approve, owners: Owners) -> Change:
     name = record.machine
     if record.state == "none":
         raise RefusedError(f"nothing of {name} waits for approval; `netboot machine enroll {name}` opens a window")
-    if order.ek_sha256 != record.ek_sha256 or order.revision not in (None, record.revision):
+    shown = order.ek_sha256
+    if shown is None or shown != record.ek_sha256 or order.revision not in (None, record.revision):
         raise NotShownError(name, short(record.ek_sha256))
     if record.state == "retired":
         raise NotShownError(name, short(record.ek_sha256))  # it was not when it was shown
     if record.state == "approved":
         return Change(record)
-    _not_anothers(name, order.ek_sha256, owners(order.ek_sha256))
+    _not_anothers(name, shown, owners(shown))
     return _changed(record, "approved", state="approved")
 
 

@@ -224,7 +224,12 @@ def test_of_a_status_admission_takes_what_a_machine_showed_in_its_window_and_no_
     do(store, "open", OpenWindow("enrol", "w1", now))
     do(store, "boot", OpenWindow("boot", "w1", now))
     window = {"kind": "enrol", "id": "w1", "until": rfc3339(now)}
-    more = {"none": {}, "approved": {"ek_sha256": B}, "retired": {"retired": True}, "gone": {"replaced": [c]}}
+    more: dict[str, dict[str, Any]] = {
+        "none": {},
+        "approved": {"ek_sha256": B},
+        "retired": {"retired": True},
+        "gone": {"replaced": [c]},
+    }
     for name, keys in more.items():
         made = body(name, spec=keys if name == "none" else {**keys, "window": window})
         assert as_admin("POST", ENROLMENTS_PATH, made).status_code == 201
