@@ -33,6 +33,7 @@ def _said(command: str) -> str:
 
 
 def both(ek_sha256: str, machines: Sequence[str]) -> str:
+    """Why none of the machines that one TPM is approved for joins, and what to do."""
     return (
         f"the TPM (EK {short(ek_sha256)}) is approved for {' and '.join(machines)}: an EK belongs to one machine, and "
         "none of them joins until only one Enrolment has it as spec.ek_sha256"
@@ -40,5 +41,6 @@ def both(ek_sha256: str, machines: Sequence[str]) -> str:
 
 
 def in_part(done: Sequence[Change], error: Exception) -> DoneInPartError:
+    """For orders of which those before this error are carried out, and name the machines."""
     names = ", ".join(change.record.machine for change in done if change.act)
     return DoneInPartError(f"done of {names}, and then no further: {error}")
