@@ -217,7 +217,7 @@ def _transitions(db: sqlite3.Connection, judged: Judged, at_ms: int) -> bool:
     before = {kind: (status, reason) for kind, status, reason in db.execute(query, (judged.machine,))}
     changed = [each for each in judged.conditions if before.get(each.type) != (each.status, each.reason)]
     for each in changed:
-        fields = each.model_dump(exclude={"since_ms"})
+        fields = each.model_dump(exclude={"since_ms", "said"})
         transition = Transition.model_validate({"id": 0, "at_ms": at_ms, "machine": judged.machine, **fields})
         db.execute(
             "INSERT INTO transitions (machine, type, body) VALUES (?, ?, ?)",

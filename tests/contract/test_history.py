@@ -84,6 +84,15 @@ def test_only_another_status_or_reason_is_a_transition(both: tuple[HistoryFile, 
     assert shown.transitions("a", None, 1)[0].message == "because InService"
 
 
+def test_a_transition_has_the_machine_s_own_words_in_its_message(both: tuple[HistoryFile, SqliteHistory]) -> None:
+    kept, shown = both
+    words = "boot b says that it failed after Joining: 403"
+    joined = MachineCondition.of(ConditionType.JOINED, Reason.FAILED, words, 5, said="403")
+    kept.note([(Judged(machine="a", conditions=(joined,), timers={}), 10)])
+    [found] = shown.transitions("a", None, 9)
+    assert (found.type, found.status, found.reason, found.message) == ("Joined", "False", "Failed", words)
+
+
 def test_a_machine_that_nobody_judged_for_a_while_is_found_anew(both: tuple[HistoryFile, SqliteHistory]) -> None:
     kept, shown = both
     kept.note([(judged("a", Reason.IN_SERVICE), 1), (judged("b", Reason.IN_SERVICE), 1)])
