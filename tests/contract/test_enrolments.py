@@ -233,7 +233,8 @@ def test_a_replaced_tpm_comes_back_through_no_window(store: EnrolmentStore) -> N
     moved = do(store, "gpu-002", Import(A))
     assert (moved.state, moved.source) == ("approved", "imported")
     assert store.owner(A) == Owner("gpu-002", replaced=False)
-    assert [one.said for one in noted(store, "gpu-002", 1) or ()] in ([], ["taken out of gpu-001 before"])
+    found = noted(store, "gpu-002", 1)
+    assert found is None or found[0].said == "taken out of gpu-001 before"
     assert store.by_ek(B) == store.of("gpu-001")
 
 
@@ -288,7 +289,8 @@ def test_who_comes_back_is_what_it_was_before(store: EnrolmentStore) -> None:
     assert refused(store, "gpu-001", Reinstate(pending)) == words
     back = do(store, "gpu-001", Reinstate(retired.revision))
     assert (back.state, back.ek_sha256, back.approved_ek) == ("pending", A, None)
-    assert [one.said for one in noted(store, "gpu-001", 1) or ()] in ([], ["in service again, as before: pending"])
+    found = noted(store, "gpu-001", 1)
+    assert found is None or found[0].said == "in service again, as before: pending"
     assert refused(store, "gpu-001", Reinstate(back.revision)) == words
     assert do(store, "gpu-001", Approve(A)).approved_ek == A
     assert do(store, "gpu-001", Retire()).approved_ek is None
@@ -314,7 +316,8 @@ def test_orders_given_together_are_all_or_nothing(store: EnrolmentStore) -> None
     assert [(one.record.machine, one.act) for one in done] == [("gpu-002", "imported"), ("gpu-001", "imported")]
     again = store.apply([("gpu-001", Import(A))], ALICE, NOW + 5)
     assert [(one.record, one.act) for one in again] == [(store.record("gpu-001"), "")]
-    assert len(noted(store) or "12") == 2
+    found = noted(store)
+    assert found is None or len(found) == 2
 
 
 def test_only_a_changed_state_changes_its_since(kept: EnrolmentStore) -> None:
