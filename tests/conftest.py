@@ -2,11 +2,13 @@
 
 import logging
 import signal
+import threading
 from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
 
+from netboot.logs import OURS
 from tests.commands import Run, caller
 from tests.plugins import unbuilt
 
@@ -33,10 +35,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def logs_as_they_were() -> Iterator[None]:
     """A command that runs in this process may send the log elsewhere; the next test must not hear of it."""
     root = logging.getLogger()
-    level, handlers = root.level, root.handlers[:]
+    levels, handlers = {name: logging.getLogger(name).level for name in ("root", *OURS)}, root.handlers[:]
+    ended = threading.excepthook
     yield
-    root.setLevel(level)
+    for name, level in levels.items():
+        logging.getLogger(name).setLevel(level)
     root.handlers[:] = handlers
+    threading.excepthook = ended
 
 
 @pytest.fixture

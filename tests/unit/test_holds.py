@@ -355,9 +355,10 @@ def test_what_an_older_version_wrote_of_a_renamed_machine_is_of_that(stage: Stag
 
 
 def test_the_uid_of_one_that_went_is_told_without_what_was_said(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "netboot.audit")
     stage.there(hold("dimm"))
     stage.forget()
-    caplog.set_level(logging.INFO, "netboot.audit")
+    assert [each["act"] for each in audited(caplog)] == ["hold"]
     assert stage.there() == []
     assert [(each["act"], each["uid"]) for each in audited(caplog)] == [("unhold", "u-1")]
 
