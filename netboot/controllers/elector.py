@@ -60,6 +60,8 @@ class Elector:
         self._until_ms = 0
         """Until when this replica may act; the one thing that other threads look at."""
         self._acting = 0
+        self._heard: tuple[str, int] | None = None
+        """What keeps this replica from a leader's work, and when that was said last."""
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="elector", daemon=True)
         self._said: tuple[bool, str] = (False, "")
@@ -81,6 +83,11 @@ class Elector:
     def leads(self) -> bool:
         """Whether this replica may act at this moment."""
         return self._up_ms() < self._until_ms
+
+    def can(self, problem: str) -> None:
+        """What keeps this replica from doing what a leader is there for; "": nothing. To be said each second, from then
+        on: who says nothing for the length of a Lease hangs. One that cannot for as long lets another lead."""
+        self._heard = (problem, self._up_ms())
 
     @contextmanager
     def acting(self) -> Iterator[None]:
@@ -144,9 +151,15 @@ class Elector:
         try:
             if self._leases is None:
                 self._leases = self._connect()
-            self._look(self._leases)
+            unable = self._unable()
+            self._election.can(self._up_ms(), able=not unable)
+            if not (self._election.hands_over(self._up_ms()) and self._hand_over(self._leases, unable)):
+                self._look(self._leases)
         except (ElectionRefusedError, ConflictError):
             self._election.lost()
+            raise
+        except CannotTellError:
+            self._election.unseen(self._up_ms())
             raise
         finally:
             self._settle()
@@ -164,6 +177,26 @@ class Elector:
         sent_ms = self._up_ms()
         written = leases.write(wanted._replace(acquired=acquired, renewed=at))
         election.wrote(written, sent_ms, self._up_ms())
+
+    def _unable(self) -> str:
+        if self._heard is None:
+            return ""
+        problem, at_ms = self._heard
+        silent_ms = self._up_ms() - at_ms
+        return problem if silent_ms < self._times.lease_ms else f"nothing was heard of it for {silent_ms / 1000:.0f} s"
+
+    def _hand_over(self, leases: Leases, why: str) -> bool:
+        """Let another lead; whether acts in flight let it."""
+        with self._changed:
+            until, self._until_ms = self._until_ms, 0
+            if not self._changed.wait_for(lambda: self._acting == 0, LET_GO_SECONDS):
+                self._until_ms = until  # it is renewed, and tried again
+                return False
+        wanted = self._election.release()
+        if wanted is not None:
+            log.warning("this replica lets another lead %s, for it cannot do the work: %s", self._what, why)
+            self._election.saw(leases.write(wanted), self._up_ms())
+        return True
 
     def _settle(self) -> None:
         """Make known what is so now, and say what is new."""

@@ -27,10 +27,12 @@ class Led:
         self._elector.stop()
 
     def status(self) -> Reporting:
-        """The controller's. Who follows is in order; that nobody leads is for every replica to say."""
+        """The controller's, of which the elector hears too. Who follows is in order; that nobody leads is for every
+        replica to say."""
         said, leader = self._controller.status(), self._elector.status()
         if not isinstance(said, ApproverStatus | NodesStatus):
             return said
+        self._elector.can("" if said.followed else said.message)
         vacant = leader.vacant_seconds > 0
         fields = {"leader": leader, "followed": said.followed and not vacant}
         if said.ok and (words := self._problem(leader)):

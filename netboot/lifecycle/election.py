@@ -2,7 +2,7 @@
 
 They are those of client-go's leaderelection (https://pkg.go.dev/k8s.io/client-go/tools/leaderelection): who leads
 writes the Lease again and again; who follows looks when it was written last, by its own clock; what clocks of others
-say counts for nothing. Three are stricter:
+say counts for nothing. Four are otherwise:
 
 - Who leads counts from before a renewal was sent, and acts for `renew_ms` from then; who follows counts from after it
   was read, and waits for `lease_ms`, which is longer. So no two believe that they lead, as long as their clocks go at
@@ -10,6 +10,8 @@ say counts for nothing. Three are stricter:
 - Any write to the Lease counts as a renewal, not only one that alters its `spec`.
 - A Lease that names no holder is free at once only where the one before has said that it let go. Any other was wiped
   or made anew, while somebody may lead: it is waited for as if somebody had just renewed it.
+- Who has not been able to do a leader's work for `lease_ms` lets go, and takes a Lease only after twice the wait of
+  others: where nobody is able, one leads all the same, and lets go again after `RESORT` durations.
 
 A Lease alone fences nothing (https://kubernetes.io/blog/2016/01/simple-leader-election-with-kubernetes/): a request
 that was sent in time may arrive late. Each act has its own precondition: docs/ha.md.
@@ -19,6 +21,10 @@ from typing import NamedTuple
 
 LONGEST_SECONDS = 300
 """Of a Lease; one that says more was written by somebody else, and is waited for no longer than this."""
+UNABLE_WAITS = 2
+"""Times the wait of others, of one that cannot do a leader's work: who can is first."""
+RESORT = 20
+"""Durations of a Lease for which one that is unable leads where nobody else took it; then others may again."""
 
 
 class Times(NamedTuple):
@@ -64,6 +70,10 @@ class Election:
         """By uid, the most that were seen: an epoch is never used twice, also where somebody wiped the Lease."""
         self._renewed_ms: int | None = None
         self._vacant_ms: int | None = None
+        self._unable_ms: int | None = None
+        """Since when this replica cannot do a leader's work."""
+        self._resort_ms: int | None = None
+        """Since when it leads though it cannot."""
 
     @property
     def epoch(self) -> int:
@@ -93,7 +103,9 @@ class Election:
         if lease is None:
             return None
         mine = lease.holder == self.identity
-        if not (mine or lease.free or now_ms - self._seen_ms >= self._waits_ms(lease)):
+        unable = self._unable(now_ms)
+        waits = self._waits_ms(lease) * (UNABLE_WAITS if unable else 1)
+        if not (mine or (lease.free and not unable) or now_ms - self._seen_ms >= waits):
             return None
         transitions = lease.transitions if mine else self._transitions.get(lease.uid, lease.transitions) + 1
         seconds = -(-self._times.lease_ms // 1000)
@@ -101,6 +113,8 @@ class Election:
 
     def wrote(self, lease: Lease, sent_ms: int, now_ms: int) -> None:
         """The Lease with this replica as its holder, as it is now; `sent_ms`: before the request, `now_ms`: after."""
+        if self._renewed_ms is None and self._unable(now_ms):
+            self._resort_ms = now_ms
         self._keep(lease)
         self._seen_ms, self._renewed_ms = now_ms, sent_ms
 
@@ -109,10 +123,27 @@ class Election:
         An API server that does not answer is none of these: who leads goes on for as long as `renew_ms` lasts."""
         self.lease, self._renewed_ms = None, None
 
+    def can(self, now_ms: int, *, able: bool) -> None:
+        """Whether this replica can do what a leader is there for."""
+        if able:
+            self._unable_ms, self._resort_ms = None, None
+        elif self._unable_ms is None:
+            self._unable_ms = now_ms
+
+    def unseen(self, now_ms: int) -> None:
+        """The API server did not answer: what cannot be done meanwhile says nothing of this replica."""
+        if self._unable_ms is not None:
+            self._unable_ms = now_ms
+
+    def hands_over(self, now_ms: int) -> bool:
+        """Whether it is to let go of a Lease by which it leads, for it cannot do the work."""
+        resort = self._resort_ms is not None and now_ms - self._resort_ms < RESORT * self._times.lease_ms
+        return self.leads(now_ms) and self._unable(now_ms) and not resort
+
     def release(self) -> Lease | None:
         """Lead no more; what is to be written then, for others to take over at once; None: this replica did not lead by
         the Lease that was seen last."""
-        lease, self._renewed_ms = self.lease, None
+        lease, self._renewed_ms, self._resort_ms = self.lease, None, None
         if lease is None or lease.holder != self.identity:
             return None
         return lease._replace(holder="", released=self.identity)
@@ -127,6 +158,9 @@ class Election:
         elif self._vacant_ms is None:
             self._vacant_ms = now_ms
         return 0 if self._vacant_ms is None else now_ms - self._vacant_ms
+
+    def _unable(self, now_ms: int) -> bool:
+        return self._unable_ms is not None and now_ms - self._unable_ms >= self._times.lease_ms
 
     def _waits_ms(self, lease: Lease) -> int:
         return max(self._times.lease_ms, 1000 * min(lease.seconds, LONGEST_SECONDS))

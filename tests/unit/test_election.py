@@ -143,6 +143,64 @@ def test_for_how_long_nobody_has_led() -> None:
     assert follower.vacant_ms(20_000) == 1_000
 
 
+def unable(name: str = "a_1", since_ms: int = 0) -> Election:
+    election = one(name)
+    election.can(since_ms, able=False)
+    return election
+
+
+def test_a_leader_that_cannot_do_the_work_lets_go_after_a_duration() -> None:
+    leader = one()
+    lease = acquired(leader, FREE, 1_000)
+    leader.can(2_000, able=False)
+    leader.can(9_000, able=False)
+    for at_ms, over in ((16_999, False), (17_000, True)):
+        leader.wrote(lease, at_ms, at_ms)  # it goes on renewing
+        assert leader.hands_over(at_ms) is over
+    leader.can(17_500, able=True)
+    leader.can(18_000, able=False)
+    leader.wrote(lease, 32_999, 32_999)
+    assert not leader.hands_over(32_999), "it counts from anew"
+
+
+def test_who_cannot_do_the_work_leads_only_where_nobody_else_does() -> None:
+    last = unable("b_2")
+    last.saw(FREE, 20_000)
+    assert one().wanted(20_000) is None, "it has seen nothing"
+    assert last.wanted(49_999) is None
+    assert last.wanted(50_000) is not None
+    lease = FREE._replace(holder="b_2", transitions=1)
+    last.wrote(lease, 50_000, 50_000)
+    for at_ms, over in ((349_999, False), (350_000, True)):
+        last.wrote(lease, at_ms, at_ms)
+        assert last.hands_over(at_ms) is over
+    assert last.release() == lease._replace(holder="", released="b_2")
+
+
+def test_it_waits_as_others_do_for_as_long_as_it_may_be_able_again() -> None:
+    soon = unable("b_2", 10_000)
+    soon.saw(FREE, 24_999)
+    assert soon.wanted(24_999) is not None
+    assert soon.wanted(25_000) is None
+    soon.can(26_000, able=True)
+    assert soon.wanted(26_000) is not None
+
+
+def test_an_api_server_that_does_not_answer_makes_nobody_unable() -> None:
+    leader = one()
+    lease = acquired(leader, FREE, 1_000)
+    leader.can(1_000, able=False)
+    leader.unseen(15_000)
+    leader.wrote(lease, 29_999, 29_999)
+    assert not leader.hands_over(29_999)
+    leader.wrote(lease, 30_000, 30_000)
+    assert leader.hands_over(30_000)
+    able = one()
+    able.unseen(1_000)
+    able.saw(FREE, 40_000)
+    assert able.wanted(40_000) is not None
+
+
 # -- any interleaving --------------------------------------------------------------------------------------------------
 
 
@@ -185,7 +243,9 @@ class Replica:
 
 ACTS = st.tuples(
     st.integers(0, 2),
-    st.sampled_from(["look", "send", "arrive", "answer", "lose", "refused", "release", "wipe", "anew", "touch"]),
+    st.sampled_from(
+        ["look", "send", "arrive", "answer", "lose", "refused", "release", "wipe", "anew", "touch", "able", "unable"]
+    ),
     st.sampled_from([0, 1, 100, 1_000, 2_500, 9_000, 12_000, 15_500, 40_000]),
 )
 
@@ -225,6 +285,8 @@ def _do(replica: Replica, server: Server, act: str, true_ms: int) -> None:
         server.write(wanted)
     elif act == "refused":
         election.lost()
+    elif act in ("able", "unable"):
+        election.can(now, able=act == "able")
     elif act in ("wipe", "anew"):
         server.wipe(anew=act == "anew")
     elif act == "touch":

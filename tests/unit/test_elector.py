@@ -3,7 +3,7 @@
 import logging
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 
 import pytest
 
@@ -224,6 +224,63 @@ def test_what_cannot_be_told_is_said_once(caplog: pytest.LogCaptureFixture, cloc
     assert said == [("WARNING", f"leader: {ABSENT}"), ("WARNING", "leader: the Lease can be read again")]
 
 
+def test_a_leader_that_cannot_do_the_work_lets_another_lead(
+    clock: Clock, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(elector, "LET_GO_SECONDS", 0.01)
+    caplog.set_level(logging.WARNING, "netboot")
+    cluster = FakeElection()
+    one, other = leader(cluster, clock), replica(cluster, clock, "beta")
+    for problem in ("the journal is full", "the journal is full"):
+        one.can(problem)
+        one.step()
+        other.step()
+        assert one.leads()
+        clock.now_ms += 9_000
+    one.can("the journal is full")
+    with one.acting():  # a request that hangs: it is renewed, and tried again
+        one.step()
+        assert one.leads()
+    one.step()
+    assert not one.leads()
+    other.step()
+    assert other.leads()
+    one.step()
+    assert not one.leads()
+    assert caplog.messages == [
+        "this replica lets another lead approver-default, for it cannot do the work: the journal is full",
+        "this replica leads approver-default no longer: nobody leads",
+    ]
+
+
+def test_a_leader_of_whose_work_nothing_is_heard_lets_another_lead(clock: Clock) -> None:
+    cluster = FakeElection()
+    one = leader(cluster, clock)
+    one.can("")
+    for _ in range(3):
+        clock.now_ms += 9_000
+        one.step()
+        assert one.leads()
+    clock.now_ms += 9_000
+    one.step()
+    assert not one.leads()
+
+
+def test_an_api_server_that_is_away_has_nobody_let_go(clock: Clock) -> None:
+    cluster = FakeElection()
+    one = leader(cluster, clock)
+    for down in ("", "the apiserver lab cannot be reached"):
+        one.can("certificate requests cannot be followed")
+        cluster.down = down
+        with pytest.raises(ClusterUnavailableError) if down else nullcontext():
+            one.step()
+        clock.now_ms += 9_000
+    cluster.down = ""
+    one.can("certificate requests cannot be followed")
+    one.step()
+    assert one.leads()
+
+
 # -- with a controller ------------------------------------------------------------------------------------------------
 
 
@@ -232,6 +289,7 @@ class Controller:
 
     def __init__(self) -> None:
         self.calls: list[str] = []
+        self.followed = True
 
     def start(self) -> None:
         self.calls.append("start")
@@ -242,7 +300,14 @@ class Controller:
     def status(self) -> ApproverStatus:
         words = "certificate requests are decided"
         return ApproverStatus(
-            at_ms=START, ok=True, message=words, decided=(), unavailable=0, waiting=0, oldest_seconds=0
+            at_ms=START,
+            ok=self.followed,
+            message=words,
+            decided=(),
+            unavailable=0,
+            waiting=0,
+            oldest_seconds=0,
+            followed=self.followed,
         )
 
 
@@ -303,6 +368,18 @@ def test_a_lease_that_nobody_looks_at_says_nothing_of_who_leads(
     clock.now_ms += 15_000
     words = "nobody has led for 31 s: the Lease has not been looked at for 31 s"
     assert (said(one).ok, said(one).message) == (False, words)
+
+
+def test_a_controller_that_cannot_follow_leads_no_more(clock: Clock) -> None:
+    cluster, controller = FakeElection(), Controller()
+    mine = leader(cluster, clock)
+    one = Led(controller, mine, 30.0)
+    controller.followed = False
+    for _ in range(3):
+        said(one)
+        mine.step()
+        clock.now_ms += 7_500
+    assert not mine.leads()
 
 
 def test_nobody_leads_for_longer_than_two_durations(led: tuple[Led, Elector, FakeElection], clock: Clock) -> None:

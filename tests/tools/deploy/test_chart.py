@@ -101,6 +101,20 @@ def test_the_pod_tolerates_netboot_s_own_taints() -> None:
     ]
 
 
+def test_where_no_policy_is_made_or_enforced_none_is_asked_for_ports() -> None:
+    for of in ("networkPolicy.enabled=false", "hostNetwork=true"):
+        assert objects("--set", f"{of},networkPolicy.egressPorts={{443}},networkPolicy.operators=null")
+
+
+def test_a_node_may_have_no_ipv6() -> None:
+    config = yaml.safe_load(one("ConfigMap", "--set", "ipv6=false")["data"]["netboot.yaml"])
+    assert [config[listener]["listen"] for listener in ("provisioning", "management", "join")] == [
+        "0.0.0.0:8080",
+        "0.0.0.0:8081",
+        "0.0.0.0:8443",
+    ]
+
+
 def test_without_a_certificate_operators_come_by_loopback() -> None:
     of = ("--set", "management.tlsSecret=", "--set", "serviceMonitor.enabled=false")
     config = yaml.safe_load(one("ConfigMap", *of)["data"]["netboot.yaml"])
@@ -118,6 +132,12 @@ UNREACHED = (
     "serviceMonitor.enabled: Prometheus cannot reach a listener of loopback: give management.tlsSecret, or "
     "management.plainHttp behind a mesh of your own"
 )
+NO_JOIN = "config.join has no certificate and no port without join.url: give that, and join.tlsSecret"
+UNSCRAPED = (
+    "serviceMonitor.enabled: the NetworkPolicy lets nobody in to take metrics: name Prometheus in "
+    "networkPolicy.operators"
+)
+NO_WAY = "upstream.place is asked on port {}, which networkPolicy.egressPorts lacks: add it"
 OF_SEVERAL = "config.{} is of several replicas, for which the chart has no volumes and accounts yet: remove it"
 TWO_INVENTORIES = (
     "inventory.configMap has files, and with inventory.kubernetes none are read: remove it, or set "
@@ -174,6 +194,16 @@ def test_what_the_schema_refuses(given: str, why: str) -> None:
             "authorities.configMap=,upstream.authority=ca.crt",
             "upstream.authority is a file of authorities.configMap: give that",
         ),
+        ("join.url=,config.join.issuer_seconds=1", NO_JOIN),
+        (
+            "serviceAccount.create=false",
+            "serviceAccount.create is false: give serviceAccount.name, an account that is there",
+        ),
+        ("networkPolicy.operators=null", UNSCRAPED),
+        ("networkPolicy.egressPorts={443,6443}", NO_WAY.format(5000)),
+        ("upstream.place=http://cache.example/v1", NO_WAY.format(80)),
+        ("upstream.place=https://[2001:db8::50]:5001/v1", NO_WAY.format(5001)),
+        ("upstream.place=registry.example/images,networkPolicy.egressPorts={6443}", NO_WAY.format(443)),
         (
             "storage.data.existingClaim=x,storage.data.hostPath=/x",
             "storage.data.existingClaim and storage.data.hostPath exclude each other: remove one of them",

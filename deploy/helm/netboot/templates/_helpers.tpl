@@ -24,15 +24,21 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- if or .Values.management.tlsSecret .Values.management.plainHttp }}yes{{ end }}
 {{- end }}
 
+{{/* All addresses, for a port to follow. */}}
+{{- define "netboot.any" -}}
+{{ if .Values.ipv6 }}[::]{{ else }}0.0.0.0{{ end }}
+{{- end }}
+
 {{/* netboot.yaml: `config`, and over it what this chart mounts and opens. */}}
 {{- define "netboot.config" -}}
 {{- $v := .Values -}}
+{{- $any := include "netboot.any" . -}}
 {{- $management := dict "listen" (printf "127.0.0.1:%d" (int $v.management.port)) -}}
-{{- if include "netboot.exposed" . }}{{ $_ := set $management "listen" (printf "[::]:%d" (int $v.management.port)) }}{{ end -}}
+{{- if include "netboot.exposed" . }}{{ $_ := set $management "listen" (printf "%s:%d" $any (int $v.management.port)) }}{{ end -}}
 {{- if $v.management.tlsSecret }}{{ $_ := set $management "tls" (dict "certificate" "tls/management/tls.crt" "key" "tls/management/tls.key" "authority" "tls/management/ca.crt") }}{{ end -}}
 {{- if and $v.management.plainHttp (not $v.management.tlsSecret) }}{{ $_ := set $management "plain_http" true }}{{ end -}}
 {{- $own := dict "site" $v.site "data" "/var/lib/netboot/data" "store" "/var/lib/netboot/store" -}}
-{{- $_ := set $own "provisioning" (dict "listen" (printf "[::]:%d" (int $v.provisioning.port)) "url" $v.provisioning.url) -}}
+{{- $_ := set $own "provisioning" (dict "listen" (printf "%s:%d" $any (int $v.provisioning.port)) "url" $v.provisioning.url) -}}
 {{- $_ := set $own "management" $management -}}
 {{- if $v.inventory.kubernetes }}
 {{- $declared := dict "kubeconfig" "/run/netboot/kubernetes/kubeconfig" "namespace" .Release.Namespace "holds" $v.inventory.holds -}}
@@ -40,7 +46,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- $_ := set $own "inventory_kubernetes" $declared -}}
 {{- end -}}
 {{- if $v.join.url }}
-{{- $_ := set $own "join" (dict "listen" (printf "[::]:%d" (int $v.join.port)) "url" $v.join.url "certificate" "tls/join/tls.crt" "key" "tls/join/tls.key" "authorities" "tls/join/ca.crt") -}}
+{{- $_ := set $own "join" (dict "listen" (printf "%s:%d" $any (int $v.join.port)) "url" $v.join.url "certificate" "tls/join/tls.crt" "key" "tls/join/tls.key" "authorities" "tls/join/ca.crt") -}}
 {{- end -}}
 {{- if $v.upstream.place }}
 {{- $upstream := dict "place" $v.upstream.place "plain_http" $v.upstream.plainHttp -}}
@@ -62,6 +68,17 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- if and $v.inventory.configMap $v.inventory.kubernetes }}{{ fail "inventory.configMap has files, and with inventory.kubernetes none are read: remove it, or set inventory.kubernetes to false" }}{{ end -}}
 {{- if not (or $v.inventory.configMap $v.inventory.kubernetes) }}{{ fail "inventory.kubernetes is false: give inventory.configMap, whose *.yaml are the inventory" }}{{ end -}}
 {{- if and $v.upstream.authority (not $v.authorities.configMap) }}{{ fail "upstream.authority is a file of authorities.configMap: give that" }}{{ end -}}
+{{- if and (hasKey $v.config "join") (not $v.join.url) }}{{ fail "config.join has no certificate and no port without join.url: give that, and join.tlsSecret" }}{{ end -}}
+{{- if and (not $v.serviceAccount.create) (not $v.serviceAccount.name) }}{{ fail "serviceAccount.create is false: give serviceAccount.name, an account that is there" }}{{ end -}}
+{{- if and $v.networkPolicy.enabled (not $v.hostNetwork) }}
+{{- if and $v.serviceMonitor.enabled (not $v.networkPolicy.operators) }}{{ fail "serviceMonitor.enabled: the NetworkPolicy lets nobody in to take metrics: name Prometheus in networkPolicy.operators" }}{{ end -}}
+{{- if $v.upstream.place }}
+{{- $plain := or $v.upstream.plainHttp (hasPrefix "http://" $v.upstream.place) -}}
+{{- $authority := regexFind "^[^/]*" (regexReplaceAll "^https?://" $v.upstream.place "") -}}
+{{- $port := regexFind "[0-9]+$" (regexFind ":[0-9]+$" $authority) | default (ternary "80" "443" $plain) -}}
+{{- if not (has $port (toStrings $v.networkPolicy.egressPorts)) }}{{ fail (printf "upstream.place is asked on port %s, which networkPolicy.egressPorts lacks: add it" $port) }}{{ end -}}
+{{- end }}
+{{- end -}}
 {{- range $key := list "data" "inventory_kubernetes" "inventory_writable" "site" "store" "upstream" }}
 {{- if hasKey $v.config $key }}{{ fail (printf "config.%s is the chart's to say: remove it, values of its own have what may be chosen" $key) }}{{ end }}
 {{- end -}}
