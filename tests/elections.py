@@ -8,9 +8,8 @@ from typing import Protocol
 
 import pytest
 
-from netboot.controllers.elector import Leases
 from netboot.join.errors import ClusterUnavailableError, ConflictError, ElectionRefusedError
-from netboot.lifecycle.election import Lease
+from netboot.lifecycle.election import Lease, Leases
 
 ABSENT = (
     "there is no Lease netboot-leaders/approver, by which replicas elect who leads: "

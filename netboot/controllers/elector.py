@@ -8,11 +8,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Protocol
 
 from netboot.clock import rfc3339
 from netboot.join.errors import ConflictError, ElectionRefusedError, NotLeadingError
-from netboot.lifecycle.election import Election, Lease, Times
+from netboot.lifecycle.election import Election, Leases, Times
 from netboot.lifecycle.errors import CannotTellError
 from netboot.logs import Trouble
 from netboot.status import DEFECT, up_ms
@@ -25,18 +24,6 @@ CONFLICT_SECONDS = 0.1
 """After a write that was lost against another one."""
 LET_GO_SECONDS = 5.0
 """That are waited for acts in flight before the Lease is let go of; with one left, it ends by itself."""
-
-
-class Leases(Protocol):
-    """The Lease of one kind of leader: `netboot.kube.elections`."""
-
-    def read(self) -> Lease:
-        """As it is; raises ElectionRefusedError: it is not there, or not for us; ClusterUnavailableError."""
-        ...
-
-    def write(self, lease: Lease) -> Lease:
-        """Over that very version; what it is then. Raises ConflictError, and as `read`."""
-        ...
 
 
 class Elector:
@@ -133,9 +120,7 @@ class Elector:
         """Lead no more, and let go of the Lease, so that another takes over at once; where that cannot be done in time
         it ends by itself."""
         self._stopping.set()
-        with self._changed:
-            self._until_ms = 0
-            quiet = self._changed.wait_for(lambda: self._acting == 0, LET_GO_SECONDS)
+        quiet = self._quiet()
         if self._thread.ident is None:
             return  # it was never started
         self._thread.join(LET_GO_SECONDS)
@@ -187,16 +172,19 @@ class Elector:
 
     def _hand_over(self, leases: Leases, why: str) -> bool:
         """Let another lead; whether acts in flight let it."""
-        with self._changed:
-            until, self._until_ms = self._until_ms, 0
-            if not self._changed.wait_for(lambda: self._acting == 0, LET_GO_SECONDS):
-                self._until_ms = until  # it is renewed, and tried again
-                return False
+        if not self._quiet():
+            return False  # it is renewed, and tried again
         wanted = self._election.release()
         if wanted is not None:
             log.warning("this replica lets another lead %s, for it cannot do the work: %s", self._what, why)
             self._election.saw(leases.write(wanted), self._up_ms())
         return True
+
+    def _quiet(self) -> bool:
+        """Begin no act, and wait for those in flight; whether they ended in time."""
+        with self._changed:
+            self._until_ms = 0
+            return self._changed.wait_for(lambda: self._acting == 0, LET_GO_SECONDS)
 
     def _settle(self) -> None:
         """Make known what is so now, and say what is new."""

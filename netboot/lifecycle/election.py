@@ -17,7 +17,7 @@ A Lease alone fences nothing (https://kubernetes.io/blog/2016/01/simple-leader-e
 that was sent in time may arrive late. Each act has its own precondition: docs/ha.md.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 LONGEST_SECONDS = 300
 """Of a Lease; one that says more was written by somebody else, and is waited for no longer than this."""
@@ -55,6 +55,18 @@ class Lease(NamedTuple):
     def free(self) -> bool:
         """Whether its holder let go of it, so that nobody need wait."""
         return not self.holder and bool(self.released)
+
+
+class Leases(Protocol):
+    """The Lease of one kind of leader: `netboot.kube.elections`."""
+
+    def read(self) -> Lease:
+        """As it is; raises ElectionRefusedError: it is not there, or not for us; ClusterUnavailableError."""
+        ...
+
+    def write(self, lease: Lease) -> Lease:
+        """Over that very version; what it is then. Raises ConflictError, and as `read`."""
+        ...
 
 
 class Election:

@@ -21,13 +21,13 @@ from lab.kube.binaries import find
 from lab.kube.cluster import Cluster, cluster
 from netboot.config_outside import InKubernetes
 from netboot.config_replicas import Replicas
-from netboot.controllers.elector import Leases
 from netboot.join.certificates import BootCertificates
 from netboot.join.errors import ConflictError, ElectionRefusedError
 from netboot.join.node_said import GateSaid
 from netboot.kube.connection import Connection, connect
 from netboot.kube.elections import KubeElection
 from netboot.kube.manifests import manifests
+from netboot.lifecycle.election import Leases
 from tests.cluster.conftest import CACHE
 from tests.cluster.joining import CSRS, SECONDS, Site
 from tests.elections import CASES, Ground

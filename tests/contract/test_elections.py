@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from netboot.controllers.elector import Leases
+from netboot.lifecycle.election import Leases
 from tests.elections import CASES, FakeElection, Ground
 
 
