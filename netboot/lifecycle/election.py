@@ -125,7 +125,8 @@ class Election:
 
     def wrote(self, lease: Lease, sent_ms: int, now_ms: int) -> None:
         """The Lease with this replica as its holder, as it is now; `sent_ms`: before the request, `now_ms`: after."""
-        if self._renewed_ms is None and self._unable(now_ms):
+        mine = self.lease is not None and self.lease.holder == self.identity
+        if not mine and self._unable(now_ms):
             self._resort_ms = now_ms
         self._keep(lease)
         self._seen_ms, self._renewed_ms = now_ms, sent_ms

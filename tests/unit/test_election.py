@@ -175,6 +175,8 @@ def test_who_cannot_do_the_work_leads_only_where_nobody_else_does() -> None:
         last.wrote(lease, at_ms, at_ms)
         assert last.hands_over(at_ms) is over
     assert last.release() == lease._replace(holder="", released="b_2")
+    last.wrote(lease, 352_000, 352_000)  # that was not taken, so it renews what is its own
+    assert last.hands_over(352_000)
 
 
 def test_it_waits_as_others_do_for_as_long_as_it_may_be_able_again() -> None:
