@@ -83,6 +83,8 @@ def _unpack(folder: Path, name: str, wanted: Program, target: Path) -> None:
         data = lzma.decompress(archive.read_bytes())
     except OSError as error:
         raise NoProgramError(f"NETBOOT_TOOLS: {archive}: {error.strerror}; unset it to build") from None
+    except (lzma.LZMAError, EOFError):
+        raise NoProgramError(f"NETBOOT_TOOLS: {archive} is no whole archive: fetch it anew, or unset it") from None
     digest = hashlib.sha256(data).hexdigest()
     if digest != wanted.digest:
         raise NoProgramError(f"NETBOOT_TOOLS: {archive} has the digest {digest}, pinned is {wanted.digest}: not used")
