@@ -15,6 +15,7 @@ import requests
 from netboot.config import Config
 from netboot.status.supervisor import SupervisorStatus
 from netboot.stores.status import StatusFolder
+from tests.defects import defects
 from tests.processes import descendants, environment, runs, wait_for
 from tests.sites import TOKEN
 
@@ -34,6 +35,8 @@ class Service:
         self.prefix: list[str] = []
         """A command that runs the service's own."""
         self.machines = requests.Session()
+        self.defects: list[str] = []
+        """Patterns of lines of its log, with a traceback, that the test brings about; any other fails the test."""
 
     @property
     def provisioning(self) -> str:
@@ -152,6 +155,7 @@ def serving(
     try:
         service.start()
         yield service
+        assert defects(service.log, service.defects) == []
     finally:
         service.machines.close()
         if service.process is not None and service.process.poll() is None:
