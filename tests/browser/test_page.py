@@ -222,14 +222,20 @@ def test_an_answer_that_was_under_way_is_not_shown_after_a_pause(page: Page, wor
     page.locator("#pause").click()
     done = f"answer = {NEXT.format('afterRequest', 'true')}; 0"
     page.evaluate(f"{EXCHANGED}; {done}")
-    for route in held:
-        route.continue_()
-    page.evaluate("answer")
-    assert page.evaluate("moved") == []
-    assert page.evaluate("document.getElementById('now').dataset.asOf") in page.locator("#old").inner_text()
-    page.unroute("**/page/")
-    with page.expect_request("**/page/"):
-        page.locator("#pause").click()
+    world.keep([world.found(HUNG, "InService")])
+    try:
+        for route in held:
+            route.continue_()
+        page.evaluate("answer")
+        assert page.evaluate("moved") == []
+        expect(page.locator("#count-late .number")).to_have_text("2")
+        assert page.evaluate("document.getElementById('now').dataset.asOf") in page.locator("#old").inner_text()
+        page.unroute("**/page/")
+        asked = "asked = 0; main.addEventListener('sse:changed', () => { asked += 1; })"
+        assert page.evaluate(f"{asked}; document.getElementById('pause').click(); asked") == 1
+        expect(page.locator("#count-late .number")).to_have_text("1")
+    finally:
+        world.keep([world.found(HUNG, "Switched", BOOTED=Reason.BOOT_LOOP, JOINED=Reason.BOOT_LOOP)])
 
 
 def test_what_has_gone_or_cannot_be_told_comes_back_by_itself(page: Page, world: World) -> None:

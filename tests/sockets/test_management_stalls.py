@@ -148,6 +148,7 @@ def test_a_body_that_is_not_in_chunks_is_the_client_s_fault(service: Service, pa
         made.shutdown(socket.SHUT_WR)
         answer = b"".join(iter(lambda: made.recv(65536), b""))
     assert (answer[:13], answer.count(b"HTTP/1.1 ")) == (b"HTTP/1.1 400 ", 1)
+    assert b"\r\nConnection: close\r\n" in answer, "a proxy that has the connection is not to use it again"
     assert "Traceback" not in service.log
 
 
