@@ -277,8 +277,9 @@ def test_an_api_server_that_is_away_has_nobody_let_go(clock: Clock) -> None:
         clock.now_ms += 9_000
     cluster.down = ""
     one.can("certificate requests cannot be followed")
-    one.step()
-    assert one.leads()
+    for _ in range(2):  # it is its own still, and is renewed; who leads is asked whether it is to let go
+        one.step()
+        assert one.leads()
 
 
 # -- with a controller ------------------------------------------------------------------------------------------------
