@@ -166,6 +166,7 @@ def test_a_decision_by_the_snapshot_before_is_kept_and_one_by_an_older_is_not(wo
     world.take(served.model_copy(update={"decision": digest}), *rest)
     world.step()
     assert world.shown.decided(digest) is None
+    assert world.shown.decided(decided_by(world)) is None, "no boot was by that"
 
 
 def test_what_a_rollout_assigned_is_part_of_what_was_decided_from(world: World) -> None:
