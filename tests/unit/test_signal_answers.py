@@ -106,6 +106,13 @@ def test_what_is_not_one_number(answer: dict[str, Any], words: str | None) -> No
     assert str(caught.value) == words or (words is None and str(caught.value).startswith(NUMBER))
 
 
+def test_what_cannot_be_compared_with_the_time_is_of_another() -> None:
+    """No clock and no answer is NaN, and whatever were would let things begin by a comparison that is false."""
+    with pytest.raises(CannotTellError) as caught:
+        of_prometheus(json.dumps(scalar("0")).encode(), PROMETHEUS, math.nan)
+    assert str(caught.value) == LATE
+
+
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-1, 2) | st.sampled_from(["0", "1", "success", "vector", "scalar"]),
     lambda inner: (
