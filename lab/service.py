@@ -15,7 +15,7 @@ from typing import Any
 import requests
 
 from lab.account import chown_tree, reachable, service_account
-from lab.errors import DeadlineError, LabError
+from lab.errors import DeadlineError, DefectError, LabError
 from lab.polling import pause_after
 from lab.processes import Child, finish, start
 from lab.site import COMMAND, Site
@@ -170,12 +170,18 @@ class Service:
             self.wait_until("the service answers", answers, READY_SECONDS)
 
 
+def defects(log: str) -> list[str]:
+    """Lines with a traceback: what nobody foresaw and gave words to, whatever the service ran for."""
+    return [line for line in log.splitlines() if "Traceback (most recent call last)" in line]
+
+
 @contextlib.contextmanager
 def service(site: Site, logs: Path) -> Iterator[Service]:
     """The service for the length of a block.
 
     Raises:
-        EndedError, DeadlineError: it did not start; the message is the end of its log.
+        EndedError, DeadlineError: it did not start; the message is the end of its log. DefectError: it met something
+        that nobody foresaw, though all that was asked of it may have come to pass.
     """
     running = Service(site, logs)
     try:
@@ -183,3 +189,6 @@ def service(site: Site, logs: Path) -> Iterator[Service]:
         yield running
     finally:
         running.stop()
+    for log in sorted(logs.glob("service-*.log")):
+        if found := defects(log.read_text(encoding="utf-8")):
+            raise DefectError(f"the service met what nobody foresaw, see {log}:\n" + "\n".join(found))

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab.errors import LabError, UnusableError
+from lab.errors import LabError, LateError, UnusableError
 from lab.work import ROOT
 
 COMMAND = (sys.executable, "-m", "netboot.cli.main")
@@ -62,18 +62,21 @@ def run_netboot(arguments: Sequence[str], config: Path | None = None) -> str:
     """Run a `netboot` command to its end; what it printed on standard output.
 
     Raises:
-        CommandFailedError: with all that it said.
+        CommandFailedError: with all that it said. LateError: it took too long.
     """
-    done = subprocess.run(
-        [*COMMAND, *arguments],
-        cwd=ROOT,
-        env=command_environment(config),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=COMMAND_SECONDS,
-        check=False,
-    )
+    try:
+        done = subprocess.run(
+            [*COMMAND, *arguments],
+            cwd=ROOT,
+            env=command_environment(config),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=COMMAND_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise LateError(f"netboot {' '.join(arguments)}: did not end within {COMMAND_SECONDS:g} s") from None
     if done.returncode != 0:
         raise CommandFailedError(f"netboot {' '.join(arguments)}: {(done.stderr + done.stdout).strip()}")
     return done.stdout

@@ -21,6 +21,8 @@ from lab.work import ROOT
 
 NAME, CHANNEL = "node-1", "stable"
 """The demo's machine, and its channel."""
+LOG_LINES = 15
+"""Of the service's log, where something failed."""
 
 
 @dataclass(slots=True)
@@ -150,15 +152,20 @@ def short(path: Path) -> str:
 
 
 def explain_failure(demo: Demo, error: Exception) -> None:
-    """Where it failed, what is known, where the logs are."""
-    demo.console.print(
-        f"\nerror: while {demo.phase}: {error}", style="red", highlight=False, markup=False, soft_wrap=True
-    )
+    """What the machine and the service said last; then where it failed, and where the logs are."""
+    demo.say("")
     if demo.machine is not None:
         events = demo.boots[-1].events if demo.boots else []
         last = events[-1]["phase"] if events else "nothing: it did not ask for its script"
         demo.say(f"the last that was heard of {NAME}: {last}; its console ends:")
         demo.console.print(demo.machine.console.tail(), highlight=False, markup=False, soft_wrap=True)
+    for log in sorted((demo.folder / "logs").glob("service-*.log")):
+        demo.say(f"the service's log ends ({short(log)}):")
+        lines = log.read_text(encoding="utf-8").splitlines()[-LOG_LINES:]
+        demo.console.print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)
+    demo.console.print(
+        f"error: while {demo.phase}: {error}", style="red", highlight=False, markup=False, soft_wrap=True
+    )
     if isinstance(error, DeadlineError):
         demo.say("on a busy machine everything takes longer; try again when it is idle")
     demo.say(f"logs of everything: {short(demo.folder)}")

@@ -12,6 +12,7 @@ from typing import Any
 
 import requests
 
+from lab.service import defects
 from netboot.config import Config
 from netboot.status.supervisor import SupervisorStatus
 from netboot.stores.status import StatusFolder
@@ -139,11 +140,6 @@ class Service:
             check=False,
             cwd=self.file.parent,
         )
-
-
-def defects(log: str) -> list[str]:
-    """Lines with a traceback: what nobody foresaw and gave words to, whichever test the service ran for."""
-    return [line for line in log.splitlines() if "Traceback (most recent call last)" in line]
 
 
 @contextlib.contextmanager
