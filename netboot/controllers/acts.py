@@ -3,15 +3,14 @@ is held, in quarantine or to be drained."""
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 
-from netboot.controllers.changes import Changes
 from netboot.controllers.surroundings import Acts
 from netboot.lifecycle.drains import Drains
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.intents import Intents
 from netboot.lifecycle.transitions import EFFECTS, Act, Mark
+from netboot.stores.commits import Changed
 from netboot.stores.said_enrolments import Recorded
 
 LOOK_SECONDS = 5.0
@@ -21,29 +20,22 @@ _PUT_ON: Mapping[Mark, Act] = {effect.on: act for act, effect in EFFECTS.items()
 
 @dataclass(slots=True)
 class _Record:
-    """One file, asked when it changed, or when the question failed before. `read()` may raise CannotTellError: then
-    what was stays in force until it can be told; before the first answer nothing can."""
+    """One file, asked when it changed. `read()` may raise CannotTellError: then what was stays in force until it can be
+    told; before the first answer nothing can."""
 
-    path: Path
+    file: Changed
     read: Callable[[], list[tuple[str, Act]]]
     found: list[tuple[str, Act]] | None = None
-    unread: bool = True
-    changes: Changes = field(init=False)
-
-    def __post_init__(self) -> None:
-        paths = (self.path, self.path.with_name(f"{self.path.name}-wal"))
-        self.changes = Changes(lambda: paths, by_content=False)
 
     def look(self, *, anew: bool) -> list[tuple[str, Act]]:
-        if self.changes.settled(now=True) or self.unread or anew:
-            self.unread = True
+        if self.file.changed() or anew:
             try:
                 self.found = self.read()
             except CannotTellError:
                 if self.found is None:
                     raise
                 return self.found
-            self.unread = False
+            self.file.taken()
         return self.found or []
 
 
@@ -52,19 +44,19 @@ class RecordedActs:
 
     def __init__(
         self,
-        data: Path,
         enrolments: Recorded,
         intents: Intents,
         drains: Drains,
         now_ms: Callable[[], int],
+        enrolled: Changed,
+        wanted: Changed,
         monotonic: Callable[[], float] = time.monotonic,
-        file: Path | None = None,
     ) -> None:
-        """`file`: the one that changes when enrolments do; None: their database."""
+        """`enrolled`: where `enrolments` are on record; `wanted`: where `intents` and `drains` are."""
         self._now_ms, self._monotonic, self._intents = now_ms, monotonic, intents
         self._drains = drains
-        self._retired = _Record(file or data / "enrolment.db", lambda: _retired(enrolments))
-        self._wanted = _Record(data / "intents.db", self._read_intents)
+        self._retired = _Record(enrolled, lambda: _retired(enrolments))
+        self._wanted = _Record(wanted, self._read_intents)
         self._looked = float("-inf")
         self._next_end: int | None = None
         """When the first of those that have an end ends."""

@@ -2,15 +2,14 @@
 
 import logging
 from collections.abc import Mapping
-from pathlib import Path
 
-from netboot.controllers.changes import Changes
 from netboot.lifecycle import publish
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.rollout import Assigned
 from netboot.lifecycle.rollout_store import RolloutStore
 from netboot.lifecycle.snapshot import Snapshot
 from netboot.logs import Trouble
+from netboot.stores.commits import Changed
 
 log = logging.getLogger(__name__)
 
@@ -18,16 +17,16 @@ log = logging.getLogger(__name__)
 class Assignments:
     """Read again when the file of the store changed."""
 
-    def __init__(self, path: Path, store: RolloutStore) -> None:
-        self._changes = Changes(lambda: (path, path.with_name(f"{path.name}-wal")), by_content=False)
-        self._store = store
+    def __init__(self, file: Changed, store: RolloutStore) -> None:
+        self._file, self._store = file, store
         self._read: Mapping[str, Assigned] | None = None
         self._trouble = Trouble(log, "assignments", "assignments of rollouts: they can be told again")
 
     def changed(self) -> bool:
         """Whether they may be others than those of before."""
-        if not self._changes.settled(now=True):
+        if not self._file.changed():
             return False
+        self._file.taken()  # `assigned` asks again where it fails
         self._read = None
         return True
 

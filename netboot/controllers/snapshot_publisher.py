@@ -28,7 +28,7 @@ from netboot.machines.values import Inventory
 from netboot.status import Condition
 from netboot.status.controllers import ImagesStatus, PublisherStatus
 from netboot.stores.renamed import Renamed
-from netboot.stores.said_enrolments import file_of
+from netboot.stores.said_enrolments import changes_of
 from netboot.stores.snapshot import read_snapshot, write_snapshot
 
 log = logging.getLogger(__name__)
@@ -65,7 +65,7 @@ class SnapshotPublisher:
         self._clock, self._monotonic = clock, monotonic
         self._path = config.data / "snapshot.json"
         self._store_changes = Changes(self._store_files, by_content=False)
-        self._window_changes = Changes(self._enrolment_files, by_content=False)
+        self._enrolled = changes_of(config)
         self._assignments = assignments
         self._windows_of = windows
         self._windows_trouble = Trouble(log, "boot windows", "boot windows: they can be told again")
@@ -102,7 +102,8 @@ class SnapshotPublisher:
             self._due = True
         if self._store_changes.settled(now=True) or self._monotonic() - self._composed >= RECHECK_SECONDS or now:
             self._due = True
-        if self._windows_of is not None and self._window_changes.settled(now=True):
+        if self._windows_of is not None and self._enrolled.changed():
+            self._enrolled.taken()
             self._due = True
         if self._assignments is not None and self._assignments.changed():
             self._due = True
@@ -220,10 +221,6 @@ class SnapshotPublisher:
             yield root / "images" / image.digest / "manifest.json"
             yield root / "blobs" / image.kernel.sha256
             yield root / "blobs" / image.initrd.sha256
-
-    def _enrolment_files(self) -> Iterable[Path]:
-        path = file_of(self._config)
-        return path, path.with_name(path.name + "-wal")
 
 
 def _last(path: Path) -> list[Snapshot]:

@@ -48,6 +48,7 @@ from netboot.status import FRESH_MS, up_ms
 from netboot.status.controllers import LifecycleStatus
 from netboot.status.fetcher import FetcherStatus
 from netboot.stores import proofkey
+from netboot.stores.commits import Commits
 from netboot.stores.conditions import JudgedFile, SqliteConditions
 from netboot.stores.control_planes import SaidControlPlanes
 from netboot.stores.drains import SqliteDrains
@@ -57,8 +58,7 @@ from netboot.stores.image_repository import open_image_repository
 from netboot.stores.intents import SqliteIntents
 from netboot.stores.remedies import SqliteRemedies
 from netboot.stores.rollouts import SqliteRollouts
-from netboot.stores.said_enrolments import file_of as enrolments_of
-from netboot.stores.said_enrolments import recorded
+from netboot.stores.said_enrolments import changes_of, recorded
 from netboot.stores.signal import SaidSignal
 from netboot.stores.state import SqliteStates
 from netboot.stores.state_writer import SqliteProjection
@@ -81,7 +81,7 @@ def run(spec: ProcessSpec) -> None:
         windows=windows,
         in_background=True,
         upstream=upstream,
-        assignments=Assignments(config.data / "rollouts.db", store),
+        assignments=Assignments(Commits(config.data / "rollouts.db"), store),
     )
     projection = SqliteProjection(config.data / "state.db")
     kept, history = JudgedFile(config.data / "conditions.db"), HistoryFile(config.data / "history.db")
@@ -90,12 +90,13 @@ def run(spec: ProcessSpec) -> None:
             make()  # the file, for the management server to find; what fails here is told soon enough
     noticed = Noticed(kept, clock)
     status = StatusFolder(config.data / "status")
-    intents, drains = SqliteIntents(config.data / "intents.db"), SqliteDrains(config.data / "intents.db")
+    wanted = config.data / "intents.db"
+    intents, drains, freezes = SqliteIntents(wanted), SqliteDrains(wanted), SqliteFreezes(wanted)
     lifecycle = LifecycleController(
         states,
         noticed,
         Published(lambda: publisher.published, config.clusters, replicas=config.replicas is not None).declared,
-        RecordedActs(config.data, recorded(config), intents, drains, clock.now_ms, file=enrolments_of(config)).acts,
+        RecordedActs(recorded(config), intents, drains, clock.now_ms, changes_of(config), Commits(wanted)).acts,
         Eyes(config, status, lambda: controller.caught_up()).look,
         clock,
         up_ms,
@@ -144,7 +145,7 @@ def run(spec: ProcessSpec) -> None:
         partial(_said, status),
         repository.channel,
         repository.point,
-        SqliteFreezes(config.data / "intents.db"),
+        freezes,
         SaidSignal(config, up_ms),
         clock,
         up_ms,
@@ -155,7 +156,7 @@ def run(spec: ProcessSpec) -> None:
         control,
     )
     remedies = RemedyController(
-        SqliteRemedies(config.data / "intents.db"),
+        SqliteRemedies(wanted),
         Surveyed(
             lifecycle.ailing,
             lifecycle.declared,
@@ -167,7 +168,7 @@ def run(spec: ProcessSpec) -> None:
             lifecycle.out,
             lambda: names_of(publisher.published, control),
         ),
-        SqliteFreezes(config.data / "intents.db"),
+        freezes,
         SaidSignal(config, up_ms),
         clock,
         up_ms,
@@ -204,10 +205,9 @@ def journals(config: Config) -> frozenset[str]:
 
 def _said(status: StatusFolder) -> LifecycleStatus | None:
     """What the lifecycle's loop said last; None: nothing that can be read."""
-    try:
+    with suppress(CannotTellError):
         return status.read("lifecycle", LifecycleStatus)
-    except CannotTellError:
-        return None
+    return None
 
 
 def _drained(config: Config, status: StatusFolder) -> list[DrainsStatus]:

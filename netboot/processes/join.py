@@ -27,14 +27,14 @@ from netboot.lifecycle.registrations import node_uid
 from netboot.lifecycle.state import KEPT
 from netboot.machines.values import Inventory
 from netboot.process import ProcessSpec
-from netboot.reread import Look, Reread, look
+from netboot.reread import Reread
 from netboot.status.join import JoinStatus
 from netboot.stores import bootkey
 from netboot.stores.facts import Facts
 from netboot.stores.intents import SqliteIntents
 from netboot.stores.live import LiveView
 from netboot.stores.register import open_register
-from netboot.stores.said_enrolments import SayEnrolments, file_of, recorded
+from netboot.stores.said_enrolments import SayEnrolments, changes_of, recorded
 from netboot.stores.sealing import NONCES, sealing_keys
 from netboot.stores.state import SqliteStates
 from netboot.stores.status import StatusFile
@@ -138,19 +138,18 @@ def _image_of(states: SqliteStates, boot: str) -> str | None:
 
 def left_nodes(config: Config) -> LeftNodes:
     """By who is retired on record, and which Nodes were seen to be whose."""
-    enrolments, states, file = recorded(config), SqliteStates(config.data / "state.db"), file_of(config)
-    files = [file, file.with_name(f"{file.name}-wal")]
-    seen, found = list[Look | None](), dict[str, int]()
+    enrolments, states, file = recorded(config), SqliteStates(config.data / "state.db"), changes_of(config)
+    asking, found = threading.Lock(), dict[str, int]()
 
     def retired() -> Mapping[str, int]:
         """On disk read again when it changed: all that is on record is much to read each minute. What is said of a
         cluster is little, and too old while nothing changes."""
-        nonlocal seen, found
-        looked = [look(path) for path in files]
-        if looked != seen or config.enrolments_kubernetes is not None:
-            found = {one.machine: one.since_ms for one in enrolments.records() if one.state == "retired"}
-            seen = looked
-        return found
+        nonlocal found
+        with asking:  # each cluster has a thread
+            if file.changed() or config.enrolments_kubernetes is not None:
+                found = {one.machine: one.since_ms for one in enrolments.records() if one.state == "retired"}
+                file.taken()
+            return found
 
     def its(machine: str, uid: str) -> bool:
         return any(node_uid(boot) == uid for boot in states.boots(machine, sum(KEPT.values())))

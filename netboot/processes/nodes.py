@@ -40,6 +40,7 @@ from netboot.status import up_ms
 from netboot.status.nodes import NodesStatus
 from netboot.status.reporting import Reporting
 from netboot.stores import control_planes
+from netboot.stores.commits import Commits
 from netboot.stores.conditions import SqliteConditions
 from netboot.stores.drains import KEPT, SqliteDrains
 from netboot.stores.facts import Facts
@@ -77,7 +78,7 @@ def run(spec: ProcessSpec) -> None:
 
     def judged() -> JudgedNow:
         conditions = config.data / "conditions.db"
-        return JudgedNow(conditions, SqliteConditions(conditions), names)
+        return JudgedNow(Commits(conditions), SqliteConditions(conditions), names)
 
     def joins_read() -> int:
         return joins_read_up_ms(StatusFolder(config.data / "status"))
@@ -87,7 +88,7 @@ def run(spec: ProcessSpec) -> None:
         return written(machine, rack, config.clusters[cluster].labels)
 
     now_ms, wanted = SystemClock().now_ms, config.data / "intents.db"
-    accepted = AcceptedNow(wanted, SqliteIntents(wanted), now_ms).machines
+    accepted = AcceptedNow(Commits(wanted), SqliteIntents(wanted), now_ms).machines
     held = JudgedHolds(judged().found)
     told_ms = now_ms if config.clusters[cluster].gate_condition else None
     gate = GateController(

@@ -7,7 +7,6 @@ damaged costs these, and no backup has it.
 import logging
 import sqlite3
 import threading
-import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -16,12 +15,12 @@ from types import MappingProxyType
 from netboot.lifecycle.conditions import Judged, MachineCondition
 from netboot.lifecycle.errors import StateUnavailableError
 from netboot.lifecycle.summary import MachineSummary, summary_of
+from netboot.stores.commits import Commits
 from netboot.stores.state_rows import lenient, why
 
 log = logging.getLogger(__name__)
 
 VERSION = 1
-JUST_NOW_NS = 100_000_000
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 """The file, not the disk (sqlite.org/rescode.html)."""
 _SCHEMA = (
@@ -41,7 +40,7 @@ class SqliteConditions:
         self._known: dict[str, tuple[int, MachineSummary]] = {}
         """With what the row was: its hash, which is shorter."""
         self._summaries: Mapping[str, MachineSummary] = {}
-        self._seen: tuple[int, ...] | None = None
+        self._file = Commits(path)
 
     def conditions(self, names: Sequence[str] | None = None) -> dict[str, tuple[MachineCondition, ...]]:
         return {name: judged.conditions for name, judged in self.judged(names).items()}
@@ -51,14 +50,13 @@ class SqliteConditions:
 
     def summaries(self) -> Mapping[str, MachineSummary]:
         with self._glancing:
-            seen = self._stat()
-            if seen is None or seen != self._seen:
+            if self._file.changed():
                 known = {name: self._summary_of(name, body) for name, body in self._rows(None)}
                 there = {name: each for name, each in known.items() if each is not None}
                 if there != self._known:
                     self._known = there
                     self._summaries = MappingProxyType({name: found for name, (_, found) in there.items()})
-                self._seen = seen
+                self._file.taken()
             return self._summaries
 
     def _summary_of(self, name: str, body: str) -> tuple[int, MachineSummary] | None:
@@ -66,22 +64,6 @@ class SqliteConditions:
         if known is not None and known[0] == now:
             return known
         return next(((now, summary_of(each)) for each in _parsed([(name, body)])), None)
-
-    def _stat(self) -> tuple[int, ...] | None:
-        """What is another where anything was written since; None: that cannot be told, also of what was written just
-        now, for what is written in the same instant looks the same."""
-        found: list[int] = []
-        for path in (self._path, self._path.with_name(self._path.name + "-wal")):
-            try:
-                stat = path.stat()
-            except FileNotFoundError:
-                continue
-            except OSError:
-                return None
-            if time.time_ns() - stat.st_mtime_ns < JUST_NOW_NS:
-                return None
-            found += (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns)
-        return tuple(found)
 
     def _rows(self, names: Sequence[str] | None) -> Sequence[tuple[str, str]]:
         if not self._path.exists():

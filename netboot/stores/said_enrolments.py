@@ -10,6 +10,7 @@ from netboot.join.enrolment import EnrolmentStore, Record
 from netboot.lifecycle.errors import CannotTellError
 from netboot.status import up_ms
 from netboot.status.enrolments import AGAIN_MS, FRESH_MS, LARGEST, NAME, BootWindowSaid, EnrolmentsStatus
+from netboot.stores.commits import Changed, Commits, Replaced
 from netboot.stores.enrolment import SqliteEnrolments
 from netboot.stores.status import StatusFile, StatusFolder
 
@@ -89,8 +90,8 @@ def recorded(config: Config) -> Recorded:
     return SqliteEnrolments(config.data / "enrolment.db")
 
 
-def file_of(config: Config) -> Path:
+def changes_of(config: Config) -> Changed:
     """The file that changes when it does."""
     if config.enrolments_kubernetes is not None:
-        return config.data / "status" / f"{NAME}.json"
-    return config.data / "enrolment.db"
+        return Replaced(config.data / "status" / f"{NAME}.json")
+    return Commits(config.data / "enrolment.db")

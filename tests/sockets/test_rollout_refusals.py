@@ -15,6 +15,7 @@ from netboot.lifecycle.rollout import Member, MemberState, Rollout
 from netboot.lifecycle.rollout_store import Members, Note
 from netboot.lifecycle.state import Batch
 from netboot.stores import conditions
+from netboot.stores.commits import Commits
 from netboot.stores.conditions import SqliteConditions
 from netboot.web import fleet
 from tests.commands import Run
@@ -214,7 +215,7 @@ def test_a_list_says_of_a_rollout_what_the_rollout_itself_says(api: Site) -> Non
     ]
     going = rollout(unproven=True, max_unavailable="3").model_copy(update={"image": api.new, "base": api.old})
     number = api.rollouts.start(going, {each.machine: each for each in those}, NOTE).number
-    assignments = Assignments(api.config.data / "rollouts.db", api.rollouts)
+    assignments = Assignments(Commits(api.config.data / "rollouts.db"), api.rollouts)
     SnapshotPublisher(api.config, api.repository, api.repository, api.states, Fixed(), assignments=assignments).step()
 
     def undone(begun: Rollout, all_: Members) -> tuple[Rollout, Members]:

@@ -27,6 +27,7 @@ from netboot.lifecycle.upstream import missing
 from netboot.machines.values import Inventory
 from netboot.status import Condition
 from netboot.status.controllers import InventoryStatus
+from netboot.stores.commits import Commits
 from netboot.stores.enrolment import SqliteEnrolments
 from netboot.stores.image_repository import StoreImageRepository
 from netboot.stores.rollouts import SqliteRollouts, make
@@ -353,7 +354,7 @@ def test_what_rollouts_assign_is_published_kept_from_gc_and_stays_where_it_canno
         kept.states,
         Fixed(),
         monotonic=lambda: kept.now,
-        assignments=Assignments(path, store),
+        assignments=Assignments(Commits(path), store),
     )
     assert publisher.step()
     assert kept.published().assigned == {}

@@ -1,12 +1,11 @@
 """Which machines are accepted now, read no more often than it must be."""
 
-from pathlib import Path
-
 import pytest
 
 from netboot.controllers.nodes.accepted import LOOK_SECONDS, AcceptedNow
 from netboot.lifecycle.intents import Exemption, PutOn, TakeOff
 from netboot.lifecycle.transitions import Mark
+from tests.commits import Told
 from tests.intents import MemoryIntents
 
 NOW = 1_000
@@ -14,14 +13,13 @@ ACCEPTED = Exemption.ACCEPTED
 
 
 class Stage:
-    def __init__(self, folder: Path) -> None:
-        self.path, self.intents, self.up, self.now_ms = folder / "intents.db", MemoryIntents(), 0.0, NOW
-        self.accepted = AcceptedNow(self.path, self.intents, lambda: self.now_ms, lambda: self.up)
-        self.path.write_text("")
+    def __init__(self) -> None:
+        self.file, self.intents, self.up, self.now_ms = Told(), MemoryIntents(), 0.0, NOW
+        self.accepted = AcceptedNow(self.file, self.intents, lambda: self.now_ms, lambda: self.up)
 
     def order(self, machine: str, order: PutOn | TakeOff) -> None:
         self.intents.order(machine, order, "alice", self.now_ms)
-        self.path.write_text(self.path.read_text() + "x")
+        self.file.touch()
 
     def later(self) -> frozenset[str] | None:
         self.up += LOOK_SECONDS
@@ -29,8 +27,8 @@ class Stage:
 
 
 @pytest.fixture
-def stage(tmp_path: Path) -> Stage:
-    return Stage(tmp_path)
+def stage() -> Stage:
+    return Stage()
 
 
 def test_who_is_accepted_until_its_end(stage: Stage) -> None:
@@ -53,7 +51,7 @@ def test_what_cannot_be_told_is_as_it_was(stage: Stage, caplog: pytest.LogCaptur
     stage.order("a", PutOn(ACCEPTED, "fan 3", NOW + 100))
     assert stage.later() == frozenset({"a"})
     stage.intents.broken = True
-    stage.path.unlink()
+    stage.file.touch()
     assert stage.later() == frozenset({"a"})
     stage.now_ms += 100
     assert stage.later() == frozenset(), "its end is known"

@@ -1,7 +1,5 @@
 """What was done to machines, from two records, asked no more often than it must be."""
 
-from pathlib import Path
-
 import pytest
 
 from netboot.controllers.acts import LOOK_SECONDS, RecordedActs
@@ -10,6 +8,7 @@ from netboot.join.enrolment import Approve, Import, Record, Reinstate, Retire
 from netboot.lifecycle.errors import StateUnavailableError
 from netboot.lifecycle.intents import PutOn, TakeOff
 from netboot.lifecycle.transitions import Act, Mark, marks_after
+from tests.commits import Told
 from tests.drains import MemoryDrains, drain
 from tests.enrolments import MemoryEnrolments
 from tests.intents import MemoryIntents
@@ -32,18 +31,24 @@ class Records(MemoryEnrolments):
 
 
 class Site:
-    """Two records beside their files, whose bytes change when `touch` says so."""
+    """Two records beside their files, which change when `touch` says so."""
 
-    def __init__(self, data: Path) -> None:
-        self.data, self.enrolments, self.intents = data, Records(), MemoryIntents()
-        self.up, self.now_ms, self.drains = 0.0, 1_000, MemoryDrains()
-        self.acts = RecordedActs(data, self.enrolments, self.intents, self.drains, lambda: self.now_ms, lambda: self.up)
-        for name in ("enrolment.db", "intents.db"):
-            self.touch(name)
+    def __init__(self) -> None:
+        self.enrolments, self.intents, self.drains = Records(), MemoryIntents(), MemoryDrains()
+        self.up, self.now_ms = 0.0, 1_000
+        self.files = {"enrolment.db": Told(), "intents.db": Told()}
+        self.acts = RecordedActs(
+            self.enrolments,
+            self.intents,
+            self.drains,
+            lambda: self.now_ms,
+            self.files["enrolment.db"],
+            self.files["intents.db"],
+            lambda: self.up,
+        )
 
     def touch(self, name: str) -> None:
-        path = self.data / name
-        path.write_text((path.read_text() if path.exists() else "") + "x")
+        self.files[name].touch()
 
     def later(self) -> object:
         self.up += LOOK_SECONDS
@@ -56,8 +61,8 @@ class Site:
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Site:
-    return Site(tmp_path)
+def site() -> Site:
+    return Site()
 
 
 def test_every_mark_that_can_be_wanted_has_the_act_that_puts_it_on(site: Site) -> None:

@@ -3,12 +3,11 @@
 import logging
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
-from netboot.controllers.changes import Changes
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.intents import Exemption, Intent, Intents
 from netboot.logs import Trouble
+from netboot.stores.commits import Changed
 
 log = logging.getLogger(__name__)
 
@@ -17,18 +16,17 @@ LOOK_SECONDS = 1.0
 
 
 class AcceptedNow:
-    """`path`: of the file that `intents` reads; `now_ms()`: the time of day, by which acceptances end. One thread's."""
+    """`file`: the one that `intents` reads; `now_ms()`: the time of day, by which acceptances end. One thread's."""
 
     def __init__(
         self,
-        path: Path,
+        file: Changed,
         intents: Intents,
         now_ms: Callable[[], int],
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._changes = Changes(lambda: (path, path.with_name(f"{path.name}-wal")), by_content=False)
-        self._intents, self._now_ms, self._monotonic = intents, now_ms, monotonic
-        self._looked, self._unread = float("-inf"), False
+        self._file, self._intents, self._now_ms, self._monotonic = file, intents, now_ms, monotonic
+        self._looked = float("-inf")
         self._found: Sequence[Intent] | None = None
         self._trouble = Trouble(log, "accepted", "accepted: can be told again", logging.ERROR)
 
@@ -42,14 +40,13 @@ class AcceptedNow:
         return None if self._found is None else frozenset(one.machine for one in self._found if one.stands(now_ms))
 
     def _look(self) -> None:
-        if not self._changes.settled(now=True) and not self._unread:
+        if not self._file.changed():
             return
-        self._unread = True
         try:
             standing = self._intents.all(self._now_ms())
         except CannotTellError as error:
             self._trouble.note(str(error))
             return
         self._found = [one for one in standing if one.mark is Exemption.ACCEPTED]
-        self._unread = False
+        self._file.taken()
         self._trouble.note(None)

@@ -2,11 +2,10 @@
 
 import time
 from collections.abc import Callable, Collection, Mapping
-from pathlib import Path
 
-from netboot.controllers.changes import Changes
 from netboot.lifecycle.conditions import Conditions, MachineCondition
 from netboot.lifecycle.errors import CannotTellError
+from netboot.stores.commits import Changed
 
 LOOK_SECONDS = 5.0
 """How often the file is looked at; it changes with every machine's conditions."""
@@ -15,18 +14,17 @@ Found = Mapping[str, tuple[MachineCondition, ...]]
 
 
 class JudgedNow:
-    """`path`: of the file that `conditions` reads; `machines()`: names of those that are asked for. One thread's."""
+    """`file`: the one that `conditions` reads; `machines()`: names of those that are asked for. One thread's."""
 
     def __init__(
         self,
-        path: Path,
+        file: Changed,
         conditions: Conditions,
         machines: Callable[[], Collection[str]],
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._changes = Changes(lambda: (path, path.with_name(f"{path.name}-wal")), by_content=False)
-        self._conditions, self._machines, self._monotonic = conditions, machines, monotonic
-        self._looked, self._unread = float("-inf"), False
+        self._file, self._conditions, self._machines, self._monotonic = file, conditions, machines, monotonic
+        self._looked = float("-inf")
         self._found: Found | None = None
 
     def found(self) -> Found | None:
@@ -35,11 +33,10 @@ class JudgedNow:
         if self._monotonic() - self._looked < LOOK_SECONDS:
             return self._found
         self._looked = self._monotonic()
-        if self._changes.settled(now=True) or self._unread:
-            self._unread = True
+        if self._file.changed():
             try:
                 self._found = self._conditions.conditions(list(self._machines()))
             except CannotTellError:
                 return self._found
-            self._unread = False
+            self._file.taken()
         return self._found
