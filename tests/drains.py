@@ -5,6 +5,7 @@ from typing import Any
 
 from netboot.lifecycle.budget import slots
 from netboot.lifecycle.drains import Change, Drain, End, decide
+from netboot.lifecycle.errors import StateUnavailableError
 
 BOOT = "018bcfe5-6800-8fff-bfff-c8dd6b13e782"
 START = 1_767_225_600_000
@@ -27,12 +28,15 @@ def drain(machine: str, name: str, what: str = "drain", **more: Any) -> Drain:
 
 
 class MemoryDrains:
-    """`netboot.lifecycle.drains.DrainStore`."""
+    """`netboot.lifecycle.drains.DrainStore`. `broken`: which stand cannot be told."""
 
     def __init__(self) -> None:
         self._all: list[Drain] = []
+        self.broken = False
 
     def standing(self) -> list[Drain]:
+        if self.broken:
+            raise StateUnavailableError("gone")
         return sorted((one for one in self._all if one.end is None), key=lambda one: one.machine)
 
     def of(self, machine: str, limit: int) -> list[Drain]:

@@ -47,10 +47,9 @@ def enter(access: Access, ports: frozenset[int]) -> None:
         seccomp.restrict(network=connect is None or bool(connect), others=access.forks)
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)  # nobody of this account reads its memory, and it leaves no core
-    if os.geteuid() == 0:
-        held = struct.pack("6I", _KEPT, _KEPT, 0, 0, 0, 0)
-        if libc.capset(struct.pack("Ii", _CAPABILITIES, 0), held) != 0:
-            raise OSError(ctypes.get_errno(), "capset: root's capabilities cannot be given up")
+    kept = _KEPT if os.geteuid() == 0 else 0  # another account may have been given some, as to listen on a low port
+    if libc.capset(struct.pack("Ii", _CAPABILITIES, 0), struct.pack("6I", kept, kept, 0, 0, 0, 0)) != 0:
+        raise OSError(ctypes.get_errno(), "capset: capabilities cannot be given up")
 
 
 @contextmanager

@@ -82,8 +82,9 @@ class RecordedActs:
 
     def _read_intents(self) -> list[tuple[str, Act]]:
         intents = self._intents.all(self._now_ms())
-        self._next_end = min((one.until_ms for one in intents if one.until_ms is not None), default=None)
         draining = [(one.machine, Act.DRAIN) for one in self._drains.standing()]
+        # last: where anything of it cannot be read, an end that has passed is one still
+        self._next_end = min((one.until_ms for one in intents if one.until_ms is not None), default=None)
         return [*((one.machine, _PUT_ON[one.mark]) for one in intents if isinstance(one.mark, Mark)), *draining]
 
 

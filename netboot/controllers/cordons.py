@@ -9,14 +9,15 @@ from netboot.lifecycle.cordons import Cordon, hold_of, is_kept, loses_its_node
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.intents import IntentStore
 from netboot.lifecycle.ports import Clock, States
+from netboot.status import up_ms
 from netboot.status.controllers import RolloutsStatus
 
 log = logging.getLogger(__name__)
 
 
 class AndCordons:
-    """A loop, with this. `cordons()`: what is cordoned now, by machine; `caught_up()`: all that was journalled is in
-    the state, so that a boot that has its token is known to have it."""
+    """A loop, with this. `cordons()`: what is cordoned now, by machine; `joins_read_to(up_ms)`: whether what join wrote
+    down before that moment of `up_ms()` is in the state."""
 
     def __init__(
         self,
@@ -24,11 +25,14 @@ class AndCordons:
         intents: IntentStore,
         states: States,
         cordons: Callable[[], Mapping[str, Cordon]],
-        caught_up: Callable[[], bool],
+        joins_read_to: Callable[[int], bool],
         clock: Clock,
+        up_ms: Callable[[], int] = up_ms,
     ) -> None:
         self._loop, self._intents, self._states = loop, intents, states
-        self._cordons, self._caught_up, self._clock = cordons, caught_up, clock
+        self._cordons, self._joins_read_to, self._clock, self._up_ms = cordons, joins_read_to, clock, up_ms
+        self._since: dict[str, tuple[Cordon, int]] = {}
+        """Of each machine, the cordon that there is, and when it was first seen."""
         self._problem = ""
 
     def step(self) -> None:
@@ -47,8 +51,8 @@ class AndCordons:
         return status.model_copy(update={"problem": status.problem or self._problem})
 
     def _keep(self) -> None:
-        cordons = self._cordons()  # first: whoever has its Node by its token had that journalled before
-        if not cordons or not self._caught_up():
+        cordons = self._seen_to()
+        if not cordons:
             return
         states, now_ms = self._states.machines(list(cordons)), self._clock.now_ms()
         for machine, cordon in cordons.items():
@@ -58,3 +62,12 @@ class AndCordons:
                 log.warning(
                     "%s is held, for its Node is cordoned and goes with this boot", machine, extra={"fields": fields}
                 )
+
+    def _seen_to(self) -> dict[str, Cordon]:
+        """Those of which the state can be believed: whose boot has its Node by its token had that journalled before the
+        Node could be seen, so what join wrote until then has to be read."""
+        cordons = self._cordons()
+        now, before = self._up_ms(), self._since
+        known = {name: before[name] for name, cordon in cordons.items() if name in before and before[name][0] == cordon}
+        self._since = {name: (cordon, now) for name, cordon in cordons.items()} | known
+        return {name: cordon for name, (cordon, since) in self._since.items() if self._joins_read_to(since)}

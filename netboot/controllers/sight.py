@@ -55,17 +55,18 @@ class Eyes:
     def look(self, up_ms: int) -> Sight:
         """By what everybody said until that moment of `netboot.status.up_ms`."""
         seeing = set()
-        for cluster in self._clusters:
+        followed = [name for name in self._clusters if self._follows(name, up_ms)]
+        for cluster in self._clusters:  # then: who says that it follows Nodes has written how they are before
             self._read_nodes(cluster)
         if self._caught_up() and all(self._fresh(name, BootStatus, up_ms) for name in self._boot):
             seeing.add(REPORTS)
             joins = all(self._fresh(name, JoinStatus, up_ms) for name in self._join)
-            seeing |= {cluster_place(name) for name in self._clusters if joins and self._follows(name, up_ms)}
+            seeing |= {cluster_place(name) for name in followed if joins and name in self._nodes}
         return Sight(frozenset(seeing), dict(self._nodes), dict(self._words))
 
     def _follows(self, cluster: str, up_ms: int) -> bool:
         processes = ((f"approver-{cluster}", ApproverStatus), (f"nodes-{cluster}", NodesStatus))
-        return cluster in self._nodes and all(self._fresh(name, model, up_ms) for name, model in processes)
+        return all(self._fresh(name, model, up_ms) for name, model in processes)
 
     def _fresh(self, process: str, model: type[Timed], up_ms: int) -> bool:
         try:

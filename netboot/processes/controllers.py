@@ -180,7 +180,7 @@ def run(spec: ProcessSpec) -> None:
         intents,
         states,
         partial(_cordoned, config, status),
-        lambda: controller.caught_up(),
+        controller.joins_read_to,
         clock,
     )
     settling = AndRemedies(holding(config, acting, intents, publisher, clock), remedies)

@@ -22,6 +22,15 @@ class Changed(Protocol):
         ...
 
 
+def which(path: Path) -> tuple[int, int] | None:
+    """Which file is there, by device and inode; None: none is."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 class _Seen:
     """By `_look()`: another value wherever anything changed."""
 
@@ -68,23 +77,29 @@ class Commits(_Seen):
 
     def _look(self) -> object:
         try:
-            found = self._path.stat()
-            self._open((found.st_dev, found.st_ino))
+            self._open()
             assert self._db is not None
             return self._opened, self._db.execute("PRAGMA data_version").fetchone()[0]
         except (sqlite3.Error, OSError):
             self._close()
             return None, self._monotonic() // AGAIN_SECONDS  # whoever reads it says why, or reads it now and then
 
-    def _open(self, which: tuple[int, int]) -> None:
-        """The file that is there now: one that was replaced has other connections, and counts for itself."""
-        if self._db is not None and which == self._which:
+    def _open(self) -> None:
+        """The file that is there now: one that was replaced has other connections, and counts for itself.
+
+        Raises:
+            sqlite3.Error, OSError: there is none, or it cannot be opened; it was replaced meanwhile.
+        """
+        there = which(self._path)
+        if self._db is not None and there == self._which:
             return
         self._close()
         uri = f"{self._path.absolute().as_uri()}?mode=ro"
         self._db = sqlite3.connect(uri, uri=True, timeout=0, isolation_level=None, check_same_thread=False)
-        self._which = which
+        self._which = there
         self._opened += 1
+        if which(self._path) != there:
+            raise OSError(f"{self._path} was replaced while it was opened")
 
     def _close(self) -> None:
         if self._db is not None:

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from netboot.lifecycle.conditions import Judged, MachineCondition
 from netboot.lifecycle.errors import StateUnavailableError
 from netboot.lifecycle.summary import MachineSummary, summary_of
-from netboot.stores.commits import Commits
+from netboot.stores.commits import Commits, which
 from netboot.stores.state_rows import lenient, why
 
 log = logging.getLogger(__name__)
@@ -156,15 +156,6 @@ class JudgedFile:
         with suppress(OSError):  # a disk that refuses that too: the next try meets the same
             for suffix in ("", "-wal", "-shm"):
                 self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
-
-
-def which(path: Path) -> tuple[int, int] | None:
-    """Which file is there, by device and inode; None: none is."""
-    try:
-        found = path.stat()
-    except FileNotFoundError:
-        return None
-    return found.st_dev, found.st_ino
 
 
 def _opened(path: Path) -> sqlite3.Connection:

@@ -24,7 +24,7 @@ from netboot.lifecycle.history import (
 )
 from netboot.lifecycle.objective import MOST_SERIES, Durations, Measured, together
 from netboot.lifecycle.proof import SignedProof
-from netboot.stores.conditions import which
+from netboot.stores.commits import which
 from netboot.stores.history import durations_in, opened
 from netboot.stores.packing import pack
 

@@ -31,7 +31,8 @@ class RunningConfig:
 
     def __init__(self, file: Path, value: Config, adapt: Callable[[Config], Config] = lambda config: config) -> None:
         self.file, self._adapt, self.value = file, adapt, value
-        self._seen = look(file)
+        self._seen: object = ...
+        """What it looked like when it was compared last: not yet, for it may be another than `value` was read of."""
         self._words = ""
         self.reloads = 0
         """How often it was asked to `reload`."""

@@ -616,6 +616,27 @@ def test_up_to_when_what_join_wrote_down_is_in_the_state_whatever_becomes_of_oth
     site.projection.close()
 
 
+def test_whether_all_that_join_wrote_before_a_moment_is_in_the_state(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site, now = Site(tmp_path), 100_000
+    monkeypatch.setattr("netboot.controllers.projection.up_ms", lambda: now)
+    controller = ProjectionController(site.journals, site.projection, owned={"join-0.db"}, monotonic=lambda: now / 1000)
+    join = JournalFile(site.journals / "join-0.db", 100, 2**20)
+    join.commit([(1, event("gpu-001", 1, Phase.ATTESTED).model_dump_json())])
+    for _ in range(3):
+        now += 2_000
+        controller.step()
+    assert controller.progress.problems == {}
+    read = controller.progress.joins_read_up_ms
+    assert read > 0
+    assert [controller.joins_read_to(moment) for moment in (0, read, read + 1)] == [True, True, False]
+    now += 10_500
+    assert controller.joins_read_to(0) is False, "nobody has looked since"
+    join.close()
+    site.projection.close()
+
+
 def test_machines_that_left_the_inventory_are_told_to_the_state(tmp_path: Path) -> None:
     site = Site(tmp_path)
     in_force = [load_inventory(make_site(tmp_path / "site").inventory)]

@@ -98,6 +98,15 @@ def test_nothing_is_asked_while_nothing_changed(site: Site) -> None:
     assert site.enrolments.asked == asked
 
 
+def test_an_end_is_not_forgotten_where_drains_cannot_be_told(site: Site) -> None:
+    site.order(PutOn(Mark.HELD, "r", 5_000))
+    assert site.later() == {"a": (Act.HOLD,)}
+    site.now_ms, site.drains.broken = 5_000, True
+    assert site.later() == {"a": (Act.HOLD,)}
+    site.drains.broken = False
+    assert site.later() == {}
+
+
 def test_what_has_an_end_ends_though_no_file_changes(site: Site) -> None:
     site.order(PutOn(Mark.HELD, "r", 5_000), PutOn(Mark.QUARANTINED, "r", 9_000))
     assert site.later() == {"a": (Act.QUARANTINE, Act.HOLD)}

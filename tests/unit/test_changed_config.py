@@ -42,6 +42,13 @@ def test_a_change_is_said_with_its_keys_and_cure_until_it_is_taken_back(file: Pa
     assert changed.words() == ""
 
 
+def test_a_change_since_it_was_read_is_said_though_nobody_looked_before(file: Path) -> None:
+    value = load_config(file)
+    write(file, TEXT + "minimum_epoch: 4\n")
+    said = f"{file} was changed since the service took it: `netboot config reload` takes minimum_epoch"
+    assert RunningConfig(file, value).words() == said
+
+
 def test_what_may_be_taken_is_taken_and_nothing_else(file: Path) -> None:
     running = RunningConfig(file, load_config(file))
     assert (running.reload(), running.taken, running.reloads) == (False, (), 1)

@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -94,6 +95,31 @@ def test_a_file_that_was_replaced_counts_for_itself(path: Path, db: sqlite3.Conn
     with sqlite3.connect(path) as new:
         _add(new)
     new.close()
+    assert file.changed()
+
+
+def test_a_file_that_was_another_one_while_it_was_opened(
+    path: Path, db: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And is the one of before again."""
+    other, kept = path.with_name("other.db"), path.with_name("kept.db")
+    _made(other).close()
+    kept.hardlink_to(path)
+    really = sqlite3.connect
+
+    def connect(*arguments: Any, **more: Any) -> Any:
+        other.replace(path)
+        return really(*arguments, **more)
+
+    file = Commits(path, lambda: 0.0)
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(sqlite3, "connect", connect)
+        assert file.changed()
+    file.taken()
+    kept.replace(path)
+    assert file.changed()
+    file.taken()
+    _add(db)
     assert file.changed()
 
 

@@ -48,6 +48,26 @@ print(json.dumps({
 """
 
 
+CAPABLE = """\
+import ctypes, json, os, struct, sys
+from pathlib import Path
+from netboot.confine.access import Access
+from netboot.confine.enter import enter
+def held():
+    lines = [line.split() for line in open("/proc/self/status") if line.startswith("Cap")]
+    return {name: int(mask, 16) for name, mask in lines}
+libc, bind, uid, none = ctypes.CDLL(None), 10, int(sys.argv[1]), frozenset()
+if uid:  # what systemd does: linux/prctl.h, linux/capability.h
+    assert libc.prctl(8, 1, 0, 0, 0) == 0  # PR_SET_KEEPCAPS
+    os.setresuid(uid, uid, uid)
+    assert libc.capset(struct.pack("Ii", 0x20080522, 0), struct.pack("6I", *[1 << bind] * 3, 0, 0, 0)) == 0
+    assert libc.prctl(47, 2, bind, 0, 0) == 0  # PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE
+before = held()
+enter(Access("boot-0", none, none, none, (Path("/proc"),), (), (), none, False, ()), none)
+print(json.dumps([before, held()]))
+"""
+
+
 def _paths(model: type[BaseModel], prefix: str = "") -> set[str]:
     """Dotted keys of everything in a model that is a path."""
     keys: set[str] = set()
@@ -94,6 +114,20 @@ def test_what_each_version_of_landlock_enforces(tmp_path: Path, version: int) ->
         "connect": errno.EACCES if version >= 4 else errno.ECONNREFUSED,
         "signal": errno.EPERM if version >= 6 else 0,
     }
+
+
+@pytest.mark.parametrize("uid", [0, 65534])
+def test_a_capability_that_the_unit_gave_is_given_up_by_whichever_account(uid: int) -> None:
+    """As AmbientCapabilities=CAP_NET_BIND_SERVICE of the unit, which the supervisor needs for its listeners."""
+    ran = subprocess.run(
+        [sys.executable, "-c", CAPABLE, str(uid)], env=environment(), capture_output=True, text=True, timeout=60
+    )
+    assert ran.returncode == 0, ran.stderr
+    before, after = json.loads(ran.stdout)
+    kept = 0 if uid else 1 << 1 | 1 << 3  # CAP_DAC_OVERRIDE, CAP_FOWNER (linux/capability.h)
+    assert before["CapEff:"] & 1 << 10
+    assert before["CapAmb:"] == (1 << 10 if uid else 0)
+    assert after == {"CapInh:": 0, "CapPrm:": kept, "CapEff:": kept, "CapBnd:": before["CapBnd:"], "CapAmb:": 0}
 
 
 def test_what_a_kernel_cannot_enforce_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,8 +28,10 @@ class Stage:
     def __init__(self) -> None:
         self.intents, self.states, self.taken = MemoryIntents(), MemoryStates(), 0
         self.cordons: dict[str, Cordon] = {"n-1": Cordon(node="worker-1", by=BY)}
-        self.caught_up, self.rounds = True, 0
-        self.loop = AndCordons(self, self.intents, self.states, lambda: self.cordons, lambda: self.caught_up, self)
+        self.now, self.read_to, self.rounds = 0, 1_000, 0
+        self.loop = AndCordons(
+            self, self.intents, self.states, lambda: self.cordons, lambda up: up <= self.read_to, self, lambda: self.now
+        )
 
     def now_ms(self) -> int:
         return START
@@ -74,10 +76,39 @@ def test_the_node_of_a_boot_that_has_its_token_is_its_own() -> None:
     stage.boots(2, Phase.ATTESTED, Phase.TOKEN_ISSUED)
     assert stage.held() == []
     stage.boots(3, Phase.ATTESTED)
-    stage.caught_up = False
-    assert stage.held() == [], "its token may be written down already"
-    stage.caught_up, stage.cordons = True, {}
+    stage.cordons = {}
     assert stage.held() == []
+
+
+def test_a_boot_may_have_its_node_by_a_token_that_nobody_has_read_yet() -> None:
+    """The processor was elsewhere since the join server's journal was read to its end, and the Node of the new boot
+    was cordoned."""
+    stage = Stage()
+    stage.boots(1, *OLD)
+    stage.boots(2, Phase.ATTESTED)
+    stage.now = 1_001
+    assert stage.held() == []
+    stage.now = 5_000
+    assert stage.held() == [], "it was not read since the Node was seen"
+    stage.read_to = 1_000 + 1
+    assert stage.held() == HELD, "read until it was seen first, by which time its boot had no token"
+
+
+def test_another_cordon_is_seen_for_the_first_time() -> None:
+    stage = Stage()
+    stage.boots(2, Phase.ATTESTED)
+    stage.read_to, stage.cordons = 1_000, {"n-1": Cordon(node="worker-1", by="alice, 2026-11-23T09:00:00Z")}
+    stage.now = 1_001
+    assert stage.held() == []
+    stage.read_to, stage.now, stage.cordons = 1_001, 2_000, {"n-1": Cordon(node="worker-1", by=BY)}
+    assert stage.held() == []
+    stage.cordons = {}
+    assert stage.held() == []
+    stage.now, stage.cordons = 3_000, {"n-1": Cordon(node="worker-1", by=BY)}
+    stage.read_to = 2_999
+    assert stage.held() == [], "it was gone meanwhile"
+    stage.read_to = 3_000
+    assert stage.held() == HELD
 
 
 def test_who_is_taken_off_by_a_person_stays_off_once_the_node_is_gone() -> None:

@@ -30,7 +30,7 @@ class Cordons(RuleBasedStateMachine):
         self.states, self.taken, self.boot = MemoryStates(), 0, 1
         self.seen: dict[str, Cordon] = {}
         self.heard, self.cordoned, self.joined = False, False, False
-        self.loop = AndCordons(self, self.stage.intents, self.states, lambda: self.seen, lambda: self.heard, self)
+        self.loop = AndCordons(self, self.stage.intents, self.states, lambda: self.seen, lambda _: self.heard, self)
         self.stage.cluster.make_node(NAME)
 
     # -- the loop around which controllers make holds, and their clock

@@ -27,7 +27,7 @@ from netboot.status.approver import ApproverStatus
 from netboot.status.boot import BootStatus
 from netboot.status.nodes import NodesStatus
 from netboot.stores.conditions import JudgedFile, SqliteConditions
-from netboot.stores.status import StatusFolder, write_status
+from netboot.stores.status import LONGEST, S, StatusFolder, write_status
 from tests.joining import snapshot_of
 from tests.lifecycle_world import ALL, World, declared
 from tests.records import START, checked, event, script
@@ -439,6 +439,27 @@ def test_who_is_silent_cannot_be_seen_by(tmp_path: Path) -> None:
     (said.folder / "boot-0.json").write_text("{")
     said.caught_up = True
     assert said.eyes.look(20_000).seeing == frozenset()
+
+
+def test_nodes_are_as_new_as_the_word_that_they_are_followed(tmp_path: Path) -> None:
+    """A collector that comes back writes how Nodes are, and then that it follows them."""
+
+    class Coming(StatusFolder):
+        def read(self, process: str, model: type[S], most: int = LONGEST) -> S | None:
+            if process == "nodes-default":
+                file.write({"n": Node.IN_SERVICE}, {})
+                said.cluster(1)
+            return super().read(process, model, most)
+
+    said = Said(tmp_path)
+    file = ObservedFile(said.folder, "default")
+    file.write({"n": Node.NOT_READY}, {})
+    for index in range(2):
+        said.boot(index, 1)
+    said.cluster(1)
+    sight = Eyes(said.config, Coming(said.folder), lambda: True).look(1)
+    assert sight.seeing == {"reports", "cluster/default"}
+    assert sight.nodes == {"default": {"n": Node.IN_SERVICE}}
 
 
 def test_nodes_are_read_when_they_changed_and_what_is_torn_leaves_what_was(tmp_path: Path) -> None:
