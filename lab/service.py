@@ -176,8 +176,8 @@ def defects(log: str) -> list[str]:
 
 
 @contextlib.contextmanager
-def service(site: Site, logs: Path) -> Iterator[Service]:
-    """The service for the length of a block.
+def service(site: Site, logs: Path, *, begin: bool = True) -> Iterator[Service]:
+    """The service for the length of a block; unless `begin` it is not started yet.
 
     Raises:
         EndedError, DeadlineError: it did not start; the message is the end of its log. DefectError: it met something
@@ -185,7 +185,8 @@ def service(site: Site, logs: Path) -> Iterator[Service]:
     """
     running = Service(site, logs)
     try:
-        running.start()
+        if begin:
+            running.start()
         yield running
     finally:
         running.stop()

@@ -47,8 +47,23 @@ def enter(access: Access, ports: frozenset[int]) -> None:
         seccomp.restrict(network=connect is None or bool(connect), others=access.forks)
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)  # nobody of this account reads its memory, and it leaves no core
-    kept = _KEPT if os.geteuid() == 0 else 0  # another account may have been given some, as to listen on a low port
-    if libc.capset(struct.pack("Ii", _CAPABILITIES, 0), struct.pack("6I", kept, kept, 0, 0, 0, 0)) != 0:
+    _give_up_capabilities(libc)
+
+
+def _give_up_capabilities(libc: ctypes.CDLL) -> None:
+    """All but those that root needs, where it has these. Another account may have been given some, as to listen on a
+    low port.
+
+    Raises:
+        OSError: the kernel refuses.
+    """
+    header, has = struct.pack("Ii", _CAPABILITIES, 0), ctypes.create_string_buffer(struct.calcsize("6I"))
+    if libc.capget(header, has) != 0:
+        raise OSError(ctypes.get_errno(), "capget: which capabilities it has cannot be told")
+    permitted = struct.unpack("6I", has.raw)[1]
+    kept = _KEPT & permitted if os.geteuid() == 0 else 0
+    wanted = struct.pack("6I", kept, kept, 0, 0, 0, 0)
+    if has.raw != wanted and libc.capset(header, wanted) != 0:
         raise OSError(ctypes.get_errno(), "capset: capabilities cannot be given up")
 
 

@@ -3,16 +3,25 @@ machines: it waits until the hold stands (`netboot.join.taints`)."""
 
 import logging
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from netboot.controllers.loop import Rollouts
 from netboot.lifecycle.cordons import Cordon, hold_of, is_kept, loses_its_node
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.intents import IntentStore
 from netboot.lifecycle.ports import Clock, States
-from netboot.status import up_ms
+from netboot.status import FRESH_MS, up_ms
 from netboot.status.controllers import RolloutsStatus
 
 log = logging.getLogger(__name__)
+
+
+class _Seen(NamedTuple):
+    """Which Node of a machine was seen to be cordoned, and when, by `up_ms()`: for the first time, and the last."""
+
+    uid: str
+    first_ms: int
+    last_ms: int
 
 
 class AndCordons:
@@ -31,8 +40,7 @@ class AndCordons:
     ) -> None:
         self._loop, self._intents, self._states = loop, intents, states
         self._cordons, self._joins_read_to, self._clock, self._up_ms = cordons, joins_read_to, clock, up_ms
-        self._since: dict[str, tuple[Cordon, int]] = {}
-        """Of each machine, the cordon that there is, and when it was first seen."""
+        self._seen: dict[str, _Seen] = {}
         self._problem = ""
 
     def step(self) -> None:
@@ -66,8 +74,10 @@ class AndCordons:
     def _seen_to(self) -> dict[str, Cordon]:
         """Those of which the state can be believed: whose boot has its Node by its token had that journalled before the
         Node could be seen, so what join wrote until then has to be read."""
-        cordons = self._cordons()
-        now, before = self._up_ms(), self._since
-        known = {name: before[name] for name, cordon in cordons.items() if name in before and before[name][0] == cordon}
-        self._since = {name: (cordon, now) for name, cordon in cordons.items()} | known
-        return {name: cordon for name, (cordon, since) in self._since.items() if self._joins_read_to(since)}
+        cordons, now = self._cordons(), self._up_ms()
+        self._seen = {name: seen for name, seen in self._seen.items() if now - seen.last_ms <= FRESH_MS}
+        for name, cordon in cordons.items():
+            seen = self._seen.get(name)
+            first_ms = seen.first_ms if seen is not None and seen.uid == cordon.uid else now
+            self._seen[name] = _Seen(cordon.uid, first_ms, now)
+        return {name: each for name, each in cordons.items() if self._joins_read_to(self._seen[name].first_ms)}

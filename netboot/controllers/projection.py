@@ -122,9 +122,9 @@ class ProjectionController:
         return self._monotonic() - self._looked <= FRESH_SECONDS and self.progress.caught_up()
 
     def joins_read_to(self, up_ms: int) -> bool:
-        """Whether what join wrote down before that moment of `netboot.status.up_ms` is in the state; called by other
-        threads."""
-        return self.caught_up() and self.progress.joins_read_up_ms >= up_ms
+        """Whether what join wrote down before that moment of `netboot.status.up_ms` is in the state; whatever becomes
+        of other journals. Called by other threads."""
+        return self.progress.joins_read_up_ms >= up_ms
 
     def finish(self) -> None:
         """Take over everything that is there and tell the owners."""

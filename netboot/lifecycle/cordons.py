@@ -21,10 +21,12 @@ CORDON = "cordon"
 
 
 class Cordon(Strict):
-    """A Node that somebody cordoned. `by`: who and when, as the API server has it; "": it does not say."""
+    """A Node that somebody cordoned. `by`: who and when, as the API server has it; "": it does not say; `uid`: which of
+    the Nodes that there have been of that name."""
 
     node: str
     by: str = ""
+    uid: str = ""
 
     @property
     def who(self) -> str:

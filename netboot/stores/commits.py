@@ -66,7 +66,8 @@ class Commits(_Seen):
     only then does it count (https://sqlite.org/walformat.html, the WAL-index header, which is mapped): who looks and
     reads in between sees files that changed and the rows of before, and no file changes again once it counts.
 
-    For one thread at a time. The connection is open from the first question on; it holds no lock between two.
+    For one thread at a time. The connection is open from the first question on, and keeps nobody from writing, or from
+    writing the log back.
     """
 
     def __init__(self, path: Path, monotonic: Callable[[], float] = time.monotonic) -> None:

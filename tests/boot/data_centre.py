@@ -150,16 +150,14 @@ def data_centre(
             config.write(QUICK_RETRIES + more)
         copy_images(built.site.store, site.store)
         site.declare(f"machines: []\n{PROFILES}")
-        running = Service(site, folder)
+        running = stack.enter_context(service(site, folder, begin=not origins))
         if not origins:
-            running = stack.enter_context(service(site, folder))
             running.set_channel("stable", built.digest)
         if net:
             boot = f"{site.url}/boot.ipxe"
             told = stack.enter_context(time_server(net)) if clock else ""
             dhcp = ipv6.router(net, boot) if mode == "ipv6" else dnsmasq(net, boot, mode, time_servers=told)
             stack.enter_context(dhcp)
-        stack.callback(running.stop)
         yield DataCentre(folder, built, site, net, running)
 
 

@@ -13,6 +13,7 @@ from netboot.lifecycle.intents import Exemption, PutOn, TakeOff
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.state import Batch
 from netboot.lifecycle.transitions import Mark
+from netboot.status import FRESH_MS
 from netboot.status.controllers import RolloutsStatus
 from tests.intents import GONE, MemoryIntents
 from tests.records import START, event, script
@@ -94,21 +95,30 @@ def test_a_boot_may_have_its_node_by_a_token_that_nobody_has_read_yet() -> None:
     assert stage.held() == HELD, "read until it was seen first, by which time its boot had no token"
 
 
-def test_another_cordon_is_seen_for_the_first_time() -> None:
+def test_of_another_node_the_state_has_to_be_newer() -> None:
     stage = Stage()
     stage.boots(2, Phase.ATTESTED)
-    stage.read_to, stage.cordons = 1_000, {"n-1": Cordon(node="worker-1", by="alice, 2026-11-23T09:00:00Z")}
-    stage.now = 1_001
+    stage.now, stage.cordons = 1_001, {"n-1": Cordon(node="worker-1", by=BY, uid="1")}
     assert stage.held() == []
-    stage.read_to, stage.now, stage.cordons = 1_001, 2_000, {"n-1": Cordon(node="worker-1", by=BY)}
+    stage.read_to, stage.now, stage.cordons = 1_500, 2_000, {"n-1": Cordon(node="worker-1", by=BY, uid="2")}
+    assert stage.held() == []
+    stage.read_to = 2_000
+    assert stage.held() == HELD
+
+
+@pytest.mark.parametrize(("unseen", "held"), [(FRESH_MS, HELD), (FRESH_MS + 1, [])])
+def test_a_node_is_the_same_whoever_writes_it_and_though_it_is_not_seen_for_a_while(
+    unseen: int, held: list[tuple[str, str, str]]
+) -> None:
+    stage = Stage()
+    stage.boots(2, Phase.ATTESTED)
+    stage.now, stage.cordons = 2_000, {"n-1": Cordon(node="worker-1", by="annotator, 2026-11-23T09:00:00Z", uid="1")}
     assert stage.held() == []
     stage.cordons = {}
     assert stage.held() == []
-    stage.now, stage.cordons = 3_000, {"n-1": Cordon(node="worker-1", by=BY)}
-    stage.read_to = 2_999
-    assert stage.held() == [], "it was gone meanwhile"
-    stage.read_to = 3_000
-    assert stage.held() == HELD
+    stage.read_to, stage.now = 2_000, 2_000 + unseen
+    stage.cordons = {"n-1": Cordon(node="worker-1", by=BY, uid="1")}
+    assert stage.held() == held
 
 
 def test_who_is_taken_off_by_a_person_stays_off_once_the_node_is_gone() -> None:

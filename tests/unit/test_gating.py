@@ -129,7 +129,7 @@ def test_cordons_are_told_of_nodes_that_are_netboot_s() -> None:
     stage.cluster.put_node(stage.node("n-1")._replace(cordoned=True, cordoned_by="kubectl"))
     stage.cluster.put_node(stage.node("n-2")._replace(cordoned=True, marked=False))
     stage.step()
-    assert stage.gate.cordons() == {"n-1": Cordon(node="n-1", by="kubectl")}
+    assert stage.gate.cordons() == {"n-1": Cordon(node="n-1", by="kubectl", uid=stage.node("n-1").uid)}
 
 
 def lines(caplog: pytest.LogCaptureFixture) -> list[str]:

@@ -145,8 +145,8 @@ class GateController:
         """Machine → the cordon of its Node."""
         with self._lock:
             entries = list(self._reports.entries.values())
-        cordoned = [each for each in entries if each.node.marked and each.node.cordoned]
-        return {each.machine: Cordon(node=each.node.name, by=each.node.cordoned_by) for each in cordoned}
+        cordoned = [(each.machine, each.node) for each in entries if each.node.marked and each.node.cordoned]
+        return {name: Cordon(node=node.name, by=node.cordoned_by, uid=node.uid) for name, node in cordoned}
 
     def words(self) -> dict[str, NodeWord]:
         """What else is to be seen on Nodes, by name, where there is anything: a check failed, who else has taken it."""
