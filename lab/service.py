@@ -151,9 +151,10 @@ class Service:
         return {"Authorization": f"Bearer {self._token}"}
 
     def _wait_until_it_answers(self, running: Child) -> None:
-        """Each server at its own listener: machines may know it by an address that is not ours."""
+        """Each server at its own listener: machines may know it by an address that is not ours. Who boots machines is
+        ready once something is published, before which operators' orders are answered by 503."""
         config = load_config(self.site.config)
-        health = [f"http://{config.provisioning.listen}/healthz", f"{self.site.management}/healthz"]
+        health = [f"http://{config.provisioning.listen}/readyz", f"{self.site.management}/healthz"]
         if config.join is not None:
             health.append(f"https://{config.join.listen}/readyz")
         authority = str(self.site.folder / "tls" / "ca.crt")
