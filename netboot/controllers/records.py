@@ -51,7 +51,7 @@ def require_known(journal: str, record: AnyRecord) -> None:
     Raises:
         ValueError: it cannot; or no process of this version has a journal of this name.
     """
-    kind = journal.partition("-")[0]
+    kind = journal.removesuffix(".db").partition("-")[0]
     phases = KNOWS.get(kind, frozenset())
     owner = "approver" if isinstance(record, CertificateRecord) else "boot"
     owner = "shipper" if isinstance(record, SharedRecord) else owner

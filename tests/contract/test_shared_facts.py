@@ -1,5 +1,8 @@
 """What other replicas told, in both states: in memory and in SQLite."""
 
+import pytest
+
+from netboot.controllers.records import require_known
 from netboot.lifecycle.events import HealthRecord, SharedRecord
 from netboot.lifecycle.phases import Phase
 from tests.contract.test_states import Both, both
@@ -63,3 +66,14 @@ def test_an_excerpt_takes_the_place_of_no_report_that_is_whole(both: Both) -> No
         record = shared(1, EARLY, Phase.ATTESTED, health=checked(NAME, 1, "warn"))
         both.take(record.model_copy(update={"arrived": number}), journal="shipper.db")
         assert both.reader.machines([NAME])[NAME].checked.status == status
+
+
+@pytest.mark.parametrize("journal", ["boot-0.db", "join-0.db", "approver-x.db", "nodes-x.db", "shippers.db"])
+def test_it_is_for_the_shipper_alone_to_say_and_nothing_else_is(journal: str) -> None:
+    record = shared(1, EARLY, Phase.ATTESTED)
+    require_known("shipper.db", record)
+    with pytest.raises(ValueError, match="a shared record is not for the owner of this journal to say"):
+        require_known(journal, record)
+    for fact in (*record.facts, checked(NAME, 1)):
+        with pytest.raises(ValueError, match="is not for the owner of this journal to say"):
+            require_known("shipper.db", fact)

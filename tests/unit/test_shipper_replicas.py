@@ -1,5 +1,5 @@
 """Who writes how machines are into their objects, where several replicas do: one object, in an API server that knows
-versions, and a state, a journal and a shipper for each. With a real API server: `tests/cluster/test_replicas.py`."""
+versions, and a state, a journal and a shipper for each. With a real one: `tests/cluster/test_shared_facts.py`."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any

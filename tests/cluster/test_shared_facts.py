@@ -69,7 +69,7 @@ class Replica:
         self.objects, self._folder = objects, folder
         (folder / "journal").mkdir(parents=True)
         self._journals = {each: Journal(folder / "journal" / f"{each}.db") for each in JOURNALS}
-        self._stopping, self._thread = threading.Event(), threading.Thread(target=self._project)
+        self._stopping, self._thread = threading.Event(), threading.Thread(target=self._project, daemon=True)
         self._thread.start()
         self.states = SqliteStates(folder / "state.db")
         several = Several(MANAGER, lambda: leads, 3, Sharing(self.states, self, SystemClock()))
