@@ -221,5 +221,8 @@ def _surely(boot: BootTold) -> BootTold:
 
 def claimed(status: ObjectStatus) -> tuple[Any, ...]:
     """What anybody on the wire may have brought about."""
-    reports = tuple((each.steps, each.failures) for each in status.boots if each.proven)
+    proven = [each for each in status.boots if each.proven]
+    reports = tuple(
+        (tuple(step for step in each.steps if step.phase not in OBSERVED_PHASES), each.failures) for each in proven
+    )
     return tuple(each for each in status.boots if not each.proven), reports, status.health
