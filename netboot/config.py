@@ -173,6 +173,12 @@ class Config(Strict):
         """Origins in the order in which machines try them: the extra ones (caches) first, ours as the last resort."""
         return (*(origin for origin in self.origins if origin != self.provisioning.url), self.provisioning.url)
 
+    @property
+    def shares_facts(self) -> bool:
+        """Whether replicas share what they are told of boots, through the status of Machines."""
+        place = self.inventory_kubernetes
+        return self.replicas is not None and place is not None and place.shipper is not None
+
     def resolved(self, folder: Path) -> "Config":
         """The same with every path absolute, relative ones taken from `folder`."""
         paths = ("certificate", "key", "authorities", "sealing_keys", "nonce_keys", "tpm_roots")
@@ -182,21 +188,19 @@ class Config(Strict):
         upstream = self.upstream and under(folder, self.upstream, "credentials", "authority")
         pause = self.pause and under(folder, self.pause, "token_file", "authority")
         traces = self.traces and under(folder, self.traces, "headers_file", "authority")
-        provisioning = under(folder, self.provisioning, "ipxe")
         shared = self.keys_kubernetes and under(folder, self.keys_kubernetes, "kubeconfig", "folder")
         declared = self.inventory_kubernetes and under(folder, self.inventory_kubernetes, "kubeconfig", "shipper")
         enrolled = self.enrolments_kubernetes and under(folder, self.enrolments_kubernetes, "join", "reader")
         inner = {"management": self.management.resolved(folder), "join": join, "clusters": clusters}
         outer = under(folder, self, "data", "boot_id_key", "store", "inventory", "keys", "proof_key")
         journal = self.journal and under(folder, self.journal, "authorities")
-        ssh = self.ssh and under(folder, self.ssh, "authorities")
         outside = {
-            "provisioning": provisioning,
+            "provisioning": under(folder, self.provisioning, "ipxe"),
             "inventory_kubernetes": declared,
             "enrolments_kubernetes": enrolled,
             "keys_kubernetes": shared,
             "journal": journal,
-            "ssh": ssh,
+            "ssh": self.ssh and under(folder, self.ssh, "authorities"),
             "upstream": upstream,
             "pause": pause,
             "traces": traces,

@@ -23,6 +23,8 @@ class Replicas(Strict):
     name: ReplicaName | None = None
     """Of this one, for people; None: the host's name. No two have the same by this: each start has a number of its
     own beside it."""
+    count: Annotated[int, Field(ge=1, le=25)] = 3
+    """How many there are, or may be at most: by so many what all of them write to an API server is divided."""
     lease_seconds: Annotated[int, Field(ge=2, le=300)] = 15
     """How long the others wait after the leader's last renewal; the same for all replicas."""
     renew_seconds: Annotated[float, Field(ge=1, le=240)] = 10

@@ -15,6 +15,7 @@ from netboot.lifecycle.drains import Drain, DrainsStatus, State
 from netboot.lifecycle.errors import CannotTellError, StateUnavailableError
 from netboot.lifecycle.phases import Phase, Source
 from netboot.lifecycle.published import View
+from netboot.lifecycle.reached import Reached
 from netboot.lifecycle.reasons import ConditionType, Reason
 from netboot.lifecycle.rollout import Rollout
 from netboot.lifecycle.rollout_facts import facts_of
@@ -22,7 +23,7 @@ from netboot.lifecycle.rollout_orders import Wish, begin
 from netboot.lifecycle.rollout_store import Note
 from netboot.lifecycle.snapshot import Assignment, ImageFacts, Snapshot
 from netboot.lifecycle.state import MachineState
-from netboot.lifecycle.trace import Reached, Trace
+from netboot.lifecycle.trace import Trace
 from netboot.machines.maintenance import Freeze, Signal
 from netboot.machines.strategy import Strategy
 from netboot.machines.values import Channel, Inventory, Machine, Profile, Rack

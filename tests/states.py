@@ -15,6 +15,7 @@ from netboot.lifecycle.events import (
     HardwareRecord,
     HealthRecord,
     ScriptRecord,
+    SharedRecord,
     WaitRecord,
 )
 from netboot.lifecycle.hardware import MOST_MACHINES
@@ -23,7 +24,7 @@ from netboot.lifecycle.sightings import Discovered, Told, seen_again, sighting, 
 from netboot.lifecycle.state import Batch, Checked, Claims, FeedEntry, MachineState
 from netboot.lifecycle.trace import Trace, apply
 
-_NO_STEPS = CrashRecord | ConsoleRecord | CertificateRecord
+_NO_STEPS = CrashRecord | ConsoleRecord | CertificateRecord | SharedRecord
 
 
 class MemoryStates:
@@ -102,9 +103,13 @@ class MemoryStates:
         ids = batch.ids or range(batch.last - len(batch.records) + 1, batch.last + 1)
         for number, record in zip(ids, batch.records, strict=True):
             counted = number <= upto and record.at_ms <= until_ms
+            if isinstance(record, SharedRecord):
+                self.arrivals.see(max(record.since, record.arrived), record.at_ms)
+                self._take_shared(record)
+                continue
             self._take(record, counted, 0 if counted else self.arrivals.number(batch.journal, record.at_ms))
         self._prune()
-        for machine in {record.machine for record in batch.records if isinstance(record, HealthRecord)}:
+        for machine in {record.machine for record in batch.records if isinstance(record, HealthRecord | SharedRecord)}:
             self._prune_reports(machine)
         for machine in {record.machine for record in batch.records if isinstance(record, ConsoleRecord)}:
             self._prune_consoles(machine)
@@ -139,6 +144,22 @@ class MemoryStates:
             claims = self.served.get(record.machine, Claims())
             counted_now = {"served": claims.served + 1, "last_ms": record.at_ms}
             self.served[record.machine] = claims.model_copy(update=counted_now)
+
+    def _take_shared(self, record: SharedRecord) -> None:
+        if record.health is not None and record.arrived > self.reported.get(record.boot, -1):
+            about = {"boot": record.boot, "machine": record.machine}
+            self.reports[record.boot] = record.health.model_copy(update=about)
+            self.reported[record.boot] = record.arrived
+        self.traces[record.boot] = apply(self.traces.get(record.boot), record)
+        standing = state.standing(self.traces[record.boot])
+        had, number = self.since.get(record.boot, (-1, 0))
+        gives = state.standing_by(record)
+        if gives > had or (gives == had and record.since < number):
+            self.since[record.boot] = (standing, record.since)
+
+    def numbers(self, boots: Sequence[str]) -> dict[str, tuple[int, int]]:
+        known = [boot for boot in boots if boot in self.traces]
+        return {boot: (self.since[boot][1], self.reported[boot] if boot in self.reports else 0) for boot in known}
 
     def _hear(self, record: ConsoleRecord) -> None:
         newest = self.traces[record.boot].console

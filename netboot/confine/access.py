@@ -133,7 +133,8 @@ def access_of(kind: str, name: str, cluster: str, config: Config) -> Access:
         whole.append(config.inventory)
     if kind == "keys" and config.keys_kubernetes is not None:
         whole.append(config.keys_kubernetes.place(data))
-    databases = [data / "journal" / f"{name}.db"] if kind in _JOURNALS else []
+    journals = kind in _JOURNALS or (kind == "shipper" and config.shares_facts)
+    databases = [data / "journal" / f"{name}.db"] if journals else []
     named = [(path, key) for key in _of(kind, FOLDERS) for path in values(config, key)]
     folders = [folder for path, key in named for folder in _standing(path, config, key)]
     linked = binaries.standing(config.provisioning.ipxe) if kind == "boot" else ()  # /usr/lib/ipxe has links to /boot

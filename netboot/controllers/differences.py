@@ -9,35 +9,19 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from netboot.controllers.in_force import InForce
 from netboot.controllers.overwritten import Overwritten
 from netboot.controllers.refusals import Refusals
-from netboot.lifecycle.object_status import Facts, ObjectStatus, Urgency, status_in, status_of, urgency_of
+from netboot.controllers.shipped import Due
+from netboot.join.errors import ConflictError
+from netboot.lifecycle.object_shared import foreign, together
+from netboot.lifecycle.object_status import Facts, ObjectStatus, Urgency, claimed, status_in, status_of, urgency_of
 from netboot.lifecycle.objects import MachineObject, ObjectSeen, ObjectsListed, Seen
 from netboot.lifecycle.pacing import Apart
-from netboot.machines.inventory import completed
-from netboot.machines.resources import declared_as
 
 LEFT_OUT_SECONDS = 30.0
 """For so long an object may be known here, and not be in force yet."""
 _LONG_AGO = float("-inf")
-
-
-class Due(NamedTuple):
-    """What an object is to say. `since`: when that was first another thing than it says; `after`: not before."""
-
-    status: ObjectStatus
-    document: Mapping[str, Any]
-    urgency: Urgency
-    since: float
-    after: float = _LONG_AGO
-
-
-class _InForce(NamedTuple):
-    """An object whose spec is in force, or was the last that was."""
-
-    uid: str
-    generation: int
-    spec: Any
 
 
 class _Writing(NamedTuple):
@@ -51,14 +35,18 @@ class _Writing(NamedTuple):
 class Differences:
     """Objects as they were seen, and what they are to say."""
 
-    def __init__(self) -> None:
+    def __init__(self, ours: str = "") -> None:
+        """`ours`: what other replicas that write these objects call themselves; empty: there is one, which leads."""
+        self._replicas, self.leads = ours, True
+        self._conflicts = set[str]()
+        """Names: another replica had written these, which is not seen yet."""
         self.listed = False
         """Whether all were seen."""
         self._objects = dict[str, MachineObject]()
         self._looked_for = dict[str, float]()
         """Name of one that is to be looked at → since when."""
         self._due, self._order = dict[str, Due](), deque[str]()
-        self._in_force = dict[str, _InForce]()
+        self._in_force = InForce()
         self._writing = _Writing("", set())
         self._awaited = dict[str, str]()
         """Name → the version that its object got here: what a watch brings before is older."""
@@ -94,6 +82,8 @@ class Differences:
         if before is not None and before.uid == machine.uid and awaited != machine.version:
             return
         self._awaited.pop(name, None)
+        if self._replicas and before is not None and before.version != machine.version:
+            self._by_another(before, machine, now)
         self._take(machine)
         if name == self._writing.name:
             self._writing.seen.add(machine.version)
@@ -101,6 +91,15 @@ class Differences:
             self._compare(machine, now)
         if before is None or before._replace(version="", writer="") != machine._replace(version="", writer=""):
             self._looked_for.setdefault(name, now)
+
+    def _by_another(self, before: MachineObject, machine: MachineObject, now: float) -> None:
+        """What is due was worked out from what it said before. A line of claims is one, whoever writes it."""
+        self._looked_for.setdefault(machine.name, now)
+        if machine.name in self._conflicts:
+            self._conflicts.remove(machine.name)
+            self.refusals.taken(machine.name)
+        if claimed(status_in(before.status)) != claimed(status_in(machine.status)):
+            self._apart.claimed[machine.name] = now
 
     def _take(self, machine: MachineObject) -> None:
         before = self._objects.get(machine.name)
@@ -113,12 +112,15 @@ class Differences:
         version, ours = self._ours.get(machine.name, ("", {}))
         if any(machine.status.get(key) != value for key, value in ours.items()):
             self._ours[machine.name] = version, {}
-            self.overwritten.found(machine.name, machine.writer, now)
+            if not self._replicas or machine.writer != self._replicas:
+                self.overwritten.found(machine.name, machine.writer, now)
 
     def _forget(self, name: str) -> None:
-        for table in (self._objects, self._looked_for, self._due, self._in_force, self._pruned):
+        for table in (self._objects, self._looked_for, self._due, self._pruned):
             table.pop(name, None)
+        self._in_force.forget(name)
         self._awaited.pop(name, None)
+        self._conflicts.discard(name)
         self._ours.pop(name, None)
         self._apart.forget(name)
         self.refusals.forget(name)
@@ -128,11 +130,15 @@ class Differences:
         """These are to be looked at, or all; and what is due is put in order."""
         for name in self._objects if names is None else self._objects.keys() & set(names):
             self._looked_for.setdefault(name, now)
-        self._order = deque(sorted(self._due, key=lambda name: self._due[name][2:]))
+        self._order = deque(sorted(self._due, key=lambda name: self._due[name][3:]))
 
     def some(self, most: int) -> dict[str, float]:
         """At most so many that are to be looked at, and since when."""
         return dict(list(self._looked_for.items())[:most])
+
+    def objects(self, names: Iterable[str]) -> list[MachineObject]:
+        """Those of them that there are, as they were seen last."""
+        return [self._objects[name] for name in names if name in self._objects]
 
     def put_back(self, looked_for: Mapping[str, float]) -> None:
         """Of these it cannot be told now: others come first."""
@@ -150,29 +156,26 @@ class Differences:
 
     def _found(self, machine: MachineObject, facts: Facts | None, since: float) -> None:
         name, before = machine.name, self._due.get(machine.name)
-        status = status_of(facts, self._generation(machine, facts))
-        document, said = status.document(), machine.status
-        if document == said or self._pruned.get(name) == (document, said):
+        status = self._status(machine, facts)
+        document, said = status.document() if status is not None else machine.status, machine.status
+        if status is None or document == said or self._pruned.get(name) == (document, said):
             self._due.pop(name, None)
             self.refusals.taken(name)
             return
         urgency, since = urgency_of(status_in(said), status), before.since if before is not None else since
         after = since + LEFT_OUT_SECONDS if facts is None else _LONG_AGO
-        self._due[name] = Due(status, document, urgency, since, after)
+        self._due[name] = Due(machine, status, document, urgency, since, after)
         if before is None or before.urgency != urgency:
             (self._order.appendleft if urgency is Urgency.NOW else self._order.append)(name)
 
-    def _generation(self, machine: MachineObject, facts: Facts | None) -> int:
-        """Of which the spec is in force: the last that was seen to declare the machine that there is. Where none was
-        since the start it is what the object itself says, if that is one of before; never the one that it has."""
-        known, now = self._in_force.get(machine.name), _InForce(machine.uid, machine.generation, machine.spec)
-        if known != now and facts is not None and _declares(machine, facts):
-            known = self._in_force[machine.name] = now
-        if known == now:
-            return machine.generation
-        said = [each.observedGeneration for each in status_in(machine.status).conditions]
-        before = known.generation if known is not None and known.uid == machine.uid else max(said, default=0)
-        return before if before < machine.generation else 0
+    def _status(self, machine: MachineObject, facts: Facts | None) -> ObjectStatus | None:
+        """What it is to say; None: that is for another replica to write."""
+        mine = status_of(facts, self._in_force.generation(machine, facts))
+        if not self._replicas:
+            return mine
+        if not self.leads and (facts is None or foreign(machine)):
+            return None
+        return together(machine, mine, facts.known if facts is not None else (), leads=self.leads)
 
     def next(self, now: float) -> tuple[MachineObject, Due] | None:
         """The first that may be written now; None: none may."""
@@ -180,7 +183,7 @@ class Differences:
             name = self._order[0]
             due = self._due.get(name)
             if due is not None and now >= max(due.after, self._from(name, due.urgency)):
-                return self._objects[name], due
+                return due.machine, due
             self._order.popleft()
         return None
 
@@ -220,6 +223,18 @@ class Differences:
         self._writing = _Writing("", set())
         return machine.name in self._objects
 
+    def refused(self, machine: MachineObject, error: Exception, now: float) -> None:
+        """What was sent was not taken, by this answer."""
+        if not self.failed(machine):
+            return
+        if self._replicas and isinstance(error, ConflictError):
+            self._due.pop(machine.name, None)
+            self._looked_for.setdefault(machine.name, now)
+            if self._objects[machine.name].version != machine.version:
+                return
+            self._conflicts.add(machine.name)
+        self.refusals.refused(machine.name, error, now)
+
     def behind(self, now: float) -> tuple[int, float]:
         """How many are to be written or looked at, and for how long the one has been that has been so for longest, but
         for those that are refused."""
@@ -227,9 +242,3 @@ class Differences:
         due = {name: each.since for name, each in self._due.items() if name not in refused}
         waits = [*due.values(), *self._looked_for.values()]
         return len(due.keys() | self._looked_for.keys()), max((now - since for since in waits), default=0.0)
-
-
-def _declares(machine: MachineObject, facts: Facts) -> bool:
-    """Whether the machine is what the object declares, with what it leaves to its profile and its class."""
-    declared = declared_as(machine.name, machine.spec)
-    return declared is not None and completed(declared, facts.profile, facts.of_class) == facts.machine

@@ -14,7 +14,8 @@ from typing import Any, Protocol
 from images.values.backoff import Backoff
 from images.values.faults import first_few
 from netboot.controllers.refusals import UNFORESEEN
-from netboot.controllers.shipper import REMEDY, ShipperController
+from netboot.controllers.shipped import REMEDY
+from netboot.controllers.shipper import ShipperController
 from netboot.join.errors import ConflictError, InvalidError
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.holds import HoldsSaid, shown

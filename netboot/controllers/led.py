@@ -6,6 +6,7 @@ from netboot.status.approver import ApproverStatus
 from netboot.status.leading import LeaderStatus
 from netboot.status.nodes import NodesStatus
 from netboot.status.reporting import Reporting
+from netboot.status.resources import ShipperStatus
 
 REMEDY = "see docs/ha.md, and the log; `netboot cluster manifests | kubectl apply -f -` has the Lease and the rights"
 
@@ -30,7 +31,7 @@ class Led:
         """The controller's, of which the elector hears too. Who follows is in order; that nobody leads is for every
         replica to say."""
         said, leader = self._controller.status(), self._elector.status()
-        if not isinstance(said, ApproverStatus | NodesStatus):
+        if not isinstance(said, ApproverStatus | NodesStatus | ShipperStatus):
             return said
         self._elector.can("" if said.followed else said.message)
         vacant = leader.vacant_seconds > 0

@@ -42,6 +42,8 @@ AGAIN_SECONDS = 5.0
 """How long a journal rests that failed for a reason that nobody foresaw."""
 INSPECT_REST = 60
 """Rest between two looks at the state's own rows, as a multiple of what the last took: millions are no hurry."""
+SHARED = "shipper.db"
+"""The journal of what other replicas told."""
 SAY_SECONDS = 1.0
 """How often a journal's owner is told how far it may purge; each time costs an fsync."""
 
@@ -87,7 +89,7 @@ class ProjectionController:
             self._followed.setdefault(name, Followed(path))
         self.progress.note(self._followed, self._owned)
         more = False
-        for followed in self._followed.values():
+        for followed in sorted(self._followed.values(), key=_shared_first):
             going()
             if self._monotonic() >= followed.rests_until:
                 more = self._try_to_follow(followed) or more
@@ -231,6 +233,11 @@ class ProjectionController:
             else:
                 log.warning("projection: journal %s is read again", followed.path.name)
         followed.problem = problem
+
+
+def _shared_first(followed: Followed) -> bool:
+    """What other replicas told is read before what came after it here: see `netboot.lifecycle.arrivals`."""
+    return followed.path.name != SHARED
 
 
 def _look(path: Path) -> object:

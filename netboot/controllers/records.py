@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from pydantic import TypeAdapter
 
-from netboot.lifecycle.events import AnyRecord, CertificateRecord, EventRecord, Record
+from netboot.lifecycle.events import AnyRecord, CertificateRecord, EventRecord, Record, SharedRecord
 from netboot.lifecycle.phases import REPORTED_PHASES, SERVED_PHASES, Phase
 
 MOST_BODY = 1024**2
@@ -40,8 +40,8 @@ KNOWS: Mapping[str, frozenset[Phase]] = {
     "nodes": frozenset({Phase.NODE_REGISTERED, Phase.READY}),
 }
 """Kind of process → the phases that it may journal. Scripts, sightings, waits and health reports are boot servers'
-alone, and the certificates of a boot the approver's: no process that issues tokens can say which of them are its
-own."""
+alone, the certificates of a boot the approver's, and what other replicas were told the shipper's: no process that
+issues tokens can say which of them are its own."""
 
 
 def require_known(journal: str, record: AnyRecord) -> None:
@@ -51,9 +51,10 @@ def require_known(journal: str, record: AnyRecord) -> None:
     Raises:
         ValueError: it cannot; or no process of this version has a journal of this name.
     """
-    kind = journal.partition("-")[0]
+    kind = journal.removesuffix(".db").partition("-")[0]
     phases = KNOWS.get(kind, frozenset())
     owner = "approver" if isinstance(record, CertificateRecord) else "boot"
+    owner = "shipper" if isinstance(record, SharedRecord) else owner
     known = record.phase in phases if isinstance(record, EventRecord) else kind == owner
     if not known:
         what = record.phase if isinstance(record, EventRecord) else f"a {record.kind} record"

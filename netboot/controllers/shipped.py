@@ -1,11 +1,27 @@
 """What the process `shipper` goes by: what is known of machines, and where their objects are."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from netboot.controllers.object_events import Events
-from netboot.lifecycle.object_status import Facts
+from netboot.lifecycle.object_status import Facts, ObjectStatus, Urgency
 from netboot.lifecycle.objects import MachineObject, Seen
+
+REMEDY = (
+    "see whether the API server answers, and has what `netboot cluster crds` and `netboot cluster manifests "
+    "--inventory` print; `netboot cluster kubeconfigs --inventory` makes new tokens; machines boot without it"
+)
+
+
+class Due(NamedTuple):
+    """What an object as it was is to say. `since`: when that was first another thing; `after`: not before."""
+
+    machine: MachineObject
+    status: ObjectStatus
+    document: Mapping[str, Any]
+    urgency: Urgency
+    since: float
+    after: float = float("-inf")
 
 
 class Objects(Events, Protocol):

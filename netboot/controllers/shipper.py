@@ -12,17 +12,18 @@ import time
 from collections.abc import Callable, Iterator
 
 from images.values.backoff import Backoff
-from netboot.controllers.differences import Differences, Due
+from netboot.controllers.differences import Differences
 from netboot.controllers.known_until import KnownUntil
 from netboot.controllers.object_events import EventQueue
 from netboot.controllers.reflector import Reflector
 from netboot.controllers.refusals import FORESEEN, said
-from netboot.controllers.shipped import Known, Objects
+from netboot.controllers.several import Several
+from netboot.controllers.shipped import REMEDY, Due, Known, Objects
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.object_events import ObjectEvent, news
 from netboot.lifecycle.object_status import status_in
 from netboot.lifecycle.objects import MachineObject, Seen
-from netboot.lifecycle.pacing import Rate
+from netboot.lifecycle.pacing import MOST_A_SECOND, Rate
 from netboot.lifecycle.ports import Clock
 from netboot.logs import Trouble
 from netboot.status import DEFECT
@@ -34,16 +35,12 @@ ROUND_SECONDS = 600.0
 """After about so long all are listed and looked at anew."""
 LOOK_SECONDS = 0.5
 MOST_LOOKED_AT = 100
-"""Machines in one turn: each costs about a millisecond."""
+"""In one turn: each costs about a millisecond."""
 LATE_SECONDS = 120.0
 """Who is behind for longer is said: what waits a minute by design is written by then."""
 AGAIN = Backoff(first=1.0, longest=30.0)
 STUCK_SECONDS = 60.0
 """Without an end of a turn."""
-REMEDY = (
-    "see whether the API server answers, and has what `netboot cluster crds` and `netboot cluster manifests "
-    "--inventory` print; `netboot cluster kubeconfigs --inventory` makes new tokens; machines boot without it"
-)
 
 
 class ShipperController:
@@ -55,11 +52,13 @@ class ShipperController:
         connect: Callable[[], Objects],
         clock: Clock,
         monotonic: Callable[[], float] = time.monotonic,
+        several: Several | None = None,
     ) -> None:
-        """`connect`: to the API server, again until it can be done."""
-        self._known, self._connect = known, connect
+        """`connect`: to the API server, again until it can be done. `several`: None: this replica is the only one."""
+        self._known, self._connect, self._several = known, connect, several or Several()
         self._clock, self._monotonic = clock, monotonic
-        self._differences, self._rate, self._events = Differences(), Rate(monotonic()), EventQueue()
+        self._differences, self._events = Differences(self._several.ours), EventQueue()
+        self._rate = Rate(monotonic(), most=MOST_A_SECOND / self._several.count)
         self._until = KnownUntil(known, clock)
         self._failures, self._again_at, self._why = 0, float("-inf"), ""
         self._looked_at = float("-inf")
@@ -117,13 +116,19 @@ class ShipperController:
         self._looked_at = now
         changed = self._known.changed()
         with self._lock:
-            self._differences.look_for(changed, now)
+            self._differences.look_for(None if self._led() else changed, now)
+
+    def _led(self) -> bool:
+        """Whether this replica leads since now, or does no more: what is due is another thing."""
+        led, self._differences.leads = self._differences.leads, self._several.leads()
+        return led != self._differences.leads
 
     def _weigh(self) -> None:
         with self._lock:
             some = self._differences.some(self._most)
+            objects = self._differences.objects(some)
         try:
-            facts = self._known.facts(list(some)) if some else {}
+            facts = self._several.learn(self._known.facts(list(some)), objects) if some else {}
         except Exception:
             self._most = max(1, self._most // 2)  # one that cannot be read keeps no others back
             with self._lock:
@@ -140,7 +145,9 @@ class ShipperController:
                 found = self._differences.next(now) if now >= self._again_at else None
                 waits = self._failures > 0 and self._differences.behind(now)[0] > 0
             if found is None and self._events.may(now) and self._rate.take(now):
-                self._tell(now)
+                assert self._api is not None
+                told = self._events.write(self._api, now)  # where no status may be written now
+                self._rate.answered(self._monotonic() - now) if told else self._rate.failed()
             elif found is not None and self._rate.take(now):
                 self._write_to(*found, now)
             elif waits:
@@ -170,8 +177,7 @@ class ShipperController:
                 self._rate.failed()
             self._failed += 1
             with self._lock:
-                if self._differences.failed(machine):
-                    self._differences.refusals.refused(machine.name, error, now)
+                self._differences.refused(machine, error, now)
             return
         self._answered(now)
         self._written += 1
@@ -186,17 +192,9 @@ class ShipperController:
         self._rate.answered(self._monotonic() - now)
         self._failures = 0
 
-    def _tell(self, now: float) -> None:
-        """An Event, where no status may be written now."""
-        assert self._api is not None
-        if self._events.write(self._api, now):
-            self._rate.answered(self._monotonic() - now)
-        else:
-            self._rate.failed()
-
     def _renew(self) -> None:
         now = self._monotonic()
-        if self._api is None or now < self._again_at or not self._until.may(now):
+        if self._api is None or now < self._again_at or not self._differences.leads or not self._until.may(now):
             return
         with self._lock:
             lag = self._differences.behind(now)[1] if self._differences.listed else float("inf")
@@ -224,6 +222,7 @@ class ShipperController:
                 failed=self._failed,
                 refused=len(self._differences.refusals.told()),
                 overwritten=len(self._differences.overwritten.told(now)),
+                followed=self._differences.listed and not self._reflector.problem,
             )
 
     def _said(self, now: float, lag: float) -> str:
@@ -234,7 +233,7 @@ class ShipperController:
         why = self._reflector.problem or self._problem or self._events.problem or self._until.problem
         refused = said(self._differences.refusals.told(), "is refused")
         overwritten = said(self._differences.overwritten.told(now), "is overwritten")
-        why = "; ".join(filter(None, (why, refused, overwritten)))
+        why = "; ".join(filter(None, (why, self._several.problem, refused, overwritten)))
         if lag <= LATE_SECONDS:
             return why
         behind = f"objects of machines are behind for {lag:.0f} s"

@@ -32,8 +32,10 @@ _PLURAL = KINDS["machine"].plural
 class KubeMachineObjects(KubeMachineEvents):
     """Those of one namespace, and Events about them."""
 
-    def __init__(self, connection: Connection, namespace: str) -> None:
+    def __init__(self, connection: Connection, namespace: str, *, versioned: bool = False) -> None:
+        """`versioned`: what is written goes with the version that it was worked out from, for others write, too."""
         super().__init__(connection, namespace)
+        self._versioned = versioned
         self._path = f"/apis/{GROUP}/{VERSION}/namespaces/{namespace}/{_PLURAL}"
         self._objects = client.CustomObjectsApi(connection.api)
 
@@ -50,7 +52,8 @@ class KubeMachineObjects(KubeMachineEvents):
                 yield ObjectSeen(_object(told.thing), told.event != "DELETED") if known else Unchanged()
 
     def write(self, machine: MachineObject, status: Mapping[str, Any]) -> MachineObject:
-        about = machine.name, machine.uid
+        about = {"name": machine.name, "uid": machine.uid}
+        about |= {"resourceVersion": machine.version} if self._versioned else {}
         return _object(_write_status(self._connection, KINDS["machine"], self._namespace, about, status))
 
     def renew(self, holder: str, at_ms: int) -> None:
@@ -84,32 +87,32 @@ class KubeHoldObjects:
         self._connection, self._namespace = connection, namespace
 
     def write(self, name: str, uid: str, status: Mapping[str, Any]) -> None:
-        _write_status(self._connection, HOLD, self._namespace, (name, uid), status)
+        _write_status(self._connection, HOLD, self._namespace, {"name": name, "uid": uid}, status)
 
 
 def _write_status(
-    connection: Connection, kind: Kind, namespace: str, about: tuple[str, str], status: Mapping[str, Any]
+    connection: Connection, kind: Kind, namespace: str, about: Mapping[str, str], status: Mapping[str, Any]
 ) -> Any:
-    """Have an object, by name and uid, say this; as it is then.
+    """Have an object, by name and uid, and by its version where that is given, say this; as it is then.
 
     Raises:
-        ConflictError: it is gone, or another one has its name, or the API server says so.
+        ConflictError: it is gone, another one has its name, it is of another version, or the API server says so.
         InvalidError: this one is not taken.
         ClusterUnavailableError.
     """
-    name, uid = about
     body = {
         "apiVersion": f"{GROUP}/{VERSION}",
         "kind": kind.kind,
-        "metadata": {"name": name, "namespace": namespace, "uid": uid},
+        "metadata": {**about, "namespace": namespace},
         "status": status,
     }
-    path = f"/apis/{GROUP}/{VERSION}/namespaces/{namespace}/{kind.plural}/{quote(name, safe='')}/status"
+    name = quote(about["name"], safe="")
+    path = f"/apis/{GROUP}/{VERSION}/namespaces/{namespace}/{kind.plural}/{name}/status"
     try:
         how = f"?fieldManager={MANAGER}&force=true"
         return connection.patch(path + how, body, expected=REFUSALS, kind="apply-patch")
     except StatusError as error:
-        if error.status in (404, 409):  # 409: another one has its name now
+        if error.status in (404, 409):  # 409: another one has its name now, or it was written since
             raise ConflictError(f"{error.status} {error.reason}: {error.message}") from None
         raise refusal(error, connection.in_words) from None
 

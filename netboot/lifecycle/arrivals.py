@@ -2,7 +2,11 @@
 
 Within a journal the order is that of its rows. What several journals hold at the same time, a clock has to put in
 order, for nothing else can; but whatever arrives after all of them had been read is newer, whatever its clock says.
+What other replicas numbered keeps its number, and what arrives here after it is newer, too: a hybrid logical clock
+(Kulkarni and others, "Logical Physical Clocks", 2014).
 """
+
+from bisect import bisect_left
 
 from netboot.lifecycle.events import LATEST_MS
 
@@ -16,10 +20,20 @@ class Arrivals:
     def __init__(self, last: int = 0) -> None:
         self._settled = self._last = last
         self._last_of: dict[str, int] = {}
+        self._seen_ms, self._seen = list[int](), list[int]()
+        """When, by our clock, numbers of other replicas were seen, and the greatest of them until then."""
+
+    def see(self, number: int, at_ms: int) -> None:
+        """Another replica gave a fact this number, which was written down here at `at_ms`: what was after that is
+        newer."""
+        self._last = max(self._last, number)
+        self._seen_ms.append(max(at_ms, self._seen_ms[-1] if self._seen_ms else at_ms))
+        self._seen.append(max(number, self._seen[-1] if self._seen else number))
 
     def number(self, journal: str, at_ms: int) -> int:
         """The number of the next fact of a journal, which says of itself that it is of `at_ms`."""
-        least = self._last_of.get(journal, self._settled) + 1
+        before = bisect_left(self._seen_ms, at_ms)
+        least = max(self._last_of.get(journal, self._settled), self._seen[before - 1] if before else 0) + 1
         number = max(least, min(max(at_ms, 0), LATEST_MS) * _STEP)
         self._last_of[journal] = number
         self._last = max(self._last, number)
@@ -29,3 +43,5 @@ class Arrivals:
         """Every journal has been read to its end: every number from now on is greater than any before."""
         self._settled = self._last
         self._last_of.clear()
+        self._seen_ms.clear()
+        self._seen.clear()

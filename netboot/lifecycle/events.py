@@ -224,7 +224,26 @@ class CertificateRecord(Strict):
     """When it ends."""
 
 
-TraceRecord = ScriptRecord | EventRecord | CrashRecord | ConsoleRecord | CertificateRecord
+Shared = Annotated[int, Field(ge=1, le=1_000 * LATEST_MS + 10**15)]
+"""A number of `netboot.lifecycle.arrivals`: above what any clock says, and below 18 digits whatever follows it."""
+
+
+class SharedRecord(Strict):
+    """What another replica was told of a boot, as the object of its machine says it. The shipper's alone. `at_ms`: when
+    it was read, by our clock; `since`: the number of the fact that gave the boot its standing; `arrived`: of `health`,
+    an excerpt of its report."""
+
+    kind: Literal["shared"] = "shared"
+    at_ms: Moment
+    boot: BootId
+    machine: Name
+    since: Shared
+    facts: Annotated[tuple[ScriptRecord | EventRecord, ...], Field(max_length=64)]
+    arrived: Shared = 1
+    health: HealthRecord | None = None
+
+
+TraceRecord = ScriptRecord | EventRecord | CrashRecord | ConsoleRecord | CertificateRecord | SharedRecord
 """What a boot's trace is made of."""
 AnyRecord = TraceRecord | DiscoveryRecord | WaitRecord | HardwareRecord | HealthRecord
 Record = Annotated[AnyRecord, Field(discriminator="kind")]

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from netboot.lifecycle.object_status import LEFT_OUT, BootTold, ConditionTold, ObjectStatus, milestone_of
+from netboot.lifecycle.object_boots import BootTold
+from netboot.lifecycle.object_status import LEFT_OUT, ConditionTold, ObjectStatus, milestone_of
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.reasons import Reason
 

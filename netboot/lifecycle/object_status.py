@@ -4,8 +4,7 @@ One object has at most MOST_BYTES, whatever machines and operators say: texts ar
 told. What differs between two of these, and who can have brought that about, says how soon it is written.
 """
 
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -13,21 +12,20 @@ from pydantic import Field, StringConstraints, ValidationError
 
 from images.values.strict import Strict
 from netboot.lifecycle.conditions import Judged, MachineCondition, moment
-from netboot.lifecycle.phases import Phase
+from netboot.lifecycle.object_boots import MOST_BOOTS, BootTold, boot_told, cut
+from netboot.lifecycle.object_health import HealthTold
+from netboot.lifecycle.phases import OBSERVED_PHASES, Phase
 from netboot.lifecycle.reasons import Reason
-from netboot.lifecycle.state import Standing, standing
 from netboot.lifecycle.summary import summary_of
 from netboot.lifecycle.trace import Trace
 from netboot.lifecycle.transitions import PLACE
 from netboot.machines.classes import Class
 from netboot.machines.values import Machine, Profile
 
-MOST_BYTES = 10_000
+MOST_BYTES = 20_000
 """Of a status as JSON."""
-MOST_BOOTS = 5
-"""That proved themselves; the newest that did not is one more."""
-MOST_MESSAGE, MOST_DETAIL = 800, 200
-"""Bytes of a condition's message, and of what a boot says that failed."""
+MOST_MESSAGE = 800
+"""Bytes of a condition's message."""
 LEFT_OUT = "LeftOut"
 """The object has faults, or is not in force for another reason: no machine is declared by it."""
 
@@ -50,25 +48,6 @@ class ConditionTold(Strict):
     """Since when its status is this."""
     observedGeneration: Annotated[int, Field(ge=0)] = 0  # noqa: N815 - Kubernetes' name
     """Of which generation of the object's spec; 0: of none, or nobody can tell. What is left out is believed."""
-
-
-class BootTold(Strict):
-    """One boot."""
-
-    id: _Word
-    """Its boot id, by which `netboot machine explain --boot` knows it."""
-    phase: _Word
-    """How far it came, or Failed."""
-    proven: bool = False
-    """Whether it proved itself, or the cluster saw its Node: what anybody on the wire cannot claim."""
-    started: _Moment
-    """When it was first heard of."""
-    reached: _Moment
-    """When it came as far as it did."""
-    image: _Word = ""
-    """Digest of the image that its script named."""
-    message: Annotated[str, StringConstraints(max_length=MOST_DETAIL)] = ""
-    """What it said that failed."""
 
 
 class ImagesTold(Strict):
@@ -97,6 +76,8 @@ class ObjectStatus(Strict):
     """Which image it has, and which it would get."""
     boots: Annotated[tuple[BootTold, ...], Field(max_length=MOST_BOOTS + 1)] = ()
     """Its last boots that proved themselves, the newest first; before them one that is under way and has not yet."""
+    health: HealthTold = HealthTold()
+    """What the boot that counts reported of its hardware, where several replicas share what they are told."""
     conditions: Annotated[tuple[ConditionTold, ...], Field(max_length=16)] = ()
     """As docs/conditions.md has them, the same as `netboot machine show` shows."""
 
@@ -118,6 +99,12 @@ class Facts(NamedTuple):
     in_force: str
     profile: Profile | None = None
     of_class: Class | None = None
+    since: Mapping[str, int] = {}
+    """Of these boots the numbers that say which is newer (`netboot.lifecycle.arrivals`)."""
+    health: HealthTold = HealthTold()
+    """Of the boot that counts, where it is shared."""
+    known: Sequence[BootTold] = ()
+    """Where it is shared, what is known here of the boots that the object says."""
 
 
 def status_of(facts: Facts | None, generation: int) -> ObjectStatus:
@@ -127,7 +114,7 @@ def status_of(facts: Facts | None, generation: int) -> ObjectStatus:
         return ObjectStatus(phase=LEFT_OUT, reason=LEFT_OUT)
     judged, image = facts.judged, ImagesTold(in_force=facts.in_force)
     if judged is None:
-        return ObjectStatus(node=facts.machine.node_name, image=image, boots=_boots(facts.boots))
+        return ObjectStatus(node=facts.machine.node_name, image=image, boots=_boots(facts))
     booted = judged.image
     return ObjectStatus(
         phase=judged.trouble.value or judged.step or Reason.NEVER_BOOTED.value,
@@ -135,7 +122,8 @@ def status_of(facts: Facts | None, generation: int) -> ObjectStatus:
         boot=judged.boot,
         node=facts.machine.node_name,
         image=image.model_copy(update={"booted": booted, "short": booted[:12]}),
-        boots=_boots(facts.boots),
+        boots=_boots(facts),
+        health=facts.health,
         conditions=tuple(_condition(each, generation) for each in judged.conditions),
     )
 
@@ -159,36 +147,11 @@ def _condition(condition: MachineCondition, generation: int) -> ConditionTold:
     )
 
 
-def _boots(boots: Iterable[Trace]) -> tuple[BootTold, ...]:
-    told = [_boot(trace) for trace in boots]
-    first = [each for each in told[:1] if not each.proven]
-    return (*first, *[each for each in told if each.proven][:MOST_BOOTS])
-
-
-def _boot(trace: Trace) -> BootTold:
-    return BootTold(
-        id=trace.boot,
-        phase=trace.state.value,
-        proven=standing(trace) is Standing.PROVEN,
-        started=moment(trace.started_ms),
-        reached=moment(trace.reached[-1].at_ms if trace.reached else trace.started_ms),
-        image=trace.script.image if trace.script is not None else "",
-        message=cut(trace.reason, MOST_DETAIL),
-    )
-
-
-def cut(text: str, most: int) -> str:
-    """As much of it as has so many bytes in JSON; what is left out is an ellipsis."""
-    if _bytes_of(text) <= most:
-        return text
-    kept = text[:most]
-    while _bytes_of(kept) > most - len("…".encode()):
-        kept = kept[: -max(1, (_bytes_of(kept) - most) // 6)]
-    return f"{kept}…"
-
-
-def _bytes_of(text: str) -> int:
-    return len(json.dumps(text, ensure_ascii=False).encode("utf-8", "replace")) - len('""')
+def _boots(facts: Facts) -> tuple[BootTold, ...]:
+    told = [boot_told(trace, facts.since.get(trace.boot, 0)) for trace in facts.boots]
+    there = [each for each in told if each is not None]
+    first = [each for each in there[:1] if not each.proven]
+    return (*first, *[each for each in there if each.proven][:MOST_BOOTS])
 
 
 # -- how soon it is written -------------------------------------------------------------------------------------------
@@ -244,7 +207,22 @@ def _sure(status: ObjectStatus) -> tuple[Any, ...]:
     return (
         status.node,
         status.image.in_force,
-        tuple(each for each in status.boots if each.proven),
+        tuple(_surely(each) for each in status.boots if each.proven),
         conditions if own else conditions.get("InService"),
         (status.phase, status.reason) if own else status.phase == LEFT_OUT,
     )
+
+
+def _surely(boot: BootTold) -> BootTold:
+    """Who fetched its script may report in its name, as long as it runs."""
+    steps = tuple(each for each in boot.steps if each.phase in OBSERVED_PHASES)
+    return boot.model_copy(update={"steps": steps, "failures": ()})
+
+
+def claimed(status: ObjectStatus) -> tuple[Any, ...]:
+    """What anybody on the wire may have brought about."""
+    proven = [each for each in status.boots if each.proven]
+    reports = tuple(
+        (tuple(step for step in each.steps if step.phase not in OBSERVED_PHASES), each.failures) for each in proven
+    )
+    return tuple(each for each in status.boots if not each.proven), reports, status.health

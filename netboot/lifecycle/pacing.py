@@ -21,13 +21,22 @@ _LONG_AGO = float("-inf")
 
 @dataclass
 class Rate:
-    """A bucket that fills with at most MOST_A_SECOND - BURST tokens a second, and holds BURST: so no second has more
-    than MOST_A_SECOND. Fewer where the API server says 429, fails, or is slow; then more again, a little with each
-    answer. Seconds are of a clock that only goes forward."""
+    """A bucket that holds BURST tokens, or a tenth of `most`, and fills with at most `most` a second, less that:
+    so no second has more than `most`. Fewer where the API server says 429, fails, or is slow; then more again, a little
+    with each answer. Seconds are of a clock that only goes forward."""
 
     now: float
-    a_second: float = float(MOST_A_SECOND - BURST)
-    tokens: float = float(BURST)
+    most: float = float(MOST_A_SECOND)
+    a_second: float = field(init=False)
+    tokens: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.burst = max(1.0, min(float(BURST), self.most // 10))
+        self.a_second, self.tokens = self._fastest, self.burst
+
+    @property
+    def _fastest(self) -> float:
+        return max(LEAST_A_SECOND, self.most - self.burst)
 
     def take(self, now: float) -> bool:
         """Whether one may be written now; it is counted then."""
@@ -43,9 +52,8 @@ class Rate:
 
     def answered(self, seconds: float) -> None:
         """An answer came after so long."""
-        most = float(MOST_A_SECOND - BURST)
         slow = seconds > SLOW_SECONDS
-        self.a_second = max(LEAST_A_SECOND, self.a_second * 0.7) if slow else min(most, self.a_second + 0.5)
+        self.a_second = max(LEAST_A_SECOND, self.a_second * 0.7) if slow else min(self._fastest, self.a_second + 0.5)
 
     def failed(self) -> None:
         """None came, or the API server has too much to do."""
@@ -55,7 +63,7 @@ class Rate:
     def _fill(self, now: float) -> None:
         passed = max(0.0, now - self.now)
         self.now = max(now, self.now)
-        self.tokens = min(float(BURST), self.tokens + passed * self.a_second)
+        self.tokens = min(self.burst, self.tokens + passed * self.a_second)
 
 
 @dataclass

@@ -85,6 +85,11 @@ class States(Protocol):
         """One boot; None: never heard of, or longer ago than is kept."""
         ...
 
+    def numbers(self, boots: Sequence[str]) -> dict[str, tuple[int, int]]:
+        """Of those of the boots that are known: the number of the fact that gave each its standing, and that of its
+        latest health report (`netboot.lifecycle.arrivals`); 0: it has none."""
+        ...
+
     def crash_texts(self, boot: str) -> dict[str, str]:
         """The ends of logs that a boot found of crashes, by their digests (`Crash.sha256`). One that its trace names
         and that is not here could not be read, or its boot is longer ago than is kept."""

@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 from netboot.lifecycle.conditions import Judged
 from netboot.lifecycle.phases import SERVED_PHASES, Phase, Source
+from netboot.lifecycle.reached import ORDER, Reached
 from netboot.lifecycle.summary import MachineStatus, summary_of
-from netboot.lifecycle.trace import ORDER, Reached, Trace
+from netboot.lifecycle.trace import Trace
 from netboot.lifecycle.transitions import Trouble
 from netboot.machines.deadlines import Deadline
 

@@ -26,6 +26,7 @@ from netboot.lifecycle.events import (
     EventRecord,
     Moment,
     SafeText,
+    SharedRecord,
     TraceRecord,
     WaitRecord,
 )
@@ -85,6 +86,8 @@ def standing(trace: Trace) -> Standing:
 
 def standing_by(record: TraceRecord) -> Standing:
     """Which standing this fact gives a boot; it never loses one again."""
+    if isinstance(record, SharedRecord):
+        return max((standing_by(fact) for fact in record.facts), default=Standing.CLAIMED)
     if isinstance(record, CrashRecord | ConsoleRecord):
         return Standing.REPORTED
     if isinstance(record, CertificateRecord):

@@ -4,11 +4,6 @@ Records come from several journals, in any order and sometimes twice. So the fol
 record twice changes nothing: of each phase the first time is kept, and nothing is dropped for having come late.
 """
 
-from operator import not_
-from typing import TypeVar
-
-from pydantic import Field
-
 from images.values.strict import Strict
 from images.values.types import Name
 from netboot.lifecycle.boot_facts import (
@@ -26,42 +21,15 @@ from netboot.lifecycle.events import (
     CertificateRecord,
     ConsoleRecord,
     CrashRecord,
-    SafeText,
+    EventRecord,
     ScriptRecord,
     TraceRecord,
 )
 from netboot.lifecycle.phases import Phase, Source, source_of
+from netboot.lifecycle.reached import Failure, Reached, ends, with_failure, with_phase
 
-ORDER = tuple(phase for phase in Phase if phase is not Phase.FAILED)
-"""Phases in the order in which a boot goes through them."""
-MOST_FAILURES = 32
-"""Failures kept for each boot: the earliest and the latest half; a machine that fails for days tells nothing new."""
 MOST_CRASHES = 4
 """Crashes kept for each boot that found them: the first two, for an oops is why the next came, and the last two."""
-
-
-class Reached(Strict):
-    """A phase was reached: `at_ms` by our clock, `uptime_ms` by the machine's; `sha256`: of what proves it."""
-
-    at_ms: int
-    phase: Phase
-    source: Source
-    uptime_ms: int | None = None
-    detail: SafeText = ""
-    peer: str = ""
-    sha256: str = Field("", exclude_if=not_)
-
-
-class Failure(Strict):
-    """The machine said that something failed; it goes on trying."""
-
-    at_ms: int
-    uptime_ms: int | None = None
-    detail: SafeText = ""
-    peer: str = ""
-
-
-F = TypeVar("F", Failure, Crash)
 
 
 class Trace(Strict):
@@ -169,6 +137,8 @@ def apply(trace: Trace | None, record: TraceRecord) -> Trace:
         raise ValueError(f"a record of boot {record.boot} is not one of boot {trace.boot}")
     if isinstance(record, ScriptRecord):
         return _script(trace, record)
+    if isinstance(record, EventRecord):
+        return _event(trace, record)
     if isinstance(record, CrashRecord):
         crashes = _with_crash(trace.crashes, crash_of(record))
         return trace if crashes == trace.crashes else trace.model_copy(update={"crashes": crashes})
@@ -178,9 +148,15 @@ def apply(trace: Trace | None, record: TraceRecord) -> Trace:
     if isinstance(record, CertificateRecord):
         certificates = with_certificate(trace.certificates, record)
         return trace if certificates == trace.certificates else trace.model_copy(update={"certificates": certificates})
+    for fact in record.facts:
+        trace = apply(trace, fact.model_copy(update={"machine": record.machine}))
+    return trace
+
+
+def _event(trace: Trace, record: EventRecord) -> Trace:
     if record.phase is Phase.FAILED:
         failure = Failure(at_ms=record.at_ms, uptime_ms=record.uptime_ms, detail=record.detail, peer=record.peer)
-        failures = _with_failure(trace.failures, failure)
+        failures = with_failure(trace.failures, failure)
         return trace if failures == trace.failures else trace.model_copy(update={"failures": failures})
     reached = Reached(
         at_ms=record.at_ms,
@@ -191,30 +167,22 @@ def apply(trace: Trace | None, record: TraceRecord) -> Trace:
         peer=record.peer,
         sha256=record.sha256,
     )
-    return trace.model_copy(update={"reached": _with(trace.reached, reached)})
+    return trace.model_copy(update={"reached": with_phase(trace.reached, reached)})
 
 
 def _script(trace: Trace, record: ScriptRecord) -> Trace:
     script, served = decided(record), _served(record)
-    first = script if trace.script is None else min(trace.script, script, key=Script.model_dump_json)
-    return trace.model_copy(update={"script": first, "reached": _with(trace.reached, served)})
+    first = script if trace.script is None else min(trace.script, script, key=_of_script)
+    return trace.model_copy(update={"script": first, "reached": with_phase(trace.reached, served)})
+
+
+def _of_script(script: Script) -> tuple[str, bool, str]:
+    """Which of two is kept: where all else is the same, the one of which it is known who asked."""
+    return script.model_dump_json(exclude={"peer"}), not script.peer, script.peer
 
 
 def _served(record: ScriptRecord) -> Reached:
     return Reached(at_ms=record.at_ms, phase=Phase.SCRIPT_SERVED, source=Source.SERVED, peer=record.peer)
-
-
-def _with(reached: tuple[Reached, ...], new: Reached) -> tuple[Reached, ...]:
-    """Of two reports of one phase the earlier stays, as it is; the rest of the key only makes ties the same in any
-    order, with the one that has a digest first."""
-    kept = {entry.phase: entry for entry in reached}
-    old = kept.get(new.phase, new)
-    kept[new.phase] = min(old, new, key=lambda entry: (entry.at_ms, not entry.sha256, *_age(entry), entry.sha256))
-    return tuple(kept[phase] for phase in ORDER if phase in kept)
-
-
-def _age(entry: Reached | Failure) -> tuple[int, int, str, str]:
-    return (entry.at_ms, -1 if entry.uptime_ms is None else entry.uptime_ms, entry.detail, entry.peer)
 
 
 def _with_crash(crashes: tuple[Crash, ...], new: Crash) -> tuple[Crash, ...]:
@@ -222,18 +190,4 @@ def _with_crash(crashes: tuple[Crash, ...], new: Crash) -> tuple[Crash, ...]:
     kept: dict[object, Crash] = {}
     for crash in sorted({*crashes, new}, key=lambda crash: (*crash.which, crash.at_ms, crash.peer)):
         kept.setdefault(crash.which, crash)
-    return _ends(tuple(kept.values()), MOST_CRASHES)
-
-
-def _with_failure(failures: tuple[Failure, ...], new: Failure) -> tuple[Failure, ...]:
-    """A machine that got no answer says the same again, with the same uptime: of these the earliest stays."""
-    kept: dict[object, Failure] = {}
-    for failure in sorted({*failures, new}, key=_age):
-        said = failure.at_ms if failure.uptime_ms is None else (failure.uptime_ms,)
-        kept.setdefault((said, failure.detail), failure)
-    return _ends(tuple(kept.values()), MOST_FAILURES)
-
-
-def _ends(ordered: tuple[F, ...], most: int) -> tuple[F, ...]:
-    """All, or of too many the first half of `most` and the last."""
-    return ordered if len(ordered) <= most else ordered[: most // 2] + ordered[-(most // 2) :]
+    return ends(tuple(kept.values()), MOST_CRASHES)

@@ -10,7 +10,7 @@ from enum import Enum, StrEnum
 from typing import NamedTuple
 
 from netboot.lifecycle.phases import Phase
-from netboot.lifecycle.trace import ORDER
+from netboot.lifecycle.reached import ORDER
 
 # -- boots ------------------------------------------------------------------------------------------------------------
 

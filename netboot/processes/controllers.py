@@ -200,7 +200,7 @@ def journals(config: Config) -> frozenset[str]:
     names = [f"boot-{index}" for index in range(config.provisioning.workers)]
     names += [f"join-{index}" for index in range(config.join.workers if config.join is not None else 0)]
     names += [f"{kind}-{cluster}" for kind in ("approver", "nodes") for cluster in config.clusters]
-    return frozenset(f"{name}.db" for name in names)
+    return frozenset(f"{name}.db" for name in (*names, *(["shipper"] if config.shares_facts else [])))
 
 
 def _said(status: StatusFolder) -> LifecycleStatus | None:

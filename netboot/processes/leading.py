@@ -40,13 +40,14 @@ class Leading(NamedTuple):
 
 
 def leading(config: Config, kind: str, cluster: str) -> Leading:
-    """Of a process of a cluster (`approver`, `nodes`)."""
+    """Of a process of a cluster (`approver`, `nodes`), or of the one that writes the status of Machines (`shipper`)."""
     replicas = config.replicas
     if replicas is None:
         return Leading(None)
-    place = config.clusters[cluster]
+    place = config.clusters[cluster] if cluster else config.inventory_kubernetes
+    assert place is not None
     connected = partial(_election, getattr(place, kind), elections_of(place.namespace), kind, replicas)
-    elector = Elector(f"{kind}-{cluster}", replicas.called, connected, times_of(replicas))
+    elector = Elector(f"{kind}-{cluster}" if cluster else kind, replicas.called, connected, times_of(replicas))
     return Leading(elector, 2.0 * replicas.lease_seconds)
 
 

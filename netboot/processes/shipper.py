@@ -1,14 +1,20 @@
 """The process `shipper`, with `inventory_kubernetes.shipper`: objects of machines say how their machines are
 (docs/custom-resources.md)."""
 
+from functools import partial
+
 from netboot.clock import SystemClock
 from netboot.controllers import runner
 from netboot.controllers.hold_statuses import AndHoldStatuses
+from netboot.controllers.several import Several
+from netboot.controllers.sharing import Sharing
 from netboot.controllers.shipper import ShipperController
 from netboot.kube.connection import connect
-from netboot.kube.machine_objects import KubeHoldObjects, KubeMachineObjects
+from netboot.kube.machine_objects import MANAGER, KubeHoldObjects, KubeMachineObjects
 from netboot.process import ProcessSpec
+from netboot.processes.leading import leading
 from netboot.stores.conditions import SqliteConditions
+from netboot.stores.facts import Facts
 from netboot.stores.holds import SaidHolds
 from netboot.stores.live import LiveView
 from netboot.stores.object_facts import ObjectFacts
@@ -24,14 +30,26 @@ def run(spec: ProcessSpec) -> None:
     kubeconfig, namespace, data = place.shipper, place.namespace, config.data
     states, conditions = SqliteStates(data / "state.db"), SqliteConditions(data / "conditions.db")
     statuses = StatusFolder(data / "status")
-    known = ObjectFacts(LiveView(data / "snapshot.json"), states, conditions, statuses)
+    known = ObjectFacts(
+        LiveView(data / "snapshot.json"), states, conditions, statuses, shares=config.replicas is not None
+    )
+    leads, several = leading(config, spec.kind, ""), Several()
+    facts = None
+    if config.replicas is not None:
+        facts = Facts(data / "journal" / f"{spec.name}.db")
+        several = Several(MANAGER, leads.leads, config.replicas.count, Sharing(states, facts, SystemClock()))
+    connected = partial(connect, kubeconfig, manifests="inventory")
     shipper = ShipperController(
-        known, lambda: KubeMachineObjects(connect(kubeconfig, manifests="inventory"), namespace), SystemClock()
+        known,
+        lambda: KubeMachineObjects(connected(), namespace, versioned=config.replicas is not None),
+        SystemClock(),
+        several=several,
     )
     controller: runner.Controller = shipper
     if place.holds:
         said = SaidHolds(data).read
-        controller = AndHoldStatuses(
-            shipper, said, lambda: KubeHoldObjects(connect(kubeconfig, manifests="inventory"), namespace)
-        )
-    runner.run(controller, StatusFile(data / "status", spec.name).write, spec.say_ready, spec.heartbeat())
+        controller = AndHoldStatuses(shipper, said, lambda: KubeHoldObjects(connected(), namespace))
+    say = StatusFile(data / "status", spec.name).write
+    runner.run(leads.of(controller), say, spec.say_ready, spec.heartbeat())
+    if facts is not None:
+        facts.close()

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from images.values.strict import Strict
 from netboot.status import Condition, Timed
+from netboot.status.leading import LeaderStatus
 
 
 class Followed(Strict):
@@ -28,7 +29,8 @@ class ShipperStatus(Condition, Timed):
     that has been so for longest, None: that cannot be told; `behind`: objects that are to be written; `a_second`: how
     many are written in a second at most, as the API server takes them; `events_waiting`: Events that are to be written;
     `refused`: objects whose status the API server does not take, which do not count as behind; `overwritten`: those
-    whose status somebody else writes, too. The others: since the process started."""
+    whose status somebody else writes, too; `followed`: what becomes of them is seen. The others: since the process
+    started. `leader`: None: there is one replica."""
 
     objects: int
     behind: int
@@ -40,3 +42,5 @@ class ShipperStatus(Condition, Timed):
     failed: int
     refused: int
     overwritten: int
+    followed: bool = True
+    leader: LeaderStatus | None = None

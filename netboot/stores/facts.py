@@ -44,24 +44,26 @@ class Facts:
             self._note(STANDING)
         return self._failure
 
-    def append(self, record: AnyRecord) -> None:
-        """Write a record down, durably.
+    def append(self, *records: AnyRecord) -> None:
+        """Write records down, durably.
 
         Raises:
             JournalUnavailableError: the disk refuses or stands still, the journal is full, or it is closed.
         """
-        done: Future[str | None] = Future()
+        waiting = [(record.at_ms, record.model_dump_json(), Future[str | None]()) for record in records]
         with self._lock:  # so that nothing is queued behind the end
             if self._closed:
                 raise JournalUnavailableError("the journal is closed: the service is stopping")
             if self._commit.stands:
                 raise JournalUnavailableError(self.failure)
-            self._queue.put((record.at_ms, record.model_dump_json(), done))
-        while not wait_for((done,), LOOK_SECONDS).done:
-            if self._commit.stands:  # it may be written all the same: a record without an answer does no harm
-                raise JournalUnavailableError(self.failure)
-        if (failure := done.result()) is not None:
-            raise JournalUnavailableError(failure)
+            for each in waiting:
+                self._queue.put(each)
+        for _, _, done in waiting:
+            while not wait_for((done,), LOOK_SECONDS).done:
+                if self._commit.stands:  # it may be written all the same: a record without an answer does no harm
+                    raise JournalUnavailableError(self.failure)
+            if (failure := done.result()) is not None:
+                raise JournalUnavailableError(failure)
 
     def close(self) -> None:
         """Commit what is queued, then close the file; later appends fail. A disk that stands still is not waited for

@@ -6,7 +6,9 @@ from typing import Protocol
 from netboot.lifecycle.conditions import Conditions
 from netboot.lifecycle.decide import Boot, decide_machine
 from netboot.lifecycle.history import ProvenBoots
-from netboot.lifecycle.object_status import MOST_BOOTS, Facts
+from netboot.lifecycle.object_boots import MOST_BOOTS
+from netboot.lifecycle.object_health import health_told
+from netboot.lifecycle.object_status import Facts
 from netboot.lifecycle.ports import Sightings, States
 from netboot.lifecycle.published import View
 from netboot.lifecycle.summary import MachineSummary, Summaries
@@ -32,8 +34,11 @@ class Found(Conditions, Summaries, Protocol):
 class ObjectFacts:
     """For one thread."""
 
-    def __init__(self, live: LiveView, states: Seen, conditions: Found, said: StatusFolder) -> None:
-        """`said`: what the controllers say of themselves."""
+    def __init__(
+        self, live: LiveView, states: Seen, conditions: Found, said: StatusFolder, *, shares: bool = False
+    ) -> None:
+        """`said`: what the controllers say of themselves; `shares`: other replicas go by what objects say."""
+        self._shares = shares
         self._live, self._states, self._conditions, self._said = live, states, conditions, said
         self._view: View | None = None
         self._in_force: Mapping[str, tuple[Machine, str]] = {}
@@ -90,8 +95,18 @@ class ObjectFacts:
             under_way = state.pending or state.current if state is not None else None
             _, image = _in_force(view, machine)
             boots, of_class = self._boots(proven.get(name, ()), under_way), classes.get(machine.class_name or "")
-            found[name] = Facts(machine, judged.get(name), boots, image, profiles.get(machine.profile), of_class)
+            facts = Facts(machine, judged.get(name), boots, image, profiles.get(machine.profile), of_class)
+            found[name] = self._numbered(facts, state.current if state is not None else None)
         return found
+
+    def _numbered(self, facts: Facts, counts: Trace | None) -> Facts:
+        """With numbers by which other replicas put boots in order, and the report of the boot that counts."""
+        numbers = self._states.numbers([each.boot for each in facts.boots])
+        facts = facts._replace(since={boot: since for boot, (since, _) in numbers.items()})
+        report = self._states.health(counts.boot) if counts is not None and self._shares else None
+        if report is None or report.boot not in numbers:
+            return facts
+        return facts._replace(health=health_told(report, numbers[report.boot][1]))
 
     def of_now(self) -> bool:
         projection = self._said.read("projection", ProjectionStatus)

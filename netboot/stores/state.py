@@ -142,6 +142,11 @@ class SqliteStates:
             row = db.execute("SELECT trace FROM boots WHERE boot = ?", (boot,)).fetchone()
         return self._asked_for(BOOTS, boot, row[0]) if row else None
 
+    def numbers(self, boots: Sequence[str]) -> dict[str, tuple[int, int]]:
+        query = "SELECT since, coalesce(arrived, 0) FROM boots LEFT JOIN health USING (boot) WHERE boots.boot = ?"
+        with self._open() as db:
+            return {boot: row for boot in boots for row in db.execute(query, (boot,))}
+
     def proven(self, machines: Sequence[str]) -> dict[str, tuple[str, ...]]:
         query = "SELECT boot FROM boots WHERE machine = ? AND standing = 2 ORDER BY since, boot"
         with self._open() as db:

@@ -18,21 +18,22 @@ from netboot.lifecycle.events import (
     DiscoveryRecord,
     EventRecord,
     HardwareRecord,
-    HealthRecord,
     ScriptRecord,
+    SharedRecord,
     TraceRecord,
     WaitRecord,
 )
 from netboot.lifecycle.phases import Phase, source_of
 from netboot.lifecycle.state import FeedEntry
 from netboot.lifecycle.trace import Trace, apply
-from netboot.stores import state_machines, state_rows, state_sightings, state_texts
+from netboot.stores import state_machines, state_reports, state_rows, state_sightings, state_texts
 from netboot.stores.packing import pack
-from netboot.stores.state_rows import BOOTS, HEALTH, WAITS
+from netboot.stores.state_rows import BOOTS, WAITS
 
 log = logging.getLogger(__name__)
 
-_TOLD = EventRecord | CrashRecord | ConsoleRecord | CertificateRecord
+_TOLD = EventRecord | CrashRecord | ConsoleRecord | CertificateRecord | SharedRecord
+_NO_STEPS = CertificateRecord | SharedRecord
 _AT_ONCE = 500
 """Boots asked for with one query; SQLite takes at least 999 values (sqlite.org/limits.html)."""
 
@@ -81,9 +82,10 @@ def project(db: sqlite3.Connection, rows: Sequence[Row]) -> None:
     state_sightings.keep(db, [(row.arrived, row.record) for row in new if isinstance(row.record, DiscoveryRecord)])
     told_of = [(row.arrived, row.record) for row in rows if isinstance(row.record, HardwareRecord)]
     state_sightings.keep_hardware(db, told_of)
-    reports = [(row.arrived, row.record) for row in rows if isinstance(row.record, HealthRecord)]
-    _keep_reports(db, reports)
-    state_machines.refresh(db, machines | {record.machine for _, record in reports})
+    found = (state_reports.report_of(row.arrived, row.record) for row in rows)
+    reports = [report for report in found if report is not None]
+    state_reports.keep(db, reports)
+    state_machines.refresh(db, machines | {report.record.machine for report in reports})
     if kept:
         db.execute("DELETE FROM feed WHERE id <= (SELECT max(id) FROM feed) - ?", (state.FEED_KEPT,))
 
@@ -115,13 +117,15 @@ def _fold(db: sqlite3.Connection, records: Iterable[tuple[Row, TraceRecord]], kn
         except ValueError as error:
             log.warning("left out: %s", error)  # a boot id is of one machine only; this one was not minted here
             continue
-        if (standing := state.standing_by(record)) > boot.standing:
+        standing, shared = state.standing_by(record), isinstance(record, SharedRecord)
+        if standing > boot.standing or (shared and standing == boot.standing and row.arrived < boot.since):
             boot.standing, boot.since = standing, row.arrived
-            _doubt(record)
+            if not shared:
+                _doubt(record)
         new = boot.trace is not before
         if isinstance(record, CrashRecord | ConsoleRecord):  # no step of this boot
             boot.texts.append(record)
-        elif not isinstance(record, CertificateRecord) and new and not row.again and boot.fed < state.FEED_PER_BOOT:
+        elif not isinstance(record, _NO_STEPS) and new and not row.again and boot.fed < state.FEED_PER_BOOT:
             boot.fed += 1
             feed.append((_entry(record).model_dump_json(),))
     db.executemany("INSERT INTO feed (body) VALUES (?)", feed)
@@ -217,30 +221,4 @@ def _prune_boots(db: sqlite3.Connection, claimed: Iterable[str], told: Iterable[
             *((machine, int(claim), state.KEPT[claim]) for machine in claimed),
             *((m, int(standing), most) for m in told for standing, most in state.KEPT.items() if standing != claim),
         ],
-    )
-
-
-def _keep_reports(db: sqlite3.Connection, records: Iterable[tuple[int, HealthRecord]]) -> None:
-    """The latest of each boot, and of each machine and standing those of the newest boots."""
-    latest: dict[str, tuple[int, HealthRecord]] = {}
-    for arrived, record in records:
-        if record.boot not in latest:
-            row = db.execute("SELECT arrived FROM health WHERE boot = ?", (record.boot,)).fetchone()
-            known = state_rows.stored(db, HEALTH, record.boot)
-            if row is not None and known is not None:
-                latest[record.boot] = (row[0], known)
-        if record.boot not in latest or arrived >= latest[record.boot][0]:
-            latest[record.boot] = (arrived, record)
-    db.executemany(
-        "INSERT OR REPLACE INTO health (boot, machine, at_ms, status, body, arrived) VALUES (?, ?, ?, ?, ?, ?)",
-        [
-            (r.boot, r.machine, r.at_ms, r.report.status, pack(r.model_dump_json(by_alias=True)), arrived)
-            for arrived, r in latest.values()
-        ],
-    )
-    db.executemany(
-        "DELETE FROM health WHERE boot IN (SELECT boot FROM (SELECT boot, row_number() OVER (PARTITION BY "
-        "coalesce(standing, 0) ORDER BY since DESC, arrived DESC, boot DESC) AS place "
-        "FROM health LEFT JOIN boots USING (boot) WHERE health.machine = ?) WHERE place > ?)",
-        [(machine, state.REPORTS_KEPT) for machine in {record.machine for _, record in latest.values()}],
     )

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from netboot.lifecycle.arrivals import Arrivals
 from netboot.lifecycle.errors import StateUnavailableError
+from netboot.lifecycle.events import AnyRecord, SharedRecord
 from netboot.lifecycle.state import Batch, SetAside
 from netboot.stores import state_machines, state_renamed, state_rows
 from netboot.stores.state_fold import Row, project
@@ -98,9 +99,14 @@ class SqliteProjection:
         for number, record in zip(ids, batch.records, strict=True):
             again = number <= cursor.again_id and record.at_ms <= cursor.again_ms
             # what was taken before is older than what the state holds, and where that is gone, older than everything
-            arrived = 0 if again else self._arrivals.number(batch.journal, record.at_ms)
-            rows.append(Row(number, record, arrived, again))
+            rows.append(Row(number, record, self._number(batch.journal, record, again=again), again))
         return rows
+
+    def _number(self, journal: str, record: AnyRecord, *, again: bool) -> int:
+        if isinstance(record, SharedRecord):
+            self._arrivals.see(max(record.since, record.arrived), record.at_ms)
+            return record.since
+        return 0 if again else self._arrivals.number(journal, record.at_ms)
 
     @contextmanager
     def _usable(self) -> Iterator[sqlite3.Connection]:

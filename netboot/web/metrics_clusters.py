@@ -11,6 +11,7 @@ from netboot.status import FRESH_MS, Timed, up_ms
 from netboot.status.approver import ApproverStatus
 from netboot.status.leading import LeaderStatus
 from netboot.status.nodes import NodesStatus
+from netboot.status.resources import ShipperStatus
 from netboot.web.metrics_gate import gates
 from netboot.web.metrics_leaders import leaders
 
@@ -53,6 +54,8 @@ def clusters(processes: Iterable[str], read: Read) -> Iterator[Metric]:
             followed.add_metric([process], int(collector.ok))
             nodes.add_metric([cluster, "registered"], collector.registered)
             nodes.add_metric([cluster, "ready"], collector.ready)
+        elif kind == "shipper" and (shipper := read(process, ShipperStatus)) is not None:
+            elections |= {process: (shipper.leader, _fresh(shipper))} if shipper.leader is not None else {}
     yield from (decided, unavailable, followed, waiting, nodes, *gates(collectors), *leaders(elections))
 
 

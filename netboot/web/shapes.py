@@ -10,10 +10,10 @@ from netboot.lifecycle.boot_facts import Certificate, Script
 from netboot.lifecycle.drains import Drain, State
 from netboot.lifecycle.health import HealthReport, HealthStatus
 from netboot.lifecycle.phases import Phase
+from netboot.lifecycle.reached import Failure, Reached
 from netboot.lifecycle.reasons import ConditionType, Reason, Status
 from netboot.lifecycle.remedies import Remedy, Standing
 from netboot.lifecycle.state import Checked
-from netboot.lifecycle.trace import Failure, Reached
 from netboot.web.binding import Shown
 from netboot.web.moments import SCHEMA
 from netboot.web.pages import Paged

@@ -14,7 +14,7 @@ from netboot.lifecycle.bootid import minted_ms
 from netboot.lifecycle.events import CertificateRecord, EventRecord
 from netboot.lifecycle.known import NO_WORD, Node, NodeWord
 from netboot.lifecycle.phases import OBSERVED_PHASES, Phase
-from netboot.lifecycle.trace import ORDER
+from netboot.lifecycle.reached import ORDER
 from netboot.stores.facts import Facts
 from netboot.stores.status import write_status
 from tests.processes import wait_for

@@ -12,9 +12,10 @@ from netboot.lifecycle.conditions import Ailment, Judged
 from netboot.lifecycle.judge import Verdict, judge
 from netboot.lifecycle.known import Known, Node, NodeWord
 from netboot.lifecycle.phases import OBSERVED_PHASES, Phase
+from netboot.lifecycle.reached import ORDER
 from netboot.lifecycle.reasons import Reason
 from netboot.lifecycle.state import Checked, MachineState
-from netboot.lifecycle.trace import ORDER, Trace, apply
+from netboot.lifecycle.trace import Trace, apply
 from netboot.lifecycle.transitions import Act, Mark
 from tests.lifecycle_world import World, declared
 from tests.records import START, boot_id, checked, event, script

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from images.values.durations import duration, in_words
 from images.values.strict import FaultsError
-from netboot.lifecycle.trace import ORDER
+from netboot.lifecycle.reached import ORDER
 from netboot.lifecycle.transitions import Gate
 from netboot.machines.boot_limit import BootLimit
 from netboot.machines.deadlines import DEFAULTS, LONGEST, Deadline, in_force

@@ -12,9 +12,10 @@ from netboot.lifecycle.conditions import Judged
 from netboot.lifecycle.judge import Verdict, judge
 from netboot.lifecycle.known import Declared, Known, Node, Places, wants_claim
 from netboot.lifecycle.phases import Phase
+from netboot.lifecycle.reached import ORDER
 from netboot.lifecycle.reasons import STATUSES, ConditionType, Reason
 from netboot.lifecycle.state import Checked, MachineState
-from netboot.lifecycle.trace import ORDER, Trace, apply
+from netboot.lifecycle.trace import Trace, apply
 from netboot.lifecycle.transitions import Mark, Trouble
 from netboot.machines.deadlines import in_force
 from tests.records import START, boot_id, event, script

@@ -12,9 +12,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from netboot.lifecycle.judge import judge
 from netboot.lifecycle.known import MOST_COUNTED, UP, Known, Node, counted, wants_claim
 from netboot.lifecycle.phases import Phase
+from netboot.lifecycle.reached import ORDER
 from netboot.lifecycle.reasons import STATUSES, ConditionType, Reason
 from netboot.lifecycle.state import MachineState
-from netboot.lifecycle.trace import ORDER
 from netboot.lifecycle.transitions import PLACE, STEPS, Act, Mark, Trouble, marks_after
 from netboot.machines.boot_limit import BootLimit
 from netboot.machines.deadlines import in_force

@@ -9,15 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netboot.lifecycle.conditions import Judged, MachineCondition
+from netboot.lifecycle.object_boots import MOST_BOOTS, cut
 from netboot.lifecycle.object_status import (
     LEFT_OUT,
-    MOST_BOOTS,
     MOST_BYTES,
     MOST_MESSAGE,
     Facts,
     ObjectStatus,
     Urgency,
-    cut,
     status_in,
     status_of,
     urgency_of,
@@ -82,6 +81,19 @@ def test_what_an_object_says() -> None:
                 "started": "2023-11-14T22:13:21Z",
                 "reached": "2023-11-14T22:13:25Z",
                 "image": IMAGE,
+                "script": {
+                    "at": START + 1_000,
+                    "cluster": "default",
+                    "profile": "compute",
+                    "channel": "stable",
+                },
+                "steps": [
+                    {"phase": "ScriptServed", "at": START + 1_000},
+                    *(
+                        {"phase": str(phase), "at": START + 1_500 + place * 1_000, "uptime": 500 + place * 1_000}
+                        for place, phase in enumerate(READY)
+                    ),
+                ],
             }
         ],
         "conditions": [

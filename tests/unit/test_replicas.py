@@ -10,16 +10,19 @@ from prometheus_client.core import CollectorRegistry
 from images.values.strict import FaultsError
 from netboot.config import Config, load_config
 from netboot.config_replicas import Replicas
+from netboot.confine.access import access_of
 from netboot.controllers.led import Led
 from netboot.join.errors import ClusterUnavailableError, NotLeadingError
 from netboot.kube.manifests import manifests
 from netboot.lifecycle.election import Times
 from netboot.process import ProcessSpec
 from netboot.processes import approver, nodes
+from netboot.processes.controllers import journals
 from netboot.processes.leading import leading, times_of
 from netboot.status import up_ms
 from netboot.status.approver import ApproverStatus
 from netboot.status.leading import LeaderStatus
+from netboot.status.resources import ShipperStatus
 from netboot.web.metrics_clusters import Read, clusters
 
 SITE = """site: test
@@ -191,3 +194,49 @@ def exposed(leader: LeaderStatus | None, ago_ms: int = 0) -> str:
 
     registry.register(Families())
     return generate_latest(registry).decode()
+
+
+SHIPS = "inventory_kubernetes: {holds: true, namespace: inventory, shipper: secrets/shipper.kubeconfig}\n"
+
+
+def test_a_shipper_of_several_has_a_journal_of_its_own_and_one_alone_has_none(tmp_path: Path) -> None:
+    for text, shares in ((SHIPS + "replicas: {}\n", True), (SHIPS, False), (SHARED + "replicas: {}\n", False)):
+        config = configured(tmp_path, text)
+        assert ("shipper.db" in journals(config)) is shares
+        mine = access_of("shipper", "shipper", "", config).databases
+        assert mine == ((config.data / "journal" / "shipper.db",) if shares else ())
+        assert config.shares_facts is shares
+
+
+def test_who_leads_of_shippers_is_elected_beside_the_inventory_and_measured(tmp_path: Path) -> None:
+    one = leading(configured(tmp_path, SHIPS + "replicas: {name: alpha}\n"), "shipper", "")
+    assert one.elector is not None
+    assert (one.elector._what, one.leads()) == ("shipper", False)
+    counts = {"objects": 0, "behind": 0, "written": 0, "events_waiting": 0, "events_dropped": 0}
+    counts |= {"failed": 0, "refused": 0, "overwritten": 0}
+    status = ShipperStatus(at_ms=1, ok=True, message="", remedy="", lag_seconds=0.0, a_second=15.0, **counts)
+
+    class Writes:
+        """How it is."""
+
+        def start(self) -> None:
+            """It is not."""
+
+        def stop(self) -> None:
+            """It was never started."""
+
+        def status(self) -> ShipperStatus:
+            return status
+
+    said = Led(Writes(), one.elector, one.long_seconds).status()
+    assert isinstance(said, ShipperStatus)
+    assert said.leader is not None
+    assert (said.leader.replica, said.leader.leads) == ("alpha", False)
+    registry = CollectorRegistry()
+
+    class Families:
+        def collect(self) -> Any:
+            return clusters(["shipper"], cast("Read", lambda _process, _model: said))
+
+    registry.register(Families())
+    assert 'netboot_leader{process="shipper"} 0.0' in generate_latest(registry).decode()

@@ -772,7 +772,19 @@ def test_more_than_an_inventory_may_be_is_not_written(follower: Follower, monkey
 
 
 def test_the_accounts_may_read_the_kinds_and_write_the_status_of_machines_and_nothing_else() -> None:
-    documents = list(yaml.safe_load_all(inventory_text("site")))
+    printed = list(yaml.safe_load_all(inventory_text("site")))
+    leader = [each for each in printed if "site-leaders" in each["metadata"].values()]
+    documents = [each for each in printed if each not in leader]
+    assert [each["kind"] for each in leader] == ["Namespace", "Lease", "Role", "RoleBinding"]
+    assert leader[2]["rules"] == [
+        {
+            "apiGroups": ["coordination.k8s.io"],
+            "resources": ["leases"],
+            "resourceNames": [leader[1]["metadata"]["name"]],
+            "verbs": ["get", "patch"],
+        }
+    ]
+    assert leader[3]["subjects"] == [{"kind": "ServiceAccount", "name": "netboot-shipper", "namespace": "site"}]
     roles = {each["metadata"]["name"]: each["rules"] for each in documents if each["kind"] == "Role"}
     assert roles == {
         "netboot-inventory": [
@@ -799,7 +811,7 @@ def test_the_accounts_may_read_the_kinds_and_write_the_status_of_machines_and_no
     policy = ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"]
     of_all = ["ClusterRole", "ClusterRoleBinding"]
     kinds = [*account, *of_all, *account, "Lease", *policy]
-    assert [each["kind"] for each in documents] == kinds, "no namespace to delete"
+    assert [each["kind"] for each in documents] == kinds, "no namespace of the inventory to delete"
     within = [each for each in documents if each["kind"] not in (*policy, *of_all)]
     definition = {"apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"], "verbs": ["get"]}
     assert documents[3]["rules"] == [{**definition, "resourceNames": [f"{HOLD.plural}.{GROUP}"]}]

@@ -11,9 +11,10 @@ from netboot.lifecycle.conditions import Judged, MachineCondition
 from netboot.lifecycle.events import EventRecord
 from netboot.lifecycle.objective import BUCKETS, PHASE_BUCKETS, Durations, Measured, measured, measured_phases
 from netboot.lifecycle.phases import REPORTED_PHASES, Phase
+from netboot.lifecycle.reached import ORDER
 from netboot.lifecycle.reasons import ConditionType, Reason
 from netboot.lifecycle.spans import KERNEL, STEPS, GoesOn, Span, Took, goes_on, spans, took
-from netboot.lifecycle.trace import ORDER, Trace, apply
+from netboot.lifecycle.trace import Trace, apply
 from netboot.lifecycle.transitions import Trouble
 from netboot.machines.deadlines import NONE, Deadline
 from tests.records import START, boot_id, script

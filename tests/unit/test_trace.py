@@ -17,13 +17,15 @@ from netboot.lifecycle.events import (
     CrashRecord,
     EventRecord,
     ScriptRecord,
+    SharedRecord,
     TraceRecord,
 )
 from netboot.lifecycle.phases import REPORTED_PHASES, SERVED_PHASES, Phase, Source
+from netboot.lifecycle.reached import MOST_FAILURES, ORDER, Reached
 from netboot.lifecycle.reasons import Reason
 from netboot.lifecycle.sentences import failed, last_heard, lost, said_last, stuck, without
 from netboot.lifecycle.state import is_claim
-from netboot.lifecycle.trace import MOST_FAILURES, ORDER, Reached, Trace, apply
+from netboot.lifecycle.trace import Trace, apply
 from netboot.machines.deadlines import Deadline
 
 BOOT = "018bcfe5-6800-8fff-bfff-c8dd6b13e782"
@@ -352,7 +354,7 @@ class Projection(RuleBasedStateMachine):
             return
         times: dict[Phase, int] = {}
         for record in self.seen:
-            if isinstance(record, CrashRecord | ConsoleRecord | CertificateRecord):
+            if isinstance(record, CrashRecord | ConsoleRecord | CertificateRecord | SharedRecord):
                 continue
             phase = Phase.SCRIPT_SERVED if isinstance(record, ScriptRecord) else record.phase
             times[phase] = min(times.get(phase, record.at_ms), record.at_ms)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from netboot.lifecycle.phases import Phase
-from netboot.lifecycle.trace import ORDER
+from netboot.lifecycle.reached import ORDER
 from netboot.lifecycle.transitions import (
     EFFECTS,
     PLACE,
