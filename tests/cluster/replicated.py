@@ -21,9 +21,11 @@ from lab.kube.cluster import Cluster
 from lab.kube.kubectl import Kubectl
 from lab.work import ROOT
 from netboot.config import load_config
+from netboot.config_outside import SEALING
+from netboot.stores.sealing import read_keys
 from tests import soft_tpm
 from tests.cluster.threats.chassis import Chassis
-from tests.cluster.threats.live_site import CSRS, LiveSite
+from tests.cluster.threats.live_site import CSRS, NODES, LiveSite
 from tests.kubelets import client
 from tests.processes import environment, stopped, wait_for
 from tests.relays import Relay
@@ -35,6 +37,7 @@ SECONDS = float(__import__("os").environ.get("RWS", "180"))
 NAMES = ("alpha", "beta", "gamma")
 KINDS = ("approver", "nodes")
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/netboot-leaders/leases"
+UNCHECKED = {"key": "netboot.dev/unchecked", "effect": "NoExecute"}
 CLOCKS = ROOT / "tests" / "clocks"
 
 
@@ -81,6 +84,10 @@ class Replica:
         """What it knows of a boot."""
         return [one["phase"] for one in self.service.api(f"/v1/boots/{boot}").get("reached", ())]
 
+    def keys(self) -> list[str]:
+        """Ids of its sealing keys; the first seals, all open."""
+        return [key.id.hex() for key in read_keys(self.root / "shared-keys" / SEALING).keys]
+
     @contextmanager
     def frozen(self) -> Iterator[None]:
         """None of its processes does anything while in the block: its supervisor first, which would replace them."""
@@ -110,9 +117,10 @@ class Machine:
         self._world, self.chassis, self.boot = world, chassis, boot
         self.soft: soft_tpm.Machine = chassis.as_it_is(boot, **more)
         self.token = ""
+        self.admission: Any = None
         self.asked: list[str] = []
         """What it asked the API server to sign, in base64."""
-        self._hello: Any = None
+        self.hello: Any = None
 
     def reports(self, replica: Replica, *phases: str) -> list[int]:
         """Post these events; the statuses."""
@@ -121,7 +129,7 @@ class Machine:
     def greets(self, replica: Replica) -> None:
         said = told(partial(self._world.site.hello, self.soft, replica.name))
         assert said.status == 200, said
-        self._hello = said.body
+        self.hello = said.body
 
     def proves(self, replica: Replica) -> None:
         said = self.tries(replica)
@@ -129,8 +137,9 @@ class Machine:
 
     def tries(self, replica: Replica) -> Said:
         """The second step, whatever is answered to it."""
-        said = told(partial(self._world.site.attest, self.soft, self._hello, replica.name))
-        self.token = said.body["token"] if said.status == 200 else self.token
+        said = told(partial(self._world.site.attest, self.soft, self.hello, replica.name))
+        if said.status == 200:
+            self.token, self.admission = said.body["token"], said.body
         return said
 
     def joins(self, first: Replica, second: Replica) -> str:
@@ -138,6 +147,15 @@ class Machine:
         self.greets(first)
         self.proves(second)
         return self.asks()
+
+    def registers(self, request: str) -> None:
+        """Its kubelet makes its Node, with the certificate that was signed."""
+        site = self._world.site
+        metadata = {"name": self.chassis.name, "labels": self.admission["labels"]}
+        body = {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": {"taints": [UNCHECKED]}}
+        session = site.as_node(site.certificate(request), self.soft.key)
+        made = session.post(f"{site.cluster.url}{NODES}", json=body, timeout=60)
+        assert made.status_code == 201, made.text
 
     def asks(self) -> str:
         site, csr = self._world.site, client(self.chassis.name, key=self.soft.key)

@@ -46,8 +46,8 @@ ROLES = {
 }
 """Files of kubeconfigs, and the roles that they are of."""
 MACHINES = [
-    *(Chassis(f"k-{number:02}", number, on_record=False) for number in range(1, 41)),
-    *(Chassis(f"bare-{number}", number, on_record=False, declared={"identity": "nonce"}) for number in range(61, 64)),
+    *(Chassis(f"k-{number:03}", number, on_record=False) for number in range(1, 161)),
+    Chassis("held-200", 200, on_record=False),
 ]
 PLACES = ("provisioning", "management", "join")
 
@@ -179,7 +179,6 @@ def _declared(first: Replica, kubectl: Kubectl, own: Cluster) -> None:
             "spec": {"ek_sha256": each.as_it_is("").ek_sha256},
         }
         for each in MACHINES
-        if "identity" not in each.declared
     ]
     file = own.folder / "enrolled.yaml"
     file.write_text(yaml.safe_dump_all(enrolled))

@@ -4,6 +4,7 @@ In a module of its own, with a control plane of its own: here no other approver 
 where is a table of docs/ha.md.
 """
 
+import itertools
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -13,14 +14,18 @@ from functools import partial
 
 import pytest
 
+from lab.kube import cluster as lab
 from netboot.clock import moment_ms
 from tests.cluster.replicated import KINDS, LEASES, SECONDS, Machine, Replica, World
 from tests.cluster.replicated_start import LEASE_SECONDS, replicated
+from tests.cluster.test_holds import held, hold
+from tests.cluster.test_resources import compacted
 from tests.processes import wait_for
 from tests.sockets.join_site import Said
 
 pytestmark = pytest.mark.cluster
 APPROVED = ("Approved", "NetbootAttested")
+HELD = ("held-200", "alice (hold/compacted)", "DIMM 4")
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +63,59 @@ def test_a_machine_begins_at_one_replica_reports_to_another_and_joins_at_the_thi
     for replica, there in known.items():
         wait_for(lambda at=replica, all_=there: at.phases(machine.boot) == all_, SECONDS)  # type: ignore[misc]
     assert len(world.certificates(machine)) == 1
+
+
+@contextmanager
+def joining(world: World) -> Iterator[list[str]]:
+    """Machines join all the while, each step at the next replica: their requests."""
+    joined: list[str] = []
+    ends = threading.Event()
+
+    def run() -> None:
+        for first, second, third in itertools.cycle(itertools.permutations(world.replicas)):
+            if ends.is_set():
+                return
+            joined.append(world.boots(first).joins(second, third))
+
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(run)
+        try:
+            yield joined
+        finally:
+            ends.set()
+            running.result()
+
+
+def step_done(world: World, joined: list[str], *step: str) -> None:
+    """A step of a rotation, as soon as it may be done; some machines join before it, and some after."""
+
+    def done() -> bool:
+        given = ("--admin-kubeconfig", str(world.own.admin))
+        answer = world.replicas[0].service.netboot("cluster", "keys", "rotate", "sealing", *step, *given)
+        assert answer.returncode in (0, 5), answer.stderr
+        return answer.returncode == 0
+
+    more_join(joined)
+    wait_for(done, 2 * SECONDS, pause=1.0)
+    more_join(joined)
+
+
+def more_join(joined: list[str]) -> None:
+    before = len(joined)
+    wait_for(lambda: len(joined) >= before + 2, SECONDS)
+
+
+def test_the_sealing_key_is_rotated_while_machines_join_and_none_fails(world: World) -> None:
+    [old] = world.replicas[0].keys()
+    with joining(world) as joined:
+        step_done(world, joined)
+        for each in world.replicas:
+            wait_for(lambda at=each: at.keys()[:1] == [old] and len(at.keys()) == 2, SECONDS)  # type: ignore[misc]
+        step_done(world, joined, "--promote")
+        for each in world.replicas:
+            wait_for(lambda at=each: at.keys()[1:] == [old] and len(at.keys()) == 2, SECONDS)  # type: ignore[misc]
+        more_join(joined)
+    once(world, *joined)
 
 
 def test_of_a_leader_that_is_killed_another_leads_within_two_durations_and_joins_under_way_end_well(
@@ -142,19 +200,21 @@ def test_a_leader_that_is_partitioned_from_the_api_server_boots_machines_says_wh
 
 
 def test_a_leader_whose_disk_is_full_says_so_and_hands_over(world: World) -> None:
-    full = world.elected("approver")
+    full = world.elected("nodes")
     second, third = world.others(full)
     machine = world.boots(full)
     with full.full():
         wait_for(lambda: "0 MiB free" in full.troubles().get("disk", ""), SECONDS)
-        requests = [machine.joins(second, third)]
-        world.elected("approver", second, third)
-        requests += [world.boots(each).joins(second, third) for each in (second, third)]
+        requests = [machine.joins(second, third), *(world.boots(each).joins(third, each) for each in (second, third))]
         once(world, *requests)
-        assert full.logged("this replica lets another lead approver-default, for it cannot do the work: ") != []
+        machine.registers(requests[0])
+        world.elected("nodes", second, third)
+        assert full.logged("this replica lets another lead nodes-default, for it cannot do the work: ") != []
+        wait_for(lambda: all("NodeRegistered" in each.phases(machine.boot) for each in (second, third)), SECONDS)
         assert full.service.outcome(machine.chassis.mac) in ("boot", "unavailable")
         assert [each.troubles() for each in (second, third)] == [{}, {}]
     world.settle()
+    wait_for(lambda: "NodeRegistered" in full.phases(machine.boot), SECONDS)
     once(world, world.boots(full).joins(full, full))
 
 
@@ -201,3 +261,84 @@ def test_of_two_keys_in_one_boot_that_are_issued_for_at_the_same_moment_one_has_
     won = next(each for each in (owner, thief) if each.token)
     once(world, won.asks())
     assert len(world.certificates(owner) + world.certificates(thief)) == 1
+
+
+@contextmanager
+def ended(world: World, part: str) -> Iterator[None]:
+    """A part of the control plane is killed, does not run while in the block, and is started again on its data."""
+    process = world.own.processes[part]
+    process.kill()
+    process.wait()
+    try:
+        yield
+    finally:
+        lab._start(world.own, part, list(process.args))  # type: ignore[arg-type]
+        wait_for(lambda: world.admin("GET", "/readyz").status_code == 200, SECONDS)
+
+
+@pytest.mark.parametrize("part", ["kube-apiserver", "etcd"])
+def test_the_api_server_or_etcd_is_restarted_and_one_of_each_kind_leads_again(world: World, part: str) -> None:
+    alpha, beta, gamma = world.replicas
+    machine = world.boots(alpha)
+    machine.greets(beta)
+    leader = world.elected("approver")
+    with ended(world, part):
+        assert machine.reports(beta, "InitrdStarted") == [204]
+        wait_for(lambda: not leader.leader("approver")["leads"], SECONDS)
+        assert [each.service.outcome(machine.chassis.mac) for each in world.replicas] == ["boot"] * 3
+        refused = world.site.attest(machine.soft, machine.hello, gamma.name)
+        assert (refused.status, "Retry-After" in refused.headers) == (503, True), refused
+    machine.proves(gamma)
+    once(world, machine.asks(), world.boots(gamma).joins(alpha, beta))
+    world.settle()
+
+
+def test_what_etcd_has_compacted_while_they_watched_is_listed_anew_and_nothing_is_missed(world: World) -> None:
+    """The watches of two find nothing where they were; the third's are as they were."""
+    alpha, beta, gamma = world.replicas
+    machine = world.boots(alpha)
+    machine.greets(beta)
+    machine.proves(gamma)
+    with partitioned(alpha), partitioned(beta), partitioned(gamma):
+        request = machine.asks()
+        world.kubectl.apply("hold", hold("compacted", "held-200", by="alice"))
+        with ended(world, "kube-apiserver"):
+            compacted(world.own)
+    once(world, request)
+    for each in world.replicas:
+        wait_for(lambda at=each: held(at.service) == [HELD], SECONDS)  # type: ignore[misc]
+    world.kubectl("delete", "-n", "netboot", "hold/compacted")
+    for each in world.replicas:
+        wait_for(lambda at=each: held(at.service) == [], SECONDS)  # type: ignore[misc]
+    once(world, world.boots(gamma).joins(alpha, beta))
+
+
+def test_clocks_that_are_half_a_minute_off_change_nothing(world: World) -> None:
+    early, late, right = world.replicas
+    led = {kind: world.lease(kind) for kind in KINDS}
+    for replica, seconds in ((early, 30), (late, -30)):
+        replica.set_clock(seconds)
+    try:
+        requests = [
+            machine.joins(first, second)
+            for first, second in ((early, late), (late, early), (early, right), (right, late))
+            for machine in (world.boots(early), world.boots(late))
+        ]
+        once(world, *requests)
+        assert {kind: world.lease(kind) for kind in KINDS} == led
+        world.settle()
+    finally:
+        for replica in (early, late):
+            replica.set_clock(0)
+
+
+def test_the_old_sealing_key_is_retired_while_machines_join_and_none_fails(world: World) -> None:
+    """The last one: three minutes after all have sealed with the new one, which it waits for."""
+    if len(world.replicas[0].keys()) == 1:
+        test_the_sealing_key_is_rotated_while_machines_join_and_none_fails(world)
+    old, new = world.replicas[0].keys()[::-1]
+    with joining(world) as joined:
+        step_done(world, joined, "--retire")
+    assert [each.keys() for each in world.replicas] == [[new]] * 3
+    assert old != new
+    once(world, *joined)
