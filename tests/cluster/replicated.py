@@ -221,12 +221,15 @@ class World:
 
     def settle(self) -> None:
         """Until all are in order, and of each kind one leads and two follow."""
+        self.in_order(*self.replicas)
+        wait_for(lambda: all(map(self._one_leads, KINDS)), SECONDS)
+
+    def in_order(self, *replicas: Replica) -> None:
+        """Until `/readyz` of these says that nothing is amiss."""
         try:
-            wait_for(lambda: not any(each.troubles() for each in self.replicas), SECONDS)
-            wait_for(lambda: all(map(self._one_leads, KINDS)), SECONDS)
+            wait_for(lambda: not any(each.troubles() for each in replicas), SECONDS)
         except DeadlineError:
-            said = {each.name: (each.troubles(), *map(each.leader, KINDS)) for each in self.replicas}
-            raise AssertionError(said) from None
+            raise AssertionError({each.name: each.troubles() for each in replicas}) from None
 
     def _one_leads(self, kind: str) -> bool:
         led = [each for each in self.replicas if self._leads(kind, each)]

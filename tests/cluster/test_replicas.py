@@ -36,7 +36,7 @@ def world() -> Iterator[World]:
 
 
 @pytest.fixture(autouse=True)
-def in_order(world: World) -> Iterator[None]:
+def afterwards(world: World) -> Iterator[None]:
     """After each test, as before it."""
     yield
     world.settle()
@@ -193,7 +193,7 @@ def test_a_leader_that_is_partitioned_from_the_api_server_boots_machines_says_wh
         wait_for(lambda: why in cut.troubles().get("approver-default", ""), SECONDS)
         wait_for(lambda: why in cut.troubles().get("join-0", ""), SECONDS)
         assert cut.service.readyz()["ready"] is True
-        assert [each.troubles() for each in (second, third)] == [{}, {}]
+        world.in_order(second, third)
         assert cut.service.outcome(machines[2].chassis.mac) == "boot"
     world.settle()
     assert world.follows("approver", cut)
@@ -213,7 +213,7 @@ def test_a_leader_whose_disk_is_full_says_so_and_hands_over(world: World) -> Non
         assert full.logged("this replica lets another lead nodes-default, for it cannot do the work: ") != []
         wait_for(lambda: "NodeRegistered" in third.phases(machine.boot), SECONDS)  # to which it proved itself
         assert full.service.outcome(machine.chassis.mac) in ("boot", "unavailable")
-        assert [each.troubles() for each in (second, third)] == [{}, {}]
+        world.in_order(second, third)
     world.settle()
     wait_for(lambda: "CSRApproved" in full.phases(machine.boot), SECONDS)
     once(world, world.boots(full).joins(full, full))
