@@ -75,9 +75,9 @@ def replicated() -> Iterator[World]:
             _kubeconfigs(own, root / "secrets", relay.port)
         replicas = [Replica(root.name, root, relay) for root, relay in zip(roots, relays, strict=True)]
         _declared(replicas[0], kubectl, own)
-        account = service_account()
-        for root in roots if account is not None else ():
-            chown_tree(root, account)
+        if (account := service_account()) is not None:
+            for root in roots:
+                chown_tree(root, account)
         world = World(own, kubectl, replicas, MACHINES)
         ends.callback(world.site.close)
         for replica in replicas:
