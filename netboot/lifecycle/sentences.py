@@ -59,6 +59,8 @@ def _last(trace: Trace) -> tuple[int, str, str]:
     facts += [(crash.at_ms, "a crash that it found", "") for crash in trace.crashes]
     if not facts and trace.console is not None:  # it comes again and again, and tells of no step
         facts.append((trace.console.first_ms, "the first lines of its console", ""))
+    if not facts:  # of a boot that came to other replicas: what is issued is told to all
+        facts += [(issued.at_ms, "a client certificate", "") for issued in trace.certificates]
     return max(reversed(facts), key=lambda fact: fact[0])
 
 

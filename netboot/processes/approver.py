@@ -5,7 +5,6 @@ from functools import partial
 
 from netboot.clock import SystemClock
 from netboot.config import Config
-from netboot.controllers import runner
 from netboot.controllers.approver.approver import Approver
 from netboot.controllers.approver.asked import Cluster
 from netboot.controllers.approver.knowledge import Knowledge, Machines
@@ -31,7 +30,7 @@ def run(spec: ProcessSpec) -> None:
     asked = partial(connected, config, cluster, leads.acting)
     approver = Approver(cluster, asked, knowledge(config, cluster), facts, SystemClock(), leads.leads)
     say = StatusFile(config.data / "status", spec.name).write
-    runner.run(leads.of(approver), say, spec.say_ready, spec.heartbeat())
+    leads.run(approver, say, spec)
     facts.close()
 
 

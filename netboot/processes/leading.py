@@ -1,5 +1,6 @@
 """How a process takes part in the election of its leader, where the configuration has `replicas` (docs/ha.md)."""
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -7,12 +8,15 @@ from typing import NamedTuple
 
 from netboot.config import Config
 from netboot.config_replicas import Replicas, elections_of
+from netboot.controllers import runner
 from netboot.controllers.elector import Elector
 from netboot.controllers.led import Led
 from netboot.controllers.runner import Controller
 from netboot.kube.connection import Acting, connect
 from netboot.kube.elections import KubeElection
 from netboot.lifecycle.election import Times
+from netboot.process import ProcessSpec
+from netboot.status.reporting import Reporting
 
 
 class Leading(NamedTuple):
@@ -34,9 +38,14 @@ class Leading(NamedTuple):
         """Whether it is known that another replica does."""
         return self.elector is not None and self.elector.another()
 
-    def of(self, controller: Controller) -> Controller:
-        """The controller, as one of several where there are several."""
-        return controller if self.elector is None else Led(controller, self.elector, self.long_seconds)
+    def run(self, controller: Controller, say: Callable[[Reporting], bool], spec: ProcessSpec) -> None:
+        """Have the controller work until the process is told to stop; where there are several, as one of them. `say`:
+        writes what it says of itself; whether it could."""
+        if self.elector is None:
+            runner.run(controller, say, spec.say_ready, spec.heartbeat())
+            return
+        led = Led(controller, self.elector, self.long_seconds)
+        runner.run(led, led.saying(say), spec.say_ready, spec.heartbeat())
 
 
 def leading(config: Config, kind: str, cluster: str) -> Leading:

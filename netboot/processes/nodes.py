@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Mapping
 
 from netboot.clock import SystemClock
 from netboot.config import Cluster
-from netboot.controllers import runner
 from netboot.controllers.approver.knowledge import Machines
 from netboot.controllers.nodes.accepted import AcceptedNow
 from netboot.controllers.nodes.caught_up import joins_read_up_ms
@@ -126,16 +125,15 @@ def run(spec: ProcessSpec) -> None:
     observed, status = ObservedFile(config.data / "status", cluster), StatusFile(config.data / "status", spec.name)
     cordons = CordonsSaid(gate.cordons, StatusFile(config.data / "status", file_of(cluster)).write, now_ms)
 
-    def say(said: Reporting) -> None:
+    def say(said: Reporting) -> bool:
         cordons.say(followed=isinstance(said, NodesStatus) and said.followed)
         # first: who reads a status that is fresh reads Nodes that are
-        if observed.write(collector.nodes(), gate.words()):
-            status.write(said)
+        return observed.write(collector.nodes(), gate.words()) and status.write(said)
 
     teller.start()
     drainer.start()
     control_plane.start()
-    runner.run(leads.of(collector), say, spec.say_ready, spec.heartbeat())
+    leads.run(collector, say, spec)
     facts.close()
 
 

@@ -58,10 +58,11 @@ def assess(deps: Dependencies) -> Readiness:
     wait a moment; to one that hangs, they hang. Where the disk takes nothing, what processes say grows old, and nobody
     is judged by that.
     """
-    now = deps.up_ms()
     snapshot, in_force = _snapshot(deps, deps.clock.now_ms())
     supervisor = said_by(deps, "supervisor", SupervisorStatus)
     publisher, projection = said_by(deps, "publisher", PublisherStatus), said_by(deps, "projection", ProjectionStatus)
+    lifecycle, rollouts = said_by(deps, "lifecycle", LifecycleStatus), said_by(deps, "rollouts", RolloutsStatus)
+    now = deps.up_ms()  # after what was said: what comes from later would be of before the machine's start
     provisioning, disk = _provisioning(deps), _disk(deps)
     cause = _cause(provisioning, disk)
     machines = _BOOTABLES.now(deps.live, fetches=_fetches(deps, supervisor))
@@ -73,9 +74,9 @@ def assess(deps: Dependencies) -> Readiness:
         "processes": _processes(supervisor, cause),
         "publisher": at_work("publisher", publisher, now, cause),
         "projection": at_work("projection", projection, now, cause, _SLOW),
-        "lifecycle": at_work("lifecycle", said_by(deps, "lifecycle", LifecycleStatus), now, cause, _SLOW),
+        "lifecycle": at_work("lifecycle", lifecycle, now, cause, _SLOW),
     }
-    details["rollouts"] = at_work("rollouts", said_by(deps, "rollouts", RolloutsStatus), now, cause, _SLOW)
+    details["rollouts"] = at_work("rollouts", rollouts, now, cause, _SLOW)
     for name in ("inventory", "images", "bundle"):
         said = _condition(getattr(publisher, name)) if isinstance(publisher, PublisherStatus) else _not_known()
         details[name] = _as_of(details["publisher"], "publisher", said)
@@ -85,7 +86,7 @@ def assess(deps: Dependencies) -> Readiness:
     if isinstance(supervisor, SupervisorStatus):
         if cause is None or _quiet(supervisor) <= FRESH_MS:
             hanging = any(each.problem for name, each in supervisor.processes.items() if name.startswith("boot-"))
-        details |= _reporting(deps, sorted(supervisor.processes), now, cause)
+        details |= _reporting(deps, sorted(supervisor.processes), cause)
         stopping = supervisor.state == "stopping"
         details["configuration"] = of_configuration(supervisor.changed)
     details["intents"] = _intents(deps)
@@ -211,14 +212,14 @@ def _not_known() -> Detail:
     return Detail(ok=False, message=_NOT_KNOWN, remedy=LOG)
 
 
-def _reporting(deps: Dependencies, processes: list[str], now: int, cause: Detail | None) -> dict[str, Detail]:
+def _reporting(deps: Dependencies, processes: list[str], cause: Detail | None) -> dict[str, Detail]:
     """What join, approvers, node collectors and the fetcher say; none is vital: what is here boots without them."""
     details = {}
     for name in processes:
         model = reporting_class(name)
         if model is not None:
             status = said_by(deps, name, model)
-            alive = at_work(name, status, now, cause)
+            alive = at_work(name, status, deps.up_ms(), cause)
             details[name] = _condition(status) if alive.ok and isinstance(status, Condition) else alive
     return details
 

@@ -14,7 +14,7 @@ from _pytest.terminal import TerminalReporter
 BUDGET_MINUTES: Mapping[str, float] = {
     "tests/boot": 62,
     "tests/browser": 2,
-    "tests/cluster": 17,
+    "tests/cluster": 22,
     "tests/contract": 2,
     "tests/sockets": 21,
     "tests/tools": 50,

@@ -164,6 +164,7 @@ class Api:
         self.probe = Condition(ok=True, message="answers")
         self.stopping = False
         self.room: int | None = 2**40
+        self.up_ms = UP_MS
         self.preflight: Callable[[], None] = lambda: None
         self.watchers = Watchers(places)
         self.repository = StoreImageRepository(self.store, KeyRing(self.config.keys))
@@ -265,7 +266,7 @@ class Api:
             has_join=self.has_join,
             boot_key=lambda: bytes(32),
             site=lambda: bootkey.said(self.config),
-            up_ms=lambda: UP_MS,
+            up_ms=lambda: self.up_ms,
             logins=Logins(self.people, self.here) if self.people is not None else None,
             holds_in=holds_in(self.config),
             replicas=self.config.replicas is not None,

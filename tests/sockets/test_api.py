@@ -21,11 +21,12 @@ from netboot.lifecycle.roles import Role
 from netboot.lifecycle.state import Batch
 from netboot.processes import management
 from netboot.processes.management import compose
-from netboot.status import Condition
+from netboot.status import Condition, Timed
 from netboot.status.controllers import InventoryStatus
 from netboot.status.nodes import NodesStatus
 from netboot.stores import access_tokens
 from netboot.stores.journal_file import STANDING
+from netboot.stores.status import StatusFolder
 from netboot.web import readiness, watch
 from netboot.web.app import ROUTES
 from netboot.web.binding import signature
@@ -565,6 +566,24 @@ def test_what_is_not_in_order_is_said(
     assert answer.status_code == code
     assert answer.json["degraded"] is True
     assert (answer.json["details"][detail]["ok"], answer.json["details"][detail]["message"]) == (False, message)
+
+
+def test_what_is_said_while_it_is_asked_is_not_of_before_the_machine_s_start(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = StatusFolder.read
+
+    def later(folder: StatusFolder, process: str, model: type[Timed]) -> Timed | None:
+        api.up_ms += 1
+        said = read(folder, process, model)
+        return said.model_copy(update={"up_ms": api.up_ms}) if isinstance(said, Timed) else said
+
+    monkeypatch.setattr(StatusFolder, "read", later)
+    processes = {"boot-0": UP, "management": UP, "nodes-default": UP}
+    api.say(supervisor=SUPERVISOR.model_copy(update={"processes": processes}), nodes_default=NODES)
+    answer = api.get("/readyz", None).json
+    assert sorted(name for name, detail in answer["details"].items() if not detail["ok"]) == ["machines"]
+    assert answer["details"]["nodes-default"]["message"] == "nodes are followed"
 
 
 NODES = NodesStatus(at_ms=NOW, up_ms=UP_MS, ok=True, message="nodes are followed", unavailable=0, registered=2, ready=1)

@@ -9,7 +9,7 @@ import pytest
 
 from netboot.controllers import elector
 from netboot.controllers.elector import Elector
-from netboot.controllers.led import REMEDY, Led
+from netboot.controllers.led import REMEDY, UNWRITTEN, Led
 from netboot.join.errors import ClusterUnavailableError, ConflictError, ElectionRefusedError, NotLeadingError
 from netboot.lifecycle.election import Lease, Times
 from netboot.status.approver import ApproverStatus
@@ -381,6 +381,29 @@ def test_a_controller_that_cannot_follow_leads_no_more(clock: Clock) -> None:
         mine.step()
         clock.now_ms += 7_500
     assert not mine.leads()
+
+
+def test_a_replica_whose_disk_takes_nothing_leads_no_more(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
+    """Its requests and Nodes are followed: nothing of what it reads of itself is new any more."""
+    cluster = FakeElection()
+    mine = leader(cluster, clock)
+    one, room = Led(Controller(), mine, 30.0), [True]
+    say = one.saying(lambda _: room[0])
+    for written in (True, False, False, False):
+        room[0] = written
+        say(said(one))
+        mine.step()
+        assert mine.leads()
+        clock.now_ms += 7_500
+    say(said(one))
+    mine.step()
+    assert not mine.leads()
+    assert "this replica lets another lead approver-default, for it cannot do the work: " + UNWRITTEN in caplog.messages
+    room[0] = True
+    for _ in range(2):
+        say(said(one))
+        mine.step()
+    assert mine.leads()
 
 
 def test_nobody_leads_for_longer_than_two_durations(led: tuple[Led, Elector, FakeElection], clock: Clock) -> None:

@@ -18,7 +18,7 @@ from netboot.lifecycle.state import Checked, MachineState
 from netboot.lifecycle.trace import Trace, apply
 from netboot.lifecycle.transitions import Mark, Trouble
 from netboot.machines.deadlines import in_force
-from tests.records import START, boot_id, event, script
+from tests.records import START, boot_id, certified, event, script
 
 PLACES = Places("reports", "cluster/default", "nodes/default/hgx")
 IMAGE = "a" * 64
@@ -160,6 +160,11 @@ def test_a_ready_boot_of_which_it_was_not_heard_that_it_registered_is_gated_or_i
     assert (verdict.judged.step, verdict.judged.trouble) == ("InService", Trouble.NONE)
 
 
+def test_of_a_boot_of_which_other_replicas_know_the_rest_its_certificate_is_what_was_heard_last() -> None:
+    verdict = judge(known(claim=apply(None, certified("gpu-001", 1))), None, shows(0), START)
+    assert messages(verdict)["Reachable"] == f"last heard: a client certificate at {AT}"
+
+
 def test_one_that_is_stuck_recovers_by_itself() -> None:
     stuck = after(known(upto(Phase.SWITCHED)), 600_000)
     assert found(stuck)["Booted"] == ("False", "Stuck")
@@ -242,6 +247,7 @@ def test_a_machine_of_which_nothing_is_known() -> None:
         (known(apply(None, event("gpu-001", 1, Phase.BOOTED))), "UpToDate", ("Unknown", "ImageUnknown")),
         (known(boot(Phase.SWITCHED, Phase.FAILED, detail="no link")), "Booted", ("False", "Failed")),
         (known(claim=boot()), "Booted", ("False", "Booting")),
+        (known(claim=apply(None, certified("gpu-001", 1))), "Reachable", ("True", "HeardFrom")),
         (
             known(state={"pending": boot(Phase.SWITCHED, number=2)}, claim=boot(number=3)),
             "Reachable",

@@ -1,0 +1,250 @@
+"""Three whole services in front of one real API server: each a folder, a disk, ports and a way to the API server of its
+own; and machines that boot and join by whichever of them they come to.
+
+Nothing of them is a fake. They run as an ordinary account, as the lab's do; only small file systems for their `data`
+need root.
+"""
+
+import base64
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from lab.account import reachable, service_account
+from lab.errors import DeadlineError
+from lab.kube.accounts import Admin
+from lab.kube.cluster import Cluster
+from lab.kube.kubectl import Kubectl
+from lab.work import ROOT
+from netboot.config import load_config
+from netboot.config_outside import SEALING
+from netboot.stores.sealing import read_keys
+from tests import soft_tpm
+from tests.cluster.threats.chassis import Chassis
+from tests.cluster.threats.live_site import CSRS, NODES, LiveSite
+from tests.kubelets import client
+from tests.processes import environment, stopped, wait_for
+from tests.relays import Relay
+from tests.sockets.join_site import JoinSite, Said
+from tests.sockets.service import Service
+
+SECONDS = float(__import__("os").environ.get("RWS", "180"))
+"""Against hanging alone."""
+NAMES = ("alpha", "beta", "gamma")
+KINDS = ("approver", "nodes")
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/netboot-leaders/leases"
+UNCHECKED = {"key": "netboot.dev/unchecked", "effect": "NoExecute"}
+CLOCKS = ROOT / "tests" / "clocks"
+
+
+class Replica:
+    """One of them. `relay`: its way to the API server."""
+
+    def __init__(self, name: str, root: Path, relay: Relay) -> None:
+        self.name, self.root, self.relay = name, root, relay
+        self._clock = root.with_suffix(".clock")
+        self._clock.write_text("0")
+        self.service = Service(load_config(root / "netboot.yaml"), root / "netboot.yaml")
+        ours = environment()
+        more = {"PYTHONPATH": f"{CLOCKS}:{ours['PYTHONPATH']}", "NETBOOT_TEST_CLOCK": str(self._clock)}
+        self.service.environment = {**ours, **more}
+        account = service_account()
+        if account is not None:
+            become = ["setpriv", f"--reuid={account.uid}", f"--regid={account.gid}", "--clear-groups", "--no-new-privs"]
+            self.service.prefix = reachable([*become, "--"], account, [ROOT, root])
+
+    def set_clock(self, seconds: int) -> None:
+        """How wrong the time of day is here, in one write, into the very file: the processes have it open."""
+        with self._clock.open("r+b", buffering=0) as file:
+            file.write(f"{seconds:<32}".encode())
+
+    def detail(self, name: str) -> Any:
+        """What `/readyz` says of a part; {}: nothing yet."""
+        return self.service.readyz()["details"].get(name, {})
+
+    def leader(self, kind: str) -> Any:
+        """What `/readyz` says of who leads."""
+        return self.detail(f"{kind}-default").get("leader") or {}
+
+    def troubles(self) -> dict[str, str]:
+        """What `/readyz` says is not in order."""
+        said = self.service.readyz()
+        found = {name: detail["message"] for name, detail in said["details"].items() if not detail["ok"]}
+        return found if said["ready"] else {"ready": "no", **found}
+
+    def logged(self, words: str) -> list[str]:
+        """Lines of its log, over all its starts."""
+        return [line for line in self.service.log.splitlines() if words in line]
+
+    def phases(self, boot: str) -> list[str]:
+        """What it knows of a boot."""
+        return [one["phase"] for one in self.service.api(f"/v1/boots/{boot}").get("reached", ())]
+
+    def keys(self) -> list[str]:
+        """Ids of its sealing keys; the first seals, all open."""
+        return [key.id.hex() for key in read_keys(self.root / "shared-keys" / SEALING).keys]
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """None of its processes does anything while in the block: its supervisor first, which would replace them."""
+        assert self.service.process is not None
+        with ExitStack() as halted:
+            for pid in (self.service.process.pid, *sorted(self.service.pids())):
+                halted.enter_context(stopped(pid))
+            yield
+
+    @contextmanager
+    def full(self) -> Iterator[None]:
+        """Its `data` has no room left while in the block."""
+        filler = self.root / "data" / "filler"
+        with filler.open("wb", buffering=0) as out, suppress(OSError):
+            while True:
+                out.write(bytes(4096))
+        try:
+            yield
+        finally:
+            filler.unlink()
+
+
+class Machine:
+    """One machine in one boot; each step at a replica. Where it is told to come back (503), it does."""
+
+    def __init__(self, world: "World", chassis: Chassis, boot: str, **more: Any) -> None:
+        self._world, self.chassis, self.boot = world, chassis, boot
+        self.soft: soft_tpm.Machine = chassis.as_it_is(boot, **more)
+        self.token = ""
+        self.admission: Any = None
+        self.asked: list[str] = []
+        """What it asked the API server to sign, in base64."""
+        self.hello: Any = None
+
+    def reports(self, replica: Replica, *phases: str) -> list[int]:
+        """Post these events; the statuses."""
+        return [replica.service.post(self.boot, self.chassis.mac, phase) for phase in phases]
+
+    def greets(self, replica: Replica) -> None:
+        said = told(partial(self._world.site.hello, self.soft, replica.name))
+        assert said.status == 200, said
+        self.hello = said.body
+
+    def proves(self, replica: Replica) -> None:
+        said = self.tries(replica)
+        assert said.status == 200, said
+
+    def tries(self, replica: Replica) -> Said:
+        """The second step, whatever is answered to it."""
+        said = told(partial(self._world.site.attest, self.soft, self.hello, replica.name))
+        if said.status == 200:
+            self.token, self.admission = said.body["token"], said.body
+        return said
+
+    def joins(self, first: Replica, second: Replica) -> str:
+        """The exchange, its second step at `second`, and what the agent then asks for; the name of the request."""
+        self.greets(first)
+        self.proves(second)
+        return self.asks()
+
+    def registers(self, request: str) -> None:
+        """Its kubelet makes its Node, with the certificate that was signed."""
+        site = self._world.site
+        metadata = {"name": self.chassis.name, "labels": self.admission["labels"]}
+        body = {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": {"taints": [UNCHECKED]}}
+        session = site.as_node(site.certificate(request), self.soft.key)
+        made = session.post(f"{site.cluster.url}{NODES}", json=body, timeout=60)
+        assert made.status_code == 201, made.text
+
+    def asks(self) -> str:
+        site, csr = self._world.site, client(self.chassis.name, key=self.soft.key)
+        self.asked.append(base64.b64encode(csr.pem).decode())
+        return site.ask(site.bearer(self.token), csr)
+
+
+def told(ask: Callable[[], Said]) -> Said:
+    """What is answered once it can be told: the first that is not 503."""
+    return wait_for(lambda: found if (found := ask()).status != 503 else None, SECONDS)
+
+
+class World:
+    """The three, the API server that they share, and its administrator."""
+
+    def __init__(self, own: Cluster, kubectl: Kubectl, replicas: list[Replica], machines: list[Chassis]) -> None:
+        self.own, self.kubectl, self.replicas = own, kubectl, replicas
+        first, ports = replicas[0], {each.name: _join_port(each) for each in replicas}
+        net, admin = JoinSite(first.root, first.service.config, ports), Admin(own)
+        glass, known = Admin(own, pair="break-glass"), {each.name: each for each in machines}
+        self.admin, self.site = admin, LiveSite(first.service, net, own, admin, glass, known)
+
+    def boots(self, replica: Replica, kind: str = "k") -> Machine:
+        """A machine that nobody had fetches its script."""
+        chassis = self.site.fresh(kind)
+        chassis.resets += 1
+        return Machine(self, chassis, replica.service.boot(chassis.mac))
+
+    def joined(self, request: str) -> tuple[str, str]:
+        """What is decided about a request; where that is yes, once its certificate is there."""
+        decision = self.site.decision(request)
+        if decision[0] == "Approved":
+            assert self.site.certificate(request).startswith(b"-----BEGIN CERTIFICATE-----")
+        return decision[:2]
+
+    def certificates(self, machine: Machine) -> list[str]:
+        """Requests for this machine that have one."""
+        found = self.admin("GET", CSRS).json()["items"]
+        ours = (one for one in found if one["status"].get("certificate"))
+        return [one["metadata"]["name"] for one in ours if one["spec"]["request"] in machine.asked]
+
+    def lease(self, kind: str) -> tuple[str, int]:
+        """Who leads by the Lease ("": nobody), and its epoch."""
+        spec = self.admin("GET", f"{LEASES}/{kind}").json().get("spec") or {}
+        return str(spec.get("holderIdentity") or "").partition("_")[0], int(spec.get("leaseTransitions") or 0)
+
+    def elected(self, kind: str, *among: Replica) -> Replica:
+        """The one of these that leads: the Lease says so, and it itself."""
+        return wait_for(
+            lambda: next((each for each in among or self.replicas if self._leads(kind, each)), None), SECONDS
+        )
+
+    def _leads(self, kind: str, replica: Replica) -> bool:
+        name, epoch = self.lease(kind)
+        said = replica.leader(kind) if name == replica.name else {}
+        return bool(said) and bool(said["leads"]) and said["epoch"] == epoch
+
+    def follows(self, kind: str, replica: Replica) -> bool:
+        """Whether it says that another one leads, the one whom the Lease names."""
+        said, (name, epoch) = replica.leader(kind), self.lease(kind)
+        told = (said.get("leader", "").partition("_")[0], said.get("epoch"))
+        return not said.get("leads", True) and told == (name, epoch) and name not in ("", replica.name)
+
+    def settle(self) -> None:
+        """Until all are in order, and of each kind one leads and two follow."""
+        self.in_order(*self.replicas)
+        wait_for(lambda: all(map(self._one_leads, KINDS)), SECONDS)
+
+    def in_order(self, *replicas: Replica) -> None:
+        """Until `/readyz` of these says that nothing is amiss."""
+        try:
+            wait_for(lambda: not any(each.troubles() for each in replicas), SECONDS)
+        except DeadlineError:
+            raise AssertionError({each.name: each.troubles() for each in replicas}) from None
+
+    def _one_leads(self, kind: str) -> bool:
+        led = [each for each in self.replicas if self._leads(kind, each)]
+        return len(led) == 1 and all(self.follows(kind, each) for each in self.replicas if each is not led[0])
+
+    def approvals(self) -> Counter[str]:
+        """By the name of the request, as the three have logged them."""
+        lines = [line for each in self.replicas for line in each.logged("approved: machine")]
+        return Counter(found[1] for line in lines if (found := re.search(r"request=(\S+)", line)))
+
+    def others(self, *without: Replica) -> list[Replica]:
+        return [each for each in self.replicas if each not in without]
+
+
+def _join_port(replica: Replica) -> int:
+    join = replica.service.config.join
+    assert join is not None
+    return join.listen.port

@@ -1,0 +1,351 @@
+"""Three whole services over one API server, machines that join by any of them, and what may happen to one of the three.
+
+In a module of its own, with a control plane of its own: here no other approver may run beside them. What is promised
+where is a table of docs/ha.md.
+"""
+
+import itertools
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+
+import pytest
+
+from lab.kube import cluster as lab
+from netboot.clock import moment_ms
+from tests.cluster.replicated import KINDS, LEASES, SECONDS, Machine, Replica, World
+from tests.cluster.replicated_start import LEASE_SECONDS, replicated
+from tests.cluster.test_holds import held, hold
+from tests.cluster.test_resources import compacted
+from tests.processes import wait_for
+from tests.sockets.join_site import Said
+
+pytestmark = pytest.mark.cluster
+APPROVED = ("Approved", "NetbootAttested")
+APART = " of this one: check NTP on both replicas"
+HELD = ("held-200", "alice (hold/compacted)", "DIMM 4")
+
+
+@pytest.fixture(scope="module")
+def world() -> Iterator[World]:
+    with replicated() as made:
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def afterwards(world: World) -> Iterator[None]:
+    """After each test, as before it."""
+    yield
+    world.settle()
+
+
+def once(world: World, *requests: str) -> None:
+    """Each is approved, has its certificate, and was approved by one replica, one time."""
+    assert {request: world.joined(request) for request in requests} == dict.fromkeys(requests, APPROVED)
+    assert {request: world.approvals()[request] for request in requests} == dict.fromkeys(requests, 1)
+
+
+def test_a_machine_begins_at_one_replica_reports_to_another_and_joins_at_the_third(world: World) -> None:
+    alpha, beta, gamma = world.replicas
+    machine = world.boots(alpha)
+    phases = ["InitrdStarted", "ImageFetched", "ImageVerified", "Switched", "Joining"]
+    assert machine.reports(beta, *phases) == [204] * 5
+    machine.greets(beta)
+    machine.proves(gamma)
+    once(world, machine.asks())
+    known = {
+        alpha: ["ScriptServed", "CSRApproved"],
+        beta: [*phases, "CSRApproved"],
+        gamma: ["Attested", "TokenIssued", "CSRApproved"],
+    }
+    for replica, there in known.items():
+        wait_for(lambda at=replica, all_=there: at.phases(machine.boot) == all_, SECONDS)  # type: ignore[misc]
+    assert len(world.certificates(machine)) == 1
+
+
+@contextmanager
+def joining(world: World) -> Iterator[list[str]]:
+    """Machines join all the while, each step at the next replica: their requests."""
+    joined: list[str] = []
+    ends = threading.Event()
+
+    def run() -> None:
+        for first, second, third in itertools.cycle(itertools.permutations(world.replicas)):
+            if ends.is_set():
+                return
+            joined.append(world.boots(first).joins(second, third))
+
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(run)
+        try:
+            yield joined
+        finally:
+            ends.set()
+            running.result()
+
+
+def step_done(world: World, joined: list[str], *step: str) -> None:
+    """A step of a rotation, as soon as it may be done; some machines join before it, and some after."""
+
+    def done() -> bool:
+        given = ("--admin-kubeconfig", str(world.own.admin))
+        answer = world.replicas[0].service.netboot("cluster", "keys", "rotate", "sealing", *step, *given)
+        assert answer.returncode in (0, 5), answer.stderr
+        return answer.returncode == 0
+
+    more_join(joined)
+    wait_for(done, 2 * SECONDS, pause=1.0)
+    more_join(joined)
+
+
+def more_join(joined: list[str]) -> None:
+    before = len(joined)
+    wait_for(lambda: len(joined) >= before + 2, SECONDS)
+
+
+def test_the_sealing_key_is_rotated_while_machines_join_and_none_fails(world: World) -> None:
+    [old] = world.replicas[0].keys()
+    with joining(world) as joined:
+        step_done(world, joined)
+        for each in world.replicas:
+            wait_for(lambda at=each: at.keys()[:1] == [old] and len(at.keys()) == 2, SECONDS)  # type: ignore[misc]
+        step_done(world, joined, "--promote")
+        for each in world.replicas:
+            wait_for(lambda at=each: at.keys()[1:] == [old] and len(at.keys()) == 2, SECONDS)  # type: ignore[misc]
+        more_join(joined)
+    once(world, *joined)
+
+
+def test_of_a_leader_that_is_killed_another_leads_within_two_durations_and_joins_under_way_end_well(
+    world: World,
+) -> None:
+    killed = world.elected("approver")
+    second, third = world.others(killed)
+    asked, proven, greeted, booted = (world.boots(each) for each in (killed, killed, killed, killed))
+    for machine in (asked, proven, greeted):
+        machine.greets(killed)
+    proven.proves(killed)
+    asked.proves(second)
+    requests = [asked.asks()]
+    before = time.time()
+    killed.service.kill()
+    requests.append(proven.asks())
+    greeted.proves(third)
+    requests += [greeted.asks(), booted.joins(second, third)]
+    leader = world.elected("approver", second, third)
+    since = world.admin("GET", f"{LEASES}/approver").json()["spec"]["acquireTime"]
+    assert moment_ms(since) / 1000 - before < 2 * LEASE_SECONDS
+    once(world, *requests)
+    killed.service.start()
+    world.settle()
+    assert [world.follows(kind, killed) for kind in KINDS] == [True, True]
+    assert world.elected("approver") is leader
+    once(world, world.boots(killed).joins(killed, killed))
+
+
+def test_a_leader_that_is_frozen_past_its_lease_does_nothing_late_and_follows(world: World) -> None:
+    frozen = world.elected("approver")
+    second, third = world.others(frozen)
+    machines = [world.boots(each) for each in (frozen, second, third)]
+    machines[0].greets(frozen)
+    early = world.boots(frozen).joins(frozen, second)
+    with frozen.frozen():
+        world.elected("approver", second, third)
+        machines[0].proves(second)
+        late = [machines[0].asks(), *(machine.joins(third, second) for machine in machines[1:])]
+        assert [world.joined(request) for request in (early, *late)] == [APPROVED] * 4
+    wait_for(lambda: world.follows("approver", frozen), SECONDS)
+    world.settle()
+    once(world, early, *late)
+    assert frozen.logged("this replica leads approver-default no longer: ") != []
+    assert [line for line in frozen.logged("approved: machine") if any(f"request={one} " in line for one in late)] == []
+    once(world, world.boots(frozen).joins(frozen, frozen))
+
+
+@contextmanager
+def partitioned(replica: Replica) -> Iterator[None]:
+    replica.relay.cut()
+    try:
+        yield
+    finally:
+        replica.relay.heal()
+
+
+def test_a_leader_that_is_partitioned_from_the_api_server_boots_machines_says_why_and_is_in_order_after(
+    world: World,
+) -> None:
+    cut = world.elected("approver")
+    second, third = world.others(cut)
+    begun = world.boots(second)
+    begun.greets(cut)
+    with partitioned(cut):
+        machines = [world.boots(cut) for _ in range(3)]
+        assert [machine.reports(cut, "InitrdStarted") for machine in machines] == [[204]] * 3
+        world.elected("approver", second, third)
+        refused = world.site.hello(machines[0].soft, cut.name)
+        assert (refused.status, "Retry-After" in refused.headers) == (503, True), refused
+        begun.proves(second)
+        once(world, begun.asks(), machines[0].joins(second, third), machines[1].joins(third, third))
+        why = "the apiserver 127.0.0.1:"
+        wait_for(lambda: why in cut.troubles().get("approver-default", ""), SECONDS)
+        wait_for(lambda: why in cut.troubles().get("join-0", ""), SECONDS)
+        assert cut.service.readyz()["ready"] is True
+        world.in_order(second, third)
+        assert cut.service.outcome(machines[2].chassis.mac) == "boot"
+    world.settle()
+    assert world.follows("approver", cut)
+    once(world, machines[2].joins(cut, cut))
+
+
+def test_a_leader_whose_disk_is_full_says_so_and_hands_over(world: World) -> None:
+    full = world.elected("nodes")
+    second, third = world.others(full)
+    machine = world.boots(full)
+    with full.full():
+        wait_for(lambda: "0 MiB free" in full.troubles().get("disk", ""), SECONDS)
+        requests = [machine.joins(second, third), *(world.boots(each).joins(third, each) for each in (second, third))]
+        once(world, *requests)
+        machine.registers(requests[0])
+        world.elected("nodes", second, third)
+        assert full.logged("this replica lets another lead nodes-default, for it cannot do the work: ") != []
+        wait_for(lambda: "NodeRegistered" in third.phases(machine.boot), SECONDS)  # to which it proved itself
+        assert full.service.outcome(machine.chassis.mac) in ("boot", "unavailable")
+        world.in_order(second, third)
+    world.settle()
+    wait_for(lambda: "CSRApproved" in full.phases(machine.boot), SECONDS)
+    once(world, world.boots(full).joins(full, full))
+
+
+def at_once(*acts: Callable[[], Said]) -> list[Said]:
+    """What is answered to all of these, which begin at the same moment."""
+    begin = threading.Barrier(len(acts))
+
+    def one(act: Callable[[], Said]) -> Said:
+        begin.wait()
+        return act()
+
+    with ThreadPoolExecutor(len(acts)) as pool:
+        return list(pool.map(one, acts))
+
+
+def test_of_two_that_issue_for_one_machine_at_the_same_moment_one_credential_is_left_and_is_used_once(
+    world: World,
+) -> None:
+    alpha, beta, _ = world.replicas
+    machine = world.boots(alpha)
+    site, soft = world.site, machine.soft
+    answers = {each: site.hello(soft, each.name).body for each in (alpha, beta)}
+    said = at_once(*(partial(site.attest, soft, answers[each], each.name) for each in (alpha, beta)))
+    assert {each.status for each in said} <= {200, 409, 503}, said
+    left = {each.body["token"] for each in said if each.status == 200 and site.has_token(each.body["token"])}
+    assert len(left) <= 1
+    if not left:  # both lost: what an agent does then
+        machine.proves(alpha)
+        left = {machine.token}
+    [machine.token] = left
+    once(world, machine.asks())
+    wait_for(lambda: not site.has_token(machine.token), SECONDS)
+    assert len(world.certificates(machine)) == 1
+
+
+def test_of_two_keys_in_one_boot_that_are_issued_for_at_the_same_moment_one_has_the_credential(world: World) -> None:
+    _, beta, gamma = world.replicas
+    owner = world.boots(beta)
+    thief = Machine(world, owner.chassis, owner.boot)
+    owner.greets(beta)
+    thief.greets(gamma)
+    said = at_once(*(partial(each.tries, at) for each, at in ((owner, beta), (thief, gamma))))
+    assert sorted(each.status for each in said) == [200, 409], said
+    won = next(each for each in (owner, thief) if each.token)
+    once(world, won.asks())
+    assert len(world.certificates(owner) + world.certificates(thief)) == 1
+
+
+@contextmanager
+def ended(world: World, part: str) -> Iterator[None]:
+    """A part of the control plane is killed, does not run while in the block, and is started again on its data."""
+    process = world.own.processes[part]
+    process.kill()
+    process.wait()
+    try:
+        yield
+    finally:
+        lab._start(world.own, part, list(process.args))  # type: ignore[arg-type]
+        wait_for(lambda: world.admin("GET", "/readyz").status_code == 200, SECONDS)
+
+
+@pytest.mark.parametrize("part", ["kube-apiserver", "etcd"])
+def test_the_api_server_or_etcd_is_restarted_and_one_of_each_kind_leads_again(world: World, part: str) -> None:
+    alpha, beta, gamma = world.replicas
+    machine = world.boots(alpha)
+    machine.greets(beta)
+    leader = world.elected("approver")
+    with ended(world, part):
+        assert machine.reports(beta, "InitrdStarted") == [204]
+        wait_for(lambda: not leader.leader("approver")["leads"], SECONDS)
+        assert [each.service.outcome(machine.chassis.mac) for each in world.replicas] == ["boot"] * 3
+        refused = world.site.attest(machine.soft, machine.hello, gamma.name)
+        assert (refused.status, "Retry-After" in refused.headers) == (503, True), refused
+    machine.proves(gamma)
+    once(world, machine.asks(), world.boots(gamma).joins(alpha, beta))
+    world.settle()
+
+
+def test_what_etcd_has_compacted_while_they_watched_is_listed_anew_and_nothing_is_missed(world: World) -> None:
+    """The watches of two find nothing where they were; the third's are as they were."""
+    alpha, beta, gamma = world.replicas
+    machine = world.boots(alpha)
+    machine.greets(beta)
+    machine.proves(gamma)
+    with partitioned(alpha), partitioned(beta), partitioned(gamma):
+        request = machine.asks()
+        world.kubectl.apply("hold", hold("compacted", "held-200", by="alice"))
+        with ended(world, "kube-apiserver"):
+            compacted(world.own)
+    once(world, request)
+    for each in world.replicas:
+        wait_for(lambda at=each: held(at.service) == [HELD], SECONDS)  # type: ignore[misc]
+    world.kubectl("delete", "-n", "netboot", "hold/compacted")
+    for each in world.replicas:
+        wait_for(lambda at=each: held(at.service) == [], SECONDS)  # type: ignore[misc]
+    once(world, world.boots(gamma).joins(alpha, beta))
+
+
+def test_clocks_that_are_half_a_minute_apart_change_nothing_and_of_more_it_is_said_what_to_do(world: World) -> None:
+    """Thirty seconds are what docs/http-join.md allows."""
+    early, late, right = world.replicas
+    led = {kind: world.lease(kind) for kind in KINDS}
+    try:
+        for replica, seconds in ((early, 14), (late, -14)):
+            replica.set_clock(seconds)
+        requests = [
+            machine.joins(first, second)
+            for first, second in ((early, late), (late, early), (early, right), (right, late))
+            for machine in (world.boots(early), world.boots(late))
+        ]
+        once(world, *requests)
+        assert {kind: world.lease(kind) for kind in KINDS} == led
+        world.settle()
+        machine = world.boots(right)
+        early.set_clock(40)
+        machine.greets(early)
+        refused = machine.tries(late)
+        assert (refused.status, refused.message.partition(" s ahead")[2]) == (410, APART), refused
+    finally:
+        for replica in (early, late):
+            replica.set_clock(0)
+
+
+def test_the_old_sealing_key_is_retired_while_machines_join_and_none_fails(world: World) -> None:
+    """The last one: three minutes after all have sealed with the new one, which it waits for."""
+    if len(world.replicas[0].keys()) == 1:
+        test_the_sealing_key_is_rotated_while_machines_join_and_none_fails(world)
+    old, new = world.replicas[0].keys()[::-1]
+    with joining(world) as joined:
+        step_done(world, joined, "--retire")
+    assert [each.keys() for each in world.replicas] == [[new]] * 3
+    assert old != new
+    once(world, *joined)
