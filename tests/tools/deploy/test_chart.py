@@ -12,7 +12,7 @@ from lab.work import ROOT
 from netboot.config import load_config
 from netboot.join.node_drains import DRAIN
 from netboot.machines.values import HELD, UNCHECKED
-from tests.charts import ALL, ALONE, failed, objects, one, refused
+from tests.charts import ALONE, failed, objects, one, refused
 
 pytestmark = pytest.mark.tools
 

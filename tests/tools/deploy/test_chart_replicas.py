@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from netboot.config import Config, load_config
 from netboot.confine.access import access_of
@@ -27,8 +26,8 @@ NO_ENROLMENTS = (
     f"enrolments.readerKubeconfig {STEPS}"
 )
 OWN_VOLUMES = (
-    "replicas: 3: storage.{} is one volume, and each replica has its own: remove it, and a claim is made for each (of a "
-    "Node's own disk: a storageClassName of local volumes)"
+    "replicas: 3: storage.{} is one volume, and each replica has its own: remove it, and a claim is made for each (of "
+    "a Node's own disk: a storageClassName of local volumes)"
 )
 TWO_ACCOUNTS = (
     "enrolments.joinKubeconfig and enrolments.readerKubeconfig are of two accounts, and go together: give both"
