@@ -101,6 +101,7 @@ def test_two_replicas_are_one_service_by_the_keys_of_a_secret(
     before = volume(tmp_path, 0, "data") / "data"
     before.mkdir(parents=True)
     (before / "boot-id.key").write_bytes(key := b"of boots under way".ljust(bootkey.LENGTH))
+    (before / "boot-id.key").chmod(0o600)
     ports = [(config.provisioning.listen.port, config.management.listen.port), (free_ports()[0], free_ports()[1])]
     urls = [f"http://127.0.0.1:{provisioning}" for provisioning, _ in ports]
 
