@@ -46,6 +46,13 @@ class Container:
             raise OSError(done.returncode, url)
         return done.stdout
 
+    def netboot(self, *arguments: str) -> str:
+        """What a command of ours prints inside, as by `kubectl exec`; CalledProcessError where it fails."""
+        argv = ["nsenter", f"--target={self.pid}", "--all", "--root", "--wd", f"--setuid={ACCOUNT}"]
+        argv += [f"--setgid={ACCOUNT}", "/usr/bin/netboot", *arguments]
+        env = {"PATH": "/usr/bin"}
+        return subprocess.run(argv, env=env, stdout=subprocess.PIPE, text=True, check=True).stdout
+
 
 @contextlib.contextmanager
 def image(folder: Path, version: str, times: int = 1) -> Iterator[tuple[Storage, list[str]]]:

@@ -38,7 +38,8 @@ class Pod:
         assert (held["readOnlyRootFilesystem"], held["allowPrivilegeEscalation"]) == (True, False)
         assert held["capabilities"] == {"drop": ["ALL"]}
         user = f"--user={whole['runAsUser']}:{whole['runAsGroup']}"
-        return [user, f"--group-add={whole['fsGroup']}", *self._mounts()]
+        name = f"--hostname={self.document['metadata']['name']}"
+        return [name, user, f"--group-add={whole['fsGroup']}", *self._mounts()]
 
     def _mounts(self) -> Iterator[str]:
         volumes = {volume["name"]: self._volume(volume) for volume in self.document["spec"]["volumes"]}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from lab.chart import CHART, helm, rendered
+from lab.chart import CHART, examples, helm, rendered
 from lab.kube.accounts import Admin
 from lab.kube.cluster import Cluster
 from lab.kube.programs import find
@@ -18,6 +18,7 @@ from netboot.kube.connection import connect
 from netboot.kube.errors import ClusterRefusedError
 from netboot.kube.resources.definitions import definitions
 from tests import kube_schemas
+from tests.charts import ALL, ALONE, THREE
 from tests.cluster.conftest import CACHE
 from tests.processes import wait_for
 
@@ -27,7 +28,6 @@ DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 NAMESPACE = f"/api/v1/namespaces/{NAME}"
 SET = f"/apis/apps/v1/namespaces/{NAME}/statefulsets/netboot"
 CLAIMS = {"data-netboot-0", "store-netboot-0"}
-ALL, ALONE = CHART / "ci/load-balancer-values.yaml", CHART / "ci/host-network-values.yaml"
 WITHOUT = ("--set", "serviceMonitor.enabled=false")
 """Whose definitions are Prometheus' own."""
 
@@ -79,6 +79,50 @@ def test_it_is_installed_upgraded_and_removed(
     assert (found(as_admin, SET), claims(as_admin)) == (None, CLAIMS)
 
 
+STEP = (
+    "replicas: who asks for no Lease acts beside the leader, so all but one go before that is changed: upgrade with "
+    "`replicas: 1` and `config: {replicas: {}}`, and wait until one Pod is left and ready; then go on"
+)
+
+
+def test_from_one_replica_to_three_and_back(control_plane: Cluster, as_admin: Admin, namespace: None) -> None:
+    """In a restricted namespace. Whether they ask who leads changes while there is one alone."""
+    # Of what a StatefulSet has for claims nothing may change.
+    same = ("--set", "storage.data.storageClassName=,storage.store.storageClassName=")
+
+    def run(what: str, values: Path, *more: str) -> None:
+        where = ("-n", NAME, "--kubeconfig", str(control_plane.admin))
+        helm(what, "netboot", str(CHART), "-f", str(values), *WITHOUT, *same, *more, *where)
+
+    def refused(values: Path) -> None:
+        before = found(as_admin, SET)["metadata"]["generation"]
+        with pytest.raises(subprocess.CalledProcessError) as caught:
+            run("upgrade", values)
+        assert caught.value.stderr == (
+            f"Error: UPGRADE FAILED: execution error at (netboot/templates/config.yaml:1:4): {STEP}\n"
+        )
+        assert generation(as_admin) == before
+
+    def budget() -> Any:
+        return found(as_admin, f"/apis/policy/v1/namespaces/{NAME}/poddisruptionbudgets/netboot")
+
+    run("install", ALL, "--set", "podDisruptionBudget.enabled=null")
+    wait_for(lambda: claims(as_admin) == CLAIMS)
+    assert budget() is None
+    refused(THREE)
+    run("upgrade", THREE, "--set", "replicas=1", "--set-json", "config.replicas={}")
+    run("upgrade", THREE)
+    wait_for(lambda: pods(as_admin) == {"netboot-0", "netboot-1", "netboot-2"})
+    wait_for(lambda: len(claims(as_admin)) == 6)
+    assert budget()["spec"]["maxUnavailable"] == 1
+    refused(ALL)
+    run("upgrade", THREE, "--set", "replicas=1", "--set-json", "config.replicas={}")
+    wait_for(lambda: pods(as_admin) == {"netboot-0"})
+    assert (len(claims(as_admin)), budget()) == (6, None)
+    run("upgrade", ALL)
+    helm("uninstall", "netboot", "--wait", "-n", NAME, "--kubeconfig", str(control_plane.admin))
+
+
 def as_the_pod(control_plane: Cluster, as_admin: Admin, folder: Path) -> None:
     """What is mounted for it leads to the API server, with a token that is renewed; and it may read Machines alone."""
     account = f"{NAMESPACE}/serviceaccounts/netboot/token"
@@ -123,7 +167,7 @@ def test_the_host_s_network_is_not_for_a_restricted_namespace(
 def test_each_manifest_is_of_its_kind_s_schema(as_admin: Admin, tmp_path: Path) -> None:
     """By kubeconform, which knows no unknown key either."""
     assert kube_schemas.write(as_admin("GET", "/openapi/v2").json(), tmp_path) > 100
-    for values in (ALL, ALONE):
+    for values in examples():
         text = rendered(values)
         checked, summary = conform(text, tmp_path)
         skipped = text.count("kind: ServiceMonitor")
@@ -148,6 +192,10 @@ def found(admin: Admin, path: str) -> Any:
 
 def generation(admin: Admin) -> int:
     return int(found(admin, SET)["metadata"]["generation"])
+
+
+def pods(admin: Admin) -> set[str]:
+    return {each["metadata"]["name"] for each in admin("GET", f"{NAMESPACE}/pods").json()["items"]}
 
 
 def claims(admin: Admin) -> set[str]:

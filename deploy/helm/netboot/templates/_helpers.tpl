@@ -24,6 +24,11 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- if or .Values.management.tlsSecret .Values.management.plainHttp }}yes{{ end }}
 {{- end }}
 
+{{/* Whether its processes ask who leads (`replicas` of netboot.yaml); "": they act, whoever else does. */}}
+{{- define "netboot.elects" -}}
+{{- if or (gt (int .Values.replicas) 1) (hasKey .Values.config "replicas") }}yes{{ end }}
+{{- end }}
+
 {{/* All addresses, for a port to follow. */}}
 {{- define "netboot.any" -}}
 {{ if .Values.ipv6 }}[::]{{ else }}0.0.0.0{{ end }}
@@ -44,6 +49,13 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- $declared := dict "kubeconfig" "/run/netboot/kubernetes/kubeconfig" "namespace" .Release.Namespace "holds" $v.inventory.holds -}}
 {{- if $v.inventory.shipperKubeconfig }}{{ $_ := set $declared "shipper" (printf "secrets/%s" $v.inventory.shipperKubeconfig) }}{{ end -}}
 {{- $_ := set $own "inventory_kubernetes" $declared -}}
+{{- end -}}
+{{- if include "netboot.elects" . }}{{ $_ := set $own "replicas" dict }}{{ end -}}
+{{- with $v.sharedKeys }}
+{{- if .kubeconfig }}{{ $_ := set $own "keys_kubernetes" (dict "kubeconfig" (printf "secrets/%s" .kubeconfig) "namespace" $.Release.Namespace "secret" .secret) }}{{ end -}}
+{{- end -}}
+{{- with $v.enrolments }}
+{{- if .joinKubeconfig }}{{ $_ := set $own "enrolments_kubernetes" (dict "join" (printf "secrets/%s" .joinKubeconfig) "reader" (printf "secrets/%s" .readerKubeconfig) "namespace" $.Release.Namespace) }}{{ end -}}
 {{- end -}}
 {{- if $v.join.url }}
 {{- $_ := set $own "join" (dict "listen" (printf "%s:%d" $any (int $v.join.port)) "url" $v.join.url "certificate" "tls/join/tls.crt" "key" "tls/join/tls.key" "authorities" "tls/join/ca.crt") -}}
@@ -79,14 +91,45 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- if not (has $port (toStrings $v.networkPolicy.egressPorts)) }}{{ fail (printf "upstream.place is asked on port %s, which networkPolicy.egressPorts lacks: add it" $port) }}{{ end -}}
 {{- end }}
 {{- end -}}
-{{- range $key := list "data" "inventory_kubernetes" "inventory_writable" "site" "store" "upstream" }}
+{{- if ne (empty $v.enrolments.joinKubeconfig) (empty $v.enrolments.readerKubeconfig) }}{{ fail "enrolments.joinKubeconfig and enrolments.readerKubeconfig are of two accounts, and go together: give both" }}{{ end -}}
+{{- range $key := list "data" "enrolments_kubernetes" "inventory_kubernetes" "inventory_writable" "keys_kubernetes" "site" "store" "upstream" }}
 {{- if hasKey $v.config $key }}{{ fail (printf "config.%s is the chart's to say: remove it, values of its own have what may be chosen" $key) }}{{ end }}
-{{- end -}}
-{{- range $key := list "enrolments_kubernetes" "keys_kubernetes" "replicas" }}
-{{- if hasKey $v.config $key }}{{ fail (printf "config.%s is of several replicas, for which the chart has no volumes and accounts yet: remove it" $key) }}{{ end }}
 {{- end -}}
 {{- range $name := list "data" "store" }}
 {{- $one := index $v.storage $name }}
 {{- if and $one.existingClaim $one.hostPath }}{{ fail (printf "storage.%s.existingClaim and storage.%s.hostPath exclude each other: remove one of them" $name $name) }}{{ end -}}
+{{- end -}}
+{{- include "netboot.checkedReplicas" . -}}
+{{- end }}
+
+{{/* What several replicas want, and what of it the service's own check of netboot.yaml says only when it starts. */}}
+{{- define "netboot.checkedReplicas" -}}
+{{- $v := .Values -}}
+{{- $several := gt (int $v.replicas) 1 -}}
+{{- $of := ternary (printf "replicas: %d" (int $v.replicas)) "config.replicas" $several -}}
+{{- $elects := include "netboot.elects" . -}}
+{{- if $elects }}
+{{- if not $v.inventory.kubernetes }}{{ fail (printf "%s: all must know the same machines: set inventory.kubernetes" $of) }}{{ end -}}
+{{- if not $v.inventory.holds }}{{ fail (printf "%s: what holds a machine must be known to all: set inventory.holds" $of) }}{{ end -}}
+{{- if not $v.sharedKeys.kubeconfig }}{{ fail (printf "%s: a machine begins at one and goes on at another, by keys that all have: give sharedKeys.kubeconfig (docs/helm.md, From one replica to three)" $of) }}{{ end -}}
+{{- if and $v.join.url (not $v.enrolments.joinKubeconfig) }}{{ fail (printf "%s: with join.url all must know whose TPM is whose: give enrolments.joinKubeconfig and enrolments.readerKubeconfig (docs/helm.md, From one replica to three)" $of) }}{{ end -}}
+{{- end -}}
+{{- if has $v.sharedKeys.secret $v.secrets }}{{ fail "secrets: that of sharedKeys.secret is read by the account of sharedKeys.kubeconfig, and would be mounted for all processes: remove it" }}{{ end -}}
+{{- if not (kindIs "map" ($v.config.replicas | default dict)) }}{{ fail "config.replicas has keys, as docs/configuration.md says, or is {}; how many there are is `replicas`" }}{{ end -}}
+{{- if hasKey ($v.config.replicas | default dict) "name" }}{{ fail "config.replicas.name would be that of all replicas, which are named by their Pods: remove it" }}{{ end -}}
+{{- range $name := list "data" "store" }}
+{{- $one := index $v.storage $name }}
+{{- range $key := list "existingClaim" "hostPath" }}
+{{- if and $several (index $one $key) }}{{ fail (printf "%s: storage.%s.%s is one volume, and each replica has its own: remove it, and a claim is made for each (of a Node's own disk: a storageClassName of local volumes)" $of $name $key) }}{{ end }}
+{{- end }}
+{{- end -}}
+{{- /* helm template sees no cluster, and finds nothing here. */ -}}
+{{- $map := lookup "v1" "ConfigMap" .Release.Namespace (include "netboot.name" .) -}}
+{{- $set := lookup "apps/v1" "StatefulSet" .Release.Namespace (include "netboot.name" .) -}}
+{{- if and $map $set }}
+{{- $elected := hasKey (fromYaml (index ($map.data | default dict) "netboot.yaml" | default "{}")) "replicas" -}}
+{{- if and (ne $elected (not (empty $elects))) (or $several (gt (int $set.spec.replicas) 1)) }}
+{{- fail "replicas: who asks for no Lease acts beside the leader, so all but one go before that is changed: upgrade with `replicas: 1` and `config: {replicas: {}}`, and wait until one Pod is left and ready; then go on" }}
+{{- end -}}
 {{- end -}}
 {{- end }}
