@@ -40,7 +40,7 @@ def test_a_service_whose_named_key_is_not_there_does_not_start(first: Service) -
     key = first.config.boot_id_key
     assert key is not None
     key.unlink()
-    refused = first.netboot("serve", "--config", str(first.file))
+    refused = first.refused()
     assert (refused.returncode, key.exists(), refused.stdout) == (5, False, "")
     words = f"boot_id_key names {key}, which is not there: bring the site's key"
     assert words in refused.stderr
