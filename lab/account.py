@@ -62,8 +62,11 @@ def reachable(argv: Sequence[str], account: Account, needs: Sequence[Path]) -> l
     return ["unshare", "--mount", "sh", "-euc", "\n".join(script), "sh", *argv]
 
 
-def _is_closed(folder: Path, account: Account) -> bool:
-    status = folder.stat()
+def _is_closed(path: Path, account: Account) -> bool:
+    """Whether it is a folder that the account cannot enter."""
+    status = path.stat()
+    if not stat.S_ISDIR(status.st_mode):
+        return False
     if status.st_uid == account.uid:
         return not status.st_mode & stat.S_IXUSR
     return not status.st_mode & (stat.S_IXGRP if status.st_gid == account.gid else stat.S_IXOTH)
