@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from lab.processes import Account
+from lab.processes import Account, wrapped
 
 NOBODY = "nobody"
 
@@ -22,6 +22,19 @@ def service_account() -> Account | None:
         return Account(int(uid), int(gid))
     entry = pwd.getpwnam(NOBODY)
     return Account(entry.pw_uid, entry.pw_gid)
+
+
+def as_the_service(argv: Sequence[str], own: Sequence[Path], needs: Sequence[Path]) -> list[str]:
+    """The command by `service_account`, to whom the folders and files `own`, with what is in them now, are given; where
+    that is us, as it is. He may enter these and `needs`; in a mount namespace, where that takes one, it starts in the
+    first of `needs`.
+    """
+    account = service_account()
+    if account is None:
+        return list(argv)
+    for folder in own:
+        chown_tree(folder, account)
+    return reachable(wrapped(argv, account=account), account, [*needs, *own])
 
 
 def chown_tree(folder: Path, account: Account) -> None:
@@ -49,8 +62,11 @@ def reachable(argv: Sequence[str], account: Account, needs: Sequence[Path]) -> l
     return ["unshare", "--mount", "sh", "-euc", "\n".join(script), "sh", *argv]
 
 
-def _is_closed(folder: Path, account: Account) -> bool:
-    status = folder.stat()
+def _is_closed(path: Path, account: Account) -> bool:
+    """Whether it is a folder that the account cannot enter."""
+    status = path.stat()
+    if not stat.S_ISDIR(status.st_mode):
+        return False
     if status.st_uid == account.uid:
         return not status.st_mode & stat.S_IXUSR
     return not status.st_mode & (stat.S_IXGRP if status.st_gid == account.gid else stat.S_IXOTH)
@@ -65,5 +81,5 @@ def _uncover(closed: Sequence[Path], shown: Sequence[Path]) -> Iterator[str]:
             if path.is_relative_to(folder):
                 target, source = shlex.quote(f"{place}/{path.relative_to(folder)}"), shlex.quote(str(path))
                 make = f"mkdir -p {target}" if path.is_dir() else f'mkdir -p "$(dirname {target})"; touch {target}'
-                yield f"{make}; mount --bind {source} {target}"
+                yield f"{make}; mount --rbind {source} {target}"
         yield f"mount --move {place} {shlex.quote(str(folder))}"

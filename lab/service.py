@@ -14,7 +14,7 @@ from typing import Any
 
 import requests
 
-from lab.account import chown_tree, reachable, service_account
+from lab.account import as_the_service, service_account
 from lab.errors import DeadlineError, DefectError, LabError
 from lab.polling import pause_after
 from lab.processes import Child, finish, start
@@ -45,11 +45,7 @@ class Service:
         """
         self.starts += 1
         argv = [*COMMAND, "serve", "--config", str(self.site.config)]
-        account = service_account()
-        if account is not None:
-            chown_tree(self.site.folder, account)
-            become = ["setpriv", f"--reuid={account.uid}", f"--regid={account.gid}", "--clear-groups", "--no-new-privs"]
-            argv = reachable([*become, "--pdeathsig=KILL", "--", *argv], account, [ROOT, self.site.folder])
+        argv = as_the_service(argv, [self.site.folder], [ROOT])
         self._token = (self.site.folder / "secrets" / "operator.token").read_text().split()[0]
         self.running = start("netboot serve", argv, self.logs / f"service-{self.starts}.log", cwd=ROOT)
         self._wait_until_it_answers(self.running)

@@ -18,6 +18,8 @@ FRESH_MS = 10_000
 """Who has said nothing for longer is taken for stuck, and what he said last for nothing."""
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 """A start of the kernel, apart from all others of any machine; a hardened unit hides it (`ProcSubset=pid`)."""
+BOOT_ID_VARIABLE = "NETBOOT_KERNEL_BOOT_ID"
+"""Of the environment: the same by the service manager, as `%b` of systemd.unit(5) writes it, without dashes."""
 
 
 def up_ms() -> int:

@@ -5,6 +5,8 @@ What was read last stays, over restarts, until a Secret that goes on from it is 
 
 import base64
 import binascii
+import os
+import re
 import secrets
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -19,13 +21,14 @@ from netboot.config_outside import BOOT_IDS, NONCES, SEALING
 from netboot.lifecycle.errors import StateUnavailableError
 from netboot.lifecycle.shared_keys import Ids
 from netboot.reread import Look, look
-from netboot.status import BOOT_ID, up_ms
+from netboot.status import BOOT_ID, BOOT_ID_VARIABLE, up_ms
 from netboot.stores import bootkey
 from netboot.stores import sealing as keysets
 
 MOST_BYTES = 65_536
 RECORD = "secret.json"
 """Beside the keys: of which Secret they are."""
+_BOOT = re.compile("[0-9a-f]{32}")
 _KINDS = {SEALING: keysets.SEALING, NONCES: keysets.NONCES}
 _REMEDY = "delete the Secret, and `netboot cluster keys push` makes it of a site's files, or --in-use of a replica's"
 
@@ -101,11 +104,14 @@ def _ids(name: str, content: bytes, what: str, remedy: str) -> tuple[str, ...]:
 
 
 def boot() -> str:
-    """Which start of the kernel this is; where that cannot be read, it is like no other one."""
+    """Which start of the kernel this is, 32 hexadecimal digits: by the kernel or, where its file cannot be read, by the
+    service manager (`BOOT_ID_VARIABLE`). Where neither says it, it is like no other one."""
     try:
-        return files.bytes_of(BOOT_ID, 64).decode("ascii").strip()
+        said = files.bytes_of(BOOT_ID, 64).decode("ascii")
     except (OSError, ValueError):
-        return secrets.token_hex(16)
+        said = os.environ.get(BOOT_ID_VARIABLE, "")
+    digits = said.strip().replace("-", "")  # the kernel writes a UUID, systemd its digits alone
+    return digits if _BOOT.fullmatch(digits) else secrets.token_hex(16)
 
 
 class KeptKeys:

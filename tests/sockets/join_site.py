@@ -26,6 +26,7 @@ from netboot.stores.journal_reader import read_after
 from netboot.stores.sealing import NONCES, new_key, write_keys
 from netboot.stores.snapshot import write_snapshot
 from tests import soft_tpm
+from tests.accounts import by_the_service
 from tests.joining import IMAGE, pinned, snapshot_of
 from tests.processes import environment, wait_for
 from tests.sites import JOINING, free_ports, make_site
@@ -92,7 +93,7 @@ class JoinSite:
         orders |= {"clock": f"clock-{index}", "cluster": cluster}
         with (self.folder / f"{name}.log").open("a") as log:
             process = subprocess.Popen(
-                [sys.executable, "-m", "tests.sockets.joined"],
+                by_the_service([sys.executable, "-m", "tests.sockets.joined"], self.folder, self.config),
                 stdin=subprocess.PIPE,
                 stderr=log,
                 env=environment(),

@@ -31,6 +31,7 @@ from netboot.web.join.app import create_app
 from netboot.web.tls import Certificate
 from tests.joining import AUTHORITIES
 from tests.kube_fake import FakeCluster
+from tests.processes import wait_for
 
 
 class Steered(FakeCluster):
@@ -39,10 +40,15 @@ class Steered(FakeCluster):
     folder: Path
     stopping: Callable[[], bool]
 
+    def let_go(self, call: str) -> bool:
+        """Whether nobody holds this call; who holds it sees how far it is."""
+        if said(self.folder / "held") != call:
+            return True
+        (self.folder / ("stopping" if self.stopping() else "reached")).touch()
+        return False
+
     def enter(self, call: str, argument: str = "") -> None:
-        while said(self.folder / "held") == call:
-            (self.folder / ("stopping" if self.stopping() else "reached")).touch()
-            time.sleep(0.01)
+        wait_for(lambda: self.let_go(call))
         self.down = said(self.folder / "down")
         super().enter(call, argument)
 

@@ -1,4 +1,6 @@
-"""A whole `netboot serve` for tests: real processes on loopback, stopped and looked after however the test ends."""
+"""A whole `netboot serve` for tests: real processes on loopback, stopped and looked after however the test ends.
+Whom it runs as: `tests.accounts`.
+"""
 
 import contextlib
 import json
@@ -16,6 +18,7 @@ from lab.service import defects
 from netboot.config import Config
 from netboot.status.supervisor import SupervisorStatus
 from netboot.stores.status import StatusFolder
+from tests.accounts import by_the_service
 from tests.processes import descendants, environment, runs, wait_for
 from tests.sites import TOKEN
 
@@ -33,7 +36,7 @@ class Service:
         self.out = file.parent / "out"
         self.process: subprocess.Popen[bytes] | None = None
         self.prefix: list[str] = []
-        """A command that runs the service's own."""
+        """A command that runs the service's own, by whoever runs the tests: it may need root."""
         self.machines = requests.Session()
 
     @property
@@ -57,9 +60,14 @@ class Service:
     def launch(self) -> None:
         """Until all its processes are ready."""
         with self.out.open("w") as out, self.out.with_suffix(".log").open("a") as log:
-            command = [*self.prefix, *COMMAND, "serve", "--config", str(self.file)]
+            command = [*self.prefix, *self._serve()]
             self.process = subprocess.Popen(command, stdout=out, stderr=log, env=self.environment, cwd=self.file.parent)
         wait_for(self._ready, 300.0)  # a dozen and more of them begin at once
+
+    def _serve(self) -> list[str]:
+        """Its command, by the account of the service."""
+        paths = [Path(path) for path in self.environment["PYTHONPATH"].split(":")]
+        return by_the_service([*COMMAND, "serve", "--config", str(self.file)], self.file.parent, self.config, paths)
 
     def _ready(self) -> bool:
         assert self.process is not None
@@ -128,17 +136,18 @@ class Service:
 
     def netboot(self, *arguments: str, input_: str | None = None) -> "subprocess.CompletedProcess[str]":
         """A command of ours against this service."""
-        command = [*COMMAND, *arguments]
-        env = {**environment(), "NETBOOT_CONFIG": str(self.file)}
+        return self._ran([*COMMAND, *arguments], {**environment(), "NETBOOT_CONFIG": str(self.file)}, input_)
+
+    def refused(self) -> "subprocess.CompletedProcess[str]":
+        """`netboot serve` that does not start: it ends by itself."""
+        return self._ran(self._serve(), self.environment)
+
+    def _ran(
+        self, command: list[str], env: dict[str, str], input_: str | None = None
+    ) -> "subprocess.CompletedProcess[str]":
+        folder = self.file.parent
         return subprocess.run(
-            command,
-            env=env,
-            input=input_,
-            capture_output=True,
-            text=True,
-            timeout=180,
-            check=False,
-            cwd=self.file.parent,
+            command, env=env, input=input_, capture_output=True, text=True, timeout=180, check=False, cwd=folder
         )
 
 

@@ -5,7 +5,6 @@ import logging
 import os
 import signal
 import sys
-import time
 from pathlib import Path
 
 from images.values.strict import Strict
@@ -76,7 +75,7 @@ def be(name: str) -> None:
     staged.rename(folder / f"{name}.pid")
     os.write(spec["ready"], b"1")
     while True:
-        time.sleep(60)
+        signal.pause()
 
 
 if __name__ == "__main__":

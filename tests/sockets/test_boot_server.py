@@ -21,6 +21,7 @@ from netboot.status.boot import BootStatus
 from netboot.stores.journal_reader import read_after
 from netboot.stores.snapshot import write_snapshot
 from netboot.stores.status import StatusFolder
+from tests.accounts import by_the_service
 from tests.processes import environment
 from tests.sockets.boot_server import (
     MAC1,
@@ -52,7 +53,8 @@ class Process(RunningBootServer):
 
 @contextmanager
 def process(root: Path, *command: str) -> Iterator[Process]:
-    """A boot server, which is begun by `command`; its listening socket stays open here, as the supervisor's does."""
+    """A boot server, which is begun by `command` and has `root`; its listening socket stays open here, as the
+    supervisor's does."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         provisioning = Provisioning(
@@ -70,7 +72,7 @@ def process(root: Path, *command: str) -> Iterator[Process]:
         numbers = {"listener": listener.fileno(), "ready": writing}
         spec = ProcessSpec(kind="boot", name="boot-0", config=config, supervisor=os.getpid(), **numbers)
         child = subprocess.Popen(
-            [*(command or COMMAND), "process", "boot-0"],
+            by_the_service([*(command or COMMAND), "process", "boot-0"], root, config),
             pass_fds=list(numbers.values()),
             stdin=subprocess.PIPE,
             env=environment(),

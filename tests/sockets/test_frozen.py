@@ -29,11 +29,18 @@ KINDS = ("boot-0", "management", "controllers", "join-0", "approver-default", "n
 
 
 @pytest.fixture(scope="module")
-def manager(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
-    """What a service manager hears, in its order."""
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site's folder."""
+    return tmp_path_factory.mktemp("frozen") / "site"
+
+
+@pytest.fixture(scope="module")
+def manager(root: Path) -> Iterator[list[str]]:
+    """What a service manager hears, in its order. Its socket is where the service's account gets to."""
     heard: list[str] = []
+    root.mkdir()
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
-        listening.bind(str(tmp_path_factory.mktemp("notify") / "socket"))
+        listening.bind(str(root / "notify"))
         NOTIFY["NOTIFY_SOCKET"] = listening.getsockname()
 
         def hear() -> None:
@@ -49,10 +56,10 @@ def manager(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory, manager: list[str]) -> Iterator[Service]:
+def service(root: Path, manager: list[str]) -> Iterator[Service]:
     """A service that has every kind of process; a cluster and a registry that do not answer."""
     with pytest.MonkeyPatch.context() as patch:
-        root, [nobody] = tmp_path_factory.mktemp("frozen") / "site", free_ports(1)
+        [nobody] = free_ports(1)
         more = f"""\
 upstream: {{place: "http://127.0.0.1:{nobody}/v1"}}
 pause: {{hook: "https://127.0.0.1:{nobody}"}}

@@ -158,8 +158,10 @@ def test_an_answer_has_an_end_whatever_trickles_off(hurried: JoinSite) -> None:
         wait_for(lambda: not hurried.ready())
         sock = secure(hurried)
         sock.setblocking(False)
-        began, asked, taken, gone = time.monotonic(), 0.0, b"", False
-        while time.monotonic() - began < LATE and not gone:
+        asked, taken = 0.0, b""
+
+        def gone() -> bool:
+            nonlocal asked, taken
             try:
                 if time.monotonic() - asked > 0.2:
                     asked = time.monotonic()
@@ -167,13 +169,15 @@ def test_an_answer_has_an_end_whatever_trickles_off(hurried: JoinSite) -> None:
                         sock.send(b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n")
                 with contextlib.suppress(ssl.SSLWantReadError):
                     piece = sock.recv(16)
-                    gone, taken = piece == CLOSED, taken + piece
+                    taken += piece
+                    return piece == CLOSED
             except OSError:
-                gone = True
-            time.sleep(0.02)
+                return True
+            return False
+
+        wait_for(gone, LATE)
         sock.close()
         assert taken.startswith(b"HTTP/1.1 503 ")
-        assert gone
     finally:
         (hurried.folder / "unfit").unlink()
         wait_for(hurried.ready)

@@ -21,6 +21,7 @@ import requests
 
 from images.artifact.keyring import KeyRing
 from images.store.store import Store
+from lab.account import service_account
 from netboot.config import load_config
 from tests.processes import environment, runs, wait_for
 from tests.sites import INVENTORY, TOKEN, add_image, free_ports, make_site
@@ -122,8 +123,17 @@ def test_it_says_where_it_listens_and_that_it_is_ready(shared: Service) -> None:
     }
 
 
+def test_no_process_of_it_is_root_s_or_has_a_privilege_whoever_runs_the_tests(shared: Service) -> None:
+    assert shared.process is not None
+    account, nothing = service_account(), f"{0:016x}"
+    uid = str(os.getuid() if account is None else account.uid)
+    for pid in (shared.process.pid, *shared.pids()):
+        said = dict(line.split(":\t") for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+        assert [said[name] for name in ("Uid", "CapPrm", "CapEff")] == ["\t".join([uid] * 4), nothing, nothing]
+
+
 def test_a_second_instance_on_the_same_data_is_refused(shared: Service) -> None:
-    second = shared.netboot("serve")
+    second = shared.refused()
     assert second.returncode == 1
     assert shared.process is not None
     pid, data = shared.process.pid, shared.config.data
@@ -140,7 +150,7 @@ def test_a_port_that_is_taken_names_the_key(tmp_path: Path, key: str) -> None:
         other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         other.bind(tuple(address))
         other.listen()
-        ended = Service(config, tmp_path / "netboot.yaml").netboot("serve")
+        ended = Service(config, tmp_path / "netboot.yaml").refused()
     assert ended.returncode == 1
     assert f"Error: {key}: cannot listen on {address}: the port is taken" in ended.stderr
 

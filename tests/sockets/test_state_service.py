@@ -69,7 +69,7 @@ class Site:
 def site(tmp_path: Path) -> Iterator[Site]:
     config = make_site(tmp_path / "site", workers=1)
     Store(config.store).set_channel("stable", add_image(config))
-    clock = tmp_path / "clock"
+    clock = tmp_path / "site" / "clock"
     clock.write_text("0")
     service = Service(config, tmp_path / "site" / "netboot.yaml")
     ours = environment()

@@ -1,12 +1,12 @@
 """Two hosts of one site, as docs/operations.md has it: what a machine began at one goes on at the other."""
 
-import os
 import shutil
 from pathlib import Path
 
 import pytest
 
 from images.store.store import Store
+from images.values import files
 from lab.kube.authority import write_private
 from netboot.config import load_config
 from tests.processes import wait_for
@@ -40,7 +40,7 @@ def test_a_service_whose_named_key_is_not_there_does_not_start(first: Service) -
     key = first.config.boot_id_key
     assert key is not None
     key.unlink()
-    refused = first.netboot("serve", "--config", str(first.file))
+    refused = first.refused()
     assert (refused.returncode, key.exists(), refused.stdout) == (5, False, "")
     words = f"boot_id_key names {key}, which is not there: bring the site's key"
     assert words in refused.stderr
@@ -72,9 +72,7 @@ def test_a_standby_that_had_a_key_of_its_own_takes_the_site_s_without_a_restart(
         write_private(other, b"t" * 32)
         with serving(second.config, second.file, service=second):
             assert second.post(boot, MAC1, "InitrdStarted") == 404
-            staged = other.with_suffix(".new")
-            shutil.copy(key, staged)
-            os.replace(staged, other)
+            files.write(other, key.read_bytes(), mode=0o600)
             wait_for(lambda: second.post(boot, MAC1, "InitrdStarted") == 204)
             assert first.post(second.boot(MAC1), MAC1, "InitrdStarted") == 204, "and the other way round"
 

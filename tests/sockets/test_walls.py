@@ -16,7 +16,7 @@ import requests
 
 from images.artifact.keyring import KeyRing
 from images.store.store import Store
-from lab.kube.authority import write_private
+from images.values import files
 from netboot.cli.authority import new_certificate
 from netboot.process import Kind
 from netboot.stores.sealing import NONCES, new_key, write_keys
@@ -98,20 +98,18 @@ def test_a_process_can_do_what_it_needs_and_nothing_else(service: Service, apise
 
 
 def test_what_is_replaced_is_taken_up_by_those_who_may(service: Service) -> None:
-    """By a new file under the old name, as every careful writer does it."""
+    """By a new file under the old name, of the same account, as every careful writer does it."""
     root, join = service.file.parent, service.config.join
     assert join is not None
     url, token = f"{service.management}/v1/machines", "another-token-of-an-operator"
-    write_private(root / "secrets" / "new", f"{TOKEN}\n{token}\n".encode())
-    (root / "secrets" / "new").rename(root / "secrets" / "operator.token")
+    files.write(root / "secrets" / "operator.token", f"{TOKEN}\n{token}\n".encode(), mode=0o600)
     wait_for(lambda: requests.get(url, headers={"Authorization": f"Bearer {token}"}, timeout=60).ok)
     before = ssl.get_server_certificate(("127.0.0.1", join.listen.port))
     certificate, key = new_certificate(
         (root / "tls" / "ca.crt").read_bytes(), (root / "tls" / "ca.key").read_bytes(), ["127.0.0.1"]
     )
     for name, data in (("join.crt", certificate), ("join.key", key)):
-        write_private(root / "tls" / "new", data)
-        (root / "tls" / "new").rename(root / "tls" / name)
+        files.write(root / "tls" / name, data, mode=0o600)
     wait_for(lambda: ssl.get_server_certificate(("127.0.0.1", join.listen.port)) != before)
     write_keys(root / "shared-keys" / "nonce.keys", Keyset((new_key(),)), NONCES)
     write_keys(root / "shared-keys" / "sealing.keys", Keyset((new_key(),)))

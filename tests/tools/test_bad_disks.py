@@ -80,9 +80,9 @@ def service(disk: Path, tmp_path: Path) -> Iterator[Service]:
     file = tmp_path / "site" / "netboot.yaml"
     file.write_text(file.read_text() + f"data: {disk / 'data'}\n")
     config = config.model_copy(update={"data": disk / "data"})
-    (tmp_path / "metrics").mkdir()
+    (tmp_path / "site" / "metrics").mkdir()
     (disk / "data").mkdir()
-    (disk / "data" / "metrics").symlink_to(tmp_path / "metrics")
+    (disk / "data" / "metrics").symlink_to(tmp_path / "site" / "metrics")
     Store(config.store).set_channel("stable", add_image(config))
     with serving(config, file) as running:
         yield running

@@ -13,6 +13,7 @@ import pytest
 import requests
 
 from images.store.store import Store
+from lab.account import service_account
 from tests.processes import wait_for
 from tests.sites import add_image, make_site
 from tests.sockets.service import Service, serving
@@ -31,8 +32,11 @@ def service(tmp_path: Path) -> Iterator[Service]:
     config = make_site(tmp_path / "site")
     Store(config.store).set_channel("stable", add_image(config))
     config.data.mkdir()
-    script = 'mount -t tmpfs -o size=24m tmpfs "$0" && echo mounted && exec sleep 600'
-    command = ["unshare", "--mount", "sh", "-c", script, str(config.data)]
+    account = service_account()
+    assert account is not None, "root alone can mount it"
+    options = f"size=24m,uid={account.uid},gid={account.gid}"
+    script = 'mount -t tmpfs -o "$1" tmpfs "$0" && echo mounted && exec sleep 600'
+    command = ["unshare", "--mount", "sh", "-c", script, str(config.data), options]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as namespace:
         try:
             assert namespace.stdout is not None

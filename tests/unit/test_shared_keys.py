@@ -25,7 +25,7 @@ from netboot.confine.access import access_of
 from netboot.controllers.shared_keys import AGAIN_SECONDS, TELL_SECONDS, SharedKeysController
 from netboot.kube.manifests import keys_text
 from netboot.lifecycle.shared_keys import Ids, InUse, SeenSecret, not_learnt, still_needed, unbelieved
-from netboot.status import BOOT_ID
+from netboot.status import BOOT_ID, BOOT_ID_VARIABLE
 from netboot.stores import audit
 from netboot.stores.bootkey import mark_of
 from netboot.stores.sealing import NONCES as NONCE_KEYS
@@ -364,9 +364,35 @@ def test_a_machine_that_was_restarted_counts_anew_for_how_long_a_key_has_sealed(
 def test_a_start_of_the_kernel_that_cannot_be_read_is_like_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert boot() == boot() != ""
+    assert boot() == boot() == BOOT_ID.read_text().strip().replace("-", "")
     monkeypatch.setattr("netboot.stores.shared_keys.BOOT_ID", tmp_path / "none")
+    monkeypatch.delenv(BOOT_ID_VARIABLE, raising=False)
     assert boot() != boot()
+
+
+UUID = "2f0e9c1a-5b7d-4e3f-8a6b-0c1d2e3f4a5b"
+
+
+@pytest.mark.parametrize("said", [UUID, UUID.replace("-", ""), f"{UUID}\n"])
+def test_a_start_of_the_kernel_that_is_hidden_is_the_one_that_the_service_manager_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str
+) -> None:
+    file = tmp_path / "boot_id"
+    monkeypatch.setattr("netboot.stores.shared_keys.BOOT_ID", file)
+    monkeypatch.setenv(BOOT_ID_VARIABLE, said)
+    hidden = boot()
+    monkeypatch.setenv(BOOT_ID_VARIABLE, "f" * 32)
+    file.write_text(f"{UUID}\n")
+    assert (hidden, boot()) == ("2f0e9c1a5b7d4e3f8a6b0c1d2e3f4a5b",) * 2, "the kernel has the last word"
+
+
+@pytest.mark.parametrize("said", ["", "%b", UUID[:-1], UUID + "0", UUID.upper(), UUID.replace("-", " "), "١" * 32])
+def test_what_the_service_manager_says_that_is_no_boot_id_is_like_no_other_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str
+) -> None:
+    monkeypatch.setattr("netboot.stores.shared_keys.BOOT_ID", tmp_path / "none")
+    monkeypatch.setenv(BOOT_ID_VARIABLE, said)
+    assert said != boot() != boot()
 
 
 letters = st.lists(st.sampled_from("abcdef"), min_size=1, max_size=4, unique=True)

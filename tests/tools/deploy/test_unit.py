@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from netboot.status import BOOT_ID_VARIABLE
+from netboot.stores.shared_keys import boot
+
 UNIT = Path(__file__).parents[3] / "deploy" / "netboot.service"
 
 
@@ -60,3 +63,17 @@ def test_the_unit_lets_processes_confine_themselves() -> None:
     filters = re.findall(r"^SystemCallFilter=(.*)$", UNIT.read_text(), re.MULTILINE)
     allowed = {name for line in filters for name in line.split()}
     assert {"landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self", "seccomp"} <= allowed
+
+
+def test_the_unit_says_which_start_of_the_kernel_it_is_as_netboot_reads_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the kernel's own file is hidden: by systemd's words for the same."""
+    lines = set(UNIT.read_text().splitlines())
+    assert {"ProcSubset=pid", f"Environment={BOOT_ID_VARIABLE}=%b"} <= lines
+    by_the_kernel, written = boot(), tmp_path / "written"
+    (tmp_path / "expand.conf").write_text(f"f {written} - - - - %b\n")
+    subprocess.run(["systemd-tmpfiles", "--create", str(tmp_path / "expand.conf")], check=True, timeout=60)
+    monkeypatch.setattr("netboot.stores.shared_keys.BOOT_ID", tmp_path / "none")
+    monkeypatch.setenv(BOOT_ID_VARIABLE, written.read_text())
+    assert boot() == by_the_kernel
