@@ -59,6 +59,11 @@ class KubeResources:
             return {} if error.status == 403 else None
         return found if isinstance(found, dict) else {}
 
+    def all(self, kind: str) -> tuple[Resource, ...]:
+        """Those of a kind, as they are now. Raises as `watch`."""
+        listed = [seen.resources for seen in self.watch(kind, 0.0) if isinstance(seen, Listed)]
+        return listed[0]
+
     def watch(self, kind: str, seconds: float) -> Iterator[Seen]:
         """All of a kind, then what becomes of each, for about `seconds`.
 

@@ -1,0 +1,320 @@
+"""What a site has on its disk is moved into a real API server, by one command: whole, again, interrupted, refused."""
+
+import json
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from lab.kube.binaries import find
+from lab.kube.cluster import Cluster, cluster
+from lab.kube.kubectl import Kubectl
+from netboot.config import load_config
+from netboot.join.enrolment import Act, Import, OpenWindow, Release, Replace, Retire
+from netboot.kube.resources.definitions import ALL, ENROLMENT, GROUP, KINDS, definitions
+from netboot.lifecycle.intents import PutOn
+from netboot.lifecycle.transitions import Mark
+from netboot.stores import intents
+from netboot.stores.audit import SqliteAudit
+from netboot.stores.audit import make as make_audit
+from netboot.stores.enrolment import SqliteEnrolments
+from netboot.stores.intents import SqliteIntents
+from netboot.stores.lock import sole_instance
+from tests.cluster.conftest import CACHE
+from tests.contract.test_enrolments import A, B
+from tests.sites import INVENTORY, make_site
+from tests.sockets.service import Service
+
+pytestmark = pytest.mark.cluster
+C = "c3" * 32
+SITE = (
+    INVENTORY
+    + """\
+racks:
+  - {name: r1}
+maintenance:
+  - {name: nights, start: "22:00", end: "05:00"}
+"""
+)
+UNTIL = 4_070_908_800_000
+NAMES = {"off-001", "gpu-001", "gpu-002"}
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with cluster(find(CACHE), tmp_path_factory.mktemp("migrate-cluster")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def kubectl(own: Cluster) -> Kubectl:
+    kubectl = Kubectl(find(CACHE) / "kubectl", own.admin, own.folder)
+    file = own.folder / "definitions.yaml"
+    file.write_text(yaml.safe_dump_all(definitions()))
+    kubectl("apply", "--server-side", "-f", str(file))
+    names = [f"crd/{kind.plural}.{GROUP}" for kind in (*ALL.values(), ENROLMENT)]
+    kubectl("wait", "--for=condition=Established", *names, "--timeout=180s")
+    return kubectl
+
+
+@pytest.fixture
+def space(kubectl: Kubectl, tmp_path: Path) -> str:
+    """A namespace of a test's own."""
+    name = f"site-{tmp_path.name.replace('_', '-')[-40:].strip('-')}"
+    kubectl("create", "namespace", name)
+    return name
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Service:
+    """A site that ran, and is stopped: with TPMs of every state, and machines that people hold."""
+    config = make_site(tmp_path / "site", inventory=SITE)
+    config.data.mkdir()
+    now = time.time_ns() // 1_000_000
+    disk = SqliteEnrolments(config.data / "enrolment.db")
+    for name, order in (
+        ("gpu-001", OpenWindow("enrol", "w1", now + 3_600_000)),
+        ("gpu-003", Import(A)),
+        ("gpu-003", Release()),
+        ("gpu-003", Retire()),
+        ("gpu-004", Import(C)),
+        ("gpu-004", Replace("w4", now + 3_600_000)),
+        ("gpu-005", Import("d4" * 32, '{"serial": "S5"}')),
+    ):
+        disk.apply([(name, order)], Act("alice"), now)
+    disk.propose("gpu-001", B, '{"serial": "S2"}', now)
+    disk.alert("gpu-001", "other-key", "a thief", now)
+    with closing(intents.make(config.data / "intents.db")), closing(make_audit(config.data / "audit.db")):
+        pass
+    wanted = SqliteIntents(config.data / "intents.db")
+    for machine, order in (
+        ("gpu-001", PutOn(Mark.HELD, "DIMM 4", UNTIL)),
+        ("gpu-002", PutOn(Mark.HELD, "fan 3")),
+        ("gpu-002", PutOn(Mark.HELD, "a remedy's", owner="remedy")),
+        ("off-001", PutOn(Mark.QUARANTINED, "unknown device")),
+    ):
+        wanted.order(machine, order, "alice", now)
+    return Service(config, tmp_path / "site" / "netboot.yaml")
+
+
+def migrate(site: Service, own: Cluster, space: str, *more: str) -> subprocess.CompletedProcess[str]:
+    where = ("--to", "kubernetes", "--admin-kubeconfig", str(own.admin), "--namespace", space)
+    return site.netboot("migrate", *where, *more)
+
+
+def told(answer: subprocess.CompletedProcess[str]) -> dict[str, tuple[int, int]]:
+    """Of each kind: made, there already."""
+    assert answer.returncode == 0, answer.stderr
+    return {each["kind"]: (each["made"], each["there"]) for each in json.loads(answer.stdout)["kinds"]}
+
+
+def there(kubectl: Kubectl, space: str) -> dict[tuple[str, str], Any]:
+    plurals = ",".join(f"{kind.plural}.{GROUP}" for kind in (*ALL.values(), ENROLMENT))
+    found = json.loads(kubectl("get", "-n", space, plurals, "-o", "json"))["items"]
+    return {(each["kind"], each["metadata"]["name"]): each for each in found}
+
+
+ALL_OF_IT = {
+    "Channel": 1,
+    "Rack": 1,
+    "MaintenanceWindow": 1,
+    "Profile": 1,
+    "Machine": 3,
+    "Hold": 2,
+    "Enrolment": 6,
+}
+
+
+def test_a_whole_site_is_moved_and_moved_again(site: Service, own: Cluster, kubectl: Kubectl, space: str) -> None:
+    first = told(migrate(site, own, space, "-o", "json"))
+    assert first == {kind: (count, 0) for kind, count in ALL_OF_IT.items()}
+    found = there(kubectl, space)
+    assert found["Hold", "gpu-001"]["spec"] == {
+        "machine": "gpu-001",
+        "reason": "DIMM 4",
+        "by": "alice",
+        "until": "2099-01-01T00:00:00.000Z",
+    }
+    assert found["Enrolment", "gpu-003"]["spec"] == {
+        "ek_sha256": A,
+        "source": "imported",
+        "generation": 1,
+        "retired": True,
+    }
+    status = found["Enrolment", "gpu-001"]["status"]
+    assert (status["proposed"]["ek_sha256"], status["alerts"][0]["said"]) == (B, "a thief")
+    assert told(migrate(site, own, space, "-o", "json")) == {kind: (0, count) for kind, count in ALL_OF_IT.items()}
+    assert there(kubectl, space) == found, "and nothing was touched"
+
+
+def test_a_dry_run_says_the_same_and_writes_nothing(site: Service, own: Cluster, kubectl: Kubectl, space: str) -> None:
+    """Also beside a service that runs."""
+    with sole_instance(site.config.data / "lock"):
+        tried = migrate(site, own, space, "--dry-run", "-o", "json")
+        assert told(tried) == {kind: (count, 0) for kind, count in ALL_OF_IT.items()}
+        running = migrate(site, own, space)
+    assert (running.returncode, running.stdout) == (1, "")
+    assert f"already serves {site.config.data}; stop it first" in running.stderr
+    assert there(kubectl, space) == {}
+    shown = migrate(site, own, space, "--dry-run").stdout
+    assert shown.endswith(f"\nNothing was written. The API server would take 15 objects of namespace {space}.\n")
+
+
+def test_who_is_interrupted_goes_on(site: Service, own: Cluster, kubectl: Kubectl, space: str) -> None:
+    """By a quota that is used up half-way, of which no object that is tried alone knows."""
+    kubectl("create", "quota", "few", "-n", space, f"--hard=count/enrolments.{GROUP}=2")
+    ready = "jsonpath={.status.used}"
+    kubectl("wait", "-n", space, "resourcequota/few", f"--for={ready}", "--timeout=180s")
+    stopped = migrate(site, own, space)
+    assert (stopped.returncode, stopped.stdout) == (4, "")
+    assert stopped.stderr.startswith("Error: 11 of 15 objects were made, and then none: 403 Forbidden: enrolments.")
+    assert "exceeded quota: few" in stopped.stderr
+    assert "Remedy: put right what is named, then give the same command again" in stopped.stderr
+    before = there(kubectl, space)
+    assert len(before) == 11
+    kubectl("delete", "quota", "few", "-n", space)
+    # as where it was killed between an object and its status
+    kubectl("patch", "-n", space, f"enrolments.{GROUP}/gpu-001", "--subresource=status", "--type=json", "-p", NO_STATUS)
+    again = told(migrate(site, own, space, "-o", "json"))
+    assert again == {kind: (0, count) for kind, count in ALL_OF_IT.items()} | {"Enrolment": (4, 2)}
+    after = there(kubectl, space)
+    assert after["Enrolment", "gpu-001"]["status"] == before["Enrolment", "gpu-001"]["status"]
+    assert {key: after[key] for key in before if key != ("Enrolment", "gpu-001")} == {
+        key: each for key, each in before.items() if key != ("Enrolment", "gpu-001")
+    }
+    acts = SqliteAudit(site.config.data / "audit.db").records(None, None, 5)
+    assert [(each.act, each.result, each.before, each.after) for _, each in acts] == [
+        ("migrate", "done", {"made": {}}, {"made": {"Enrolment": 5}}),
+        ("migrate", "done-in-part", {"made": {}}, {"made": {**ALL_OF_IT, "Enrolment": 2}}),
+    ]
+
+
+NO_STATUS = '[{"op": "remove", "path": "/status"}]'
+
+
+def test_an_object_that_says_another_thing_is_not_touched(
+    site: Service, own: Cluster, kubectl: Kubectl, space: str
+) -> None:
+    def made(kind: str, name: str, spec: dict[str, Any]) -> None:
+        document = {"apiVersion": f"{GROUP}/v1alpha1", "kind": kind, "spec": spec}
+        kubectl.apply(f"{kind}-{name}", {**document, "metadata": {"name": name, "namespace": space}})
+
+    made("Machine", "gpu-001", {"match": {"macs": ["52:54:00:00:00:99"]}, "profile": "compute"})
+    made("Machine", "gpu-002", {"match": {"serial": "S2", "macs": ["52-54-00-00-00-02"]}, "profile": "compute"})
+    made("Machine", "gpu-900", {"match": {"macs": ["52:54:00:00:09:00"]}, "profile": "compute"})
+    made("Hold", "gpu-001", {"machine": "gpu-001", "reason": "another", "by": "alice"})
+    made("Enrolment", "gpu-003", {"ek_sha256": A, "source": "imported", "generation": 1})
+    made("Enrolment", "gpu-777", {"ek_sha256": "d4" * 32})
+    before = there(kubectl, space)
+    refused = migrate(site, own, space)
+    assert (refused.returncode, refused.stdout) == (4, "")
+    assert refused.stderr == (
+        "Error: nothing was written:\n"
+        "machine/gpu-001: spec.match says another thing there\n"
+        "hold/gpu-001: spec.reason says another thing there\n"
+        "enrolment/gpu-003: spec.retired says another thing there\n"
+        "machine/gpu-900: is there, and is declared by no file\n"
+        "enrolment/gpu-005 and enrolment/gpu-777: spec.ek_sha256: the TPM d4d4d4d4d4d4d4d4... would be approved for "
+        "both, and neither could join\n"
+        "Remedy: look at each with `kubectl get -o yaml`; change it, or the file, until both say the same, or delete "
+        "it where it is not meant, then give the command again\n"
+    )
+    assert there(kubectl, space) == before
+
+
+def test_what_the_api_server_would_refuse_is_named_before_anything_is_written(
+    site: Service, own: Cluster, kubectl: Kubectl, space: str
+) -> None:
+    """Files are read more kindly."""
+    file = site.config.inventory / "more.yaml"
+    file.write_text('machines:\n  - {name: a..b, match: {macs: ["52:54:00:00:00:0a"]}, profile: compute}\n')
+    refused = migrate(site, own, space)
+    assert (refused.returncode, there(kubectl, space)) == (4, {})
+    assert refused.stderr.startswith("Error: nothing was written:\nmachine/a..b: 422 Invalid: ")
+
+
+def test_what_has_to_be_there_first(site: Service, own: Cluster, kubectl: Kubectl, space: str, tmp_path: Path) -> None:
+    absent = migrate(site, own, "nowhere")
+    assert (absent.returncode, absent.stderr) == (
+        4,
+        "Error: there is no namespace nowhere: `kubectl create namespace nowhere`\n",
+    )
+    definition = f"crd/racks.{GROUP}"
+    whole = kubectl.get(definition)
+    spec = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/topology"
+    kubectl("patch", definition, "--type=json", "-p", f'[{{"op": "remove", "path": "{spec}"}}]')
+    try:
+        older = migrate(site, own, space)
+        assert (older.returncode, older.stderr) == (
+            4,
+            f"Error: the definition racks.{GROUP} is of another netboot: apply `netboot cluster crds | kubectl apply "
+            "-f -`\n",
+        )
+        kubectl("delete", definition)
+        none = migrate(site, own, space)
+        assert (none.returncode, none.stderr) == (
+            4,
+            f"Error: the API server has no racks.{GROUP}: apply `netboot cluster crds | kubectl apply -f -`\n",
+        )
+    finally:
+        for key in ("resourceVersion", "uid", "managedFields", "creationTimestamp", "generation"):
+            whole["metadata"].pop(key, None)
+        kubectl("delete", definition, "--ignore-not-found")
+        kubectl.apply("racks", {key: each for key, each in whole.items() if key != "status"})
+        kubectl("wait", "--for=condition=Established", definition, "--timeout=180s")
+    file = tmp_path / "away.kubeconfig"
+    file.write_text(own.admin.read_text().replace(own.url, "https://127.0.0.1:1"))
+    away = site.netboot("migrate", "--to", "kubernetes", "--admin-kubeconfig", str(file))
+    assert (away.returncode, "cannot be reached" in away.stderr) == (5, True), away.stderr
+
+
+def test_what_the_configuration_has_as_objects_is_not_moved_again(
+    site: Service, own: Cluster, kubectl: Kubectl, space: str
+) -> None:
+    """Files of before would bring back what was deleted since."""
+    with site.file.open("a") as file:
+        file.write(f"inventory_kubernetes: {{namespace: {space}}}\nenrolments_kubernetes: {{namespace: {space}}}\n")
+    moved = migrate(Service(load_config(site.file), site.file), own, space, "-o", "json")
+    assert told(moved) == {"Hold": (2, 0)}
+    assert json.loads(moved.stdout)["configuration"] == {"inventory_kubernetes": {"namespace": space, "holds": True}}
+    assert {kind for kind, _ in there(kubectl, space)} == {"Hold"}
+
+
+def test_what_it_says_at_its_end(site: Service, own: Cluster, space: str) -> None:
+    said = migrate(site, own, space)
+    assert (said.returncode, said.stderr) == (0, "")
+    assert [line.split() for line in said.stdout.splitlines()[:8]] == [
+        ["kind", "made", "there", "already"],
+        *([kind, str(count), "0"] for kind, count in ALL_OF_IT.items()),
+    ]
+    assert (
+        said.stdout.partition("\n\n")[2]
+        == f"""\
+Verified: 15 objects of namespace {space} were read back as the service reads them, and say what the disk says.
+
+Stays on this host, of each replica its own:
+  rollouts, and the images that they assign to machines: data/rollouts.db
+  images of channels that `netboot channel set` set: store/channels
+  boots, conditions and their history: data/state.db, data/conditions.db, data/history.db
+  quarantine, acceptances, freezes, drains, remedies; holds of others than people: data/intents.db
+  the history of enrolments and of holds; the audit: data/enrolment.db, data/intents.db, data/audit.db
+
+Next, into netboot.yaml:
+  inventory_kubernetes: {{namespace: {space}, holds: true}}
+  enrolments_kubernetes: {{namespace: {space}}}
+then:
+  netboot cluster manifests --inventory | kubectl apply -f -
+  netboot cluster kubeconfigs --inventory --admin-kubeconfig {own.admin}
+  netboot cluster manifests --enrolments | kubectl apply -f -
+  netboot cluster kubeconfigs --enrolments --admin-kubeconfig {own.admin}
+  netboot config check
+  systemctl start netboot
+
+Held by an object and, as before, by command: gpu-001, gpu-002. To let one go later takes both: `netboot machine unhold`, and `kubectl delete hold`.
+"""
+    )
