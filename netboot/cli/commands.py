@@ -35,6 +35,7 @@ COMMANDS = {
     "cluster": "netboot.cli.cluster:group",
     "doctor": "netboot.cli.doctor:command",
     "migrate": "netboot.cli.migrate:command",
+    "export": "netboot.cli.export:command",
     "serve": "netboot.cli.serve:command",
     "backup": "netboot.cli.backup:backup",
     "restore": "netboot.cli.backup:restore",

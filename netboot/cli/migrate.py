@@ -11,7 +11,7 @@ import click
 from netboot.cli import read_back
 from netboot.cli.dry_run import local_dry_run_option
 from netboot.cli.file_acts import Stood, record, recorded
-from netboot.cli.given_files import NamedFile
+from netboot.cli.given_files import NamedFile, NamedFolder
 from netboot.cli.migrate_next import Done, show_end
 from netboot.cli.outcomes import NOT_ALLOWED, ApiError
 from netboot.cli.output import output_option, progress
@@ -34,26 +34,29 @@ _RESUME = "put right what is named, then give the same command again: what is th
 
 
 @click.command()
-@click.option("--to", type=click.Choice(("kubernetes",)), required=True, help="Where to: objects of an API server.")
+@click.option(
+    "--to", type=click.Choice(("kubernetes", "files")), required=True, help="Objects of an API server, or back."
+)
 @click.option(
     "--admin-kubeconfig",
     type=NamedFile(),
-    required=True,
-    help="Kubeconfig of who may read definitions and make objects of netboot.dev; used now, and not kept.",
+    help="To kubernetes: of who may read definitions and make objects of netboot.dev; used now, and not kept.",
 )
+@click.option("--from", "folder", type=NamedFolder(), help="To files: the folder that `netboot export` wrote.")
 @click.option("--namespace", help="Of the objects.  [default: that of the configuration, else netboot]")
 @local_dry_run_option
 @config_option
 @output_option
 def command(
-    to: str,  # noqa: ARG001 - there is one place
-    admin_kubeconfig: Path,
+    to: str,
+    admin_kubeconfig: Path | None,
+    folder: Path | None,
     namespace: str | None,
     dry_run: bool,
     config: Path | None,
     output: str,
 ) -> None:
-    """Make objects of Kubernetes of what this site has on its disk: inventory, enrolments, holds of people.
+    """Make objects of Kubernetes of inventory, enrolments and holds of people on this site's disk; or go back to files.
 
     The files of `inventory` become Machines, Profiles, Channels, MachineClasses, Racks and MaintenanceWindows;
     data/enrolment.db Enrolments with their status; holds of people that are in force Holds. What the configuration
@@ -64,6 +67,9 @@ def command(
     interruption or an error the same command goes on. In the end all is read back as the service reads it, and
     compared. Nothing on the disk is changed. Rollouts, the images that they assign, boots and the audit stay there.
 
+    Back, --to files has on record on this host what `netboot export` wrote of enrolments and holds: of enrolments that
+    and nothing else. Files of the inventory are put in place by hand.
+
     Stop the service first: what it wrote meanwhile would be in no object. --dry-run may be given while it runs.
 
     \b
@@ -72,24 +78,41 @@ def command(
       netboot migrate --to kubernetes --admin-kubeconfig ~/.kube/config --dry-run
       systemctl stop netboot
       netboot migrate --to kubernetes --admin-kubeconfig ~/.kube/config
+
+    \b
+      netboot export --to exported
+      netboot migrate --to files --from exported
     """
+    settings = find_config(config)
+    if to == "files":
+        from netboot.cli.migrate_back import to_files
+
+        if folder is None or admin_kubeconfig is not None or namespace is not None:
+            raise click.UsageError("--to files takes --from, and nothing of a cluster: give the folder of an export")
+        to_files(settings, folder, output, dry_run=dry_run)
+        return
+    if admin_kubeconfig is None or folder is not None:
+        raise click.UsageError("--to kubernetes takes --admin-kubeconfig, and no folder: give that alone")
+    _to_kubernetes(settings, admin_kubeconfig, namespace, output, dry_run=dry_run)
+
+
+def _to_kubernetes(settings: "Config", kubeconfig: Path, namespace: str | None, output: str, *, dry_run: bool) -> None:
     from netboot.cli.ends import failed
     from netboot.kube.connection import connect
     from netboot.stores.lock import AlreadyRunningError, sole_instance
 
-    settings = find_config(config)
     space = namespace_of(settings, namespace)
     lock = sole_instance(settings.data / "lock") if settings.data.is_dir() and not dry_run else nullcontext()
     try:
         with lock:
-            connection = connect(admin_kubeconfig)
+            connection = connect(kubeconfig)
             try:
                 site, done = _migrated(connection, settings, space, dry_run=dry_run)
             finally:
                 connection.close()
     except AlreadyRunningError as error:
         raise failed(error) from None
-    show_end(output, settings, space, site.wanted, done, admin_kubeconfig)
+    show_end(output, settings, space, site.wanted, done, kubeconfig)
 
 
 def _migrated(connection: "Connection", settings: "Config", space: str, *, dry_run: bool) -> tuple[Site, Done]:

@@ -1,4 +1,4 @@
-"""Objects of ours in one namespace, as somebody sees and makes them who may write them: people, by the command line.
+"""Objects of ours in one namespace, as the API has them; and as people make them who may, by the command line.
 
 Nothing is overwritten here: an object is made where there is none, and a status written where that is empty.
 """
@@ -19,12 +19,33 @@ Thing = Mapping[str, Any]
 _CRDS = "`netboot cluster crds | kubectl apply -f -`"
 
 
-class AdminObjects:
+class AllObjects:
     """Those of one namespace, by the account of a connection."""
 
     def __init__(self, connection: Connection, namespace: str) -> None:
         self._connection, self._namespace = connection, namespace
         self._api = client.CustomObjectsApi(connection.api)
+
+    def things(self, kind: Kind) -> dict[str, Thing]:
+        """All of a kind, by name.
+
+        Raises:
+            ClusterUnavailableError: also where there is no such kind.
+        """
+        found, _ = self._connection.pages(self._list, kind.plural)
+        return {str(each["metadata"]["name"]): each for each in found}
+
+    def _list(self, plural: str, **how: Any) -> Any:
+        try:
+            return self._api.list_namespaced_custom_object(GROUP, VERSION, self._namespace, plural, **how)
+        except StatusError as error:
+            if error.status != 404 or "_continue" in how:
+                raise
+            raise ClusterRefusedError(f"the API server has no {plural}.{GROUP}: apply {_CRDS}") from None
+
+
+class AdminObjects(AllObjects):
+    """The same, for who may make some."""
 
     def require_kinds(self) -> None:
         """See that the namespace is there, and the definitions of all kinds, as this version makes them: an API server
@@ -62,16 +83,6 @@ class AdminObjects:
             raise ClusterRefusedError(f"there is no namespace {name}: `kubectl create namespace {name}`") from None
         if "deletionTimestamp" in found["metadata"]:
             raise ClusterRefusedError(f"the namespace {name} is being deleted: name another one")
-
-    def things(self, kind: Kind) -> dict[str, Thing]:
-        """All of a kind, by name.
-
-        Raises:
-            ClusterUnavailableError.
-        """
-        listed = self._api.list_namespaced_custom_object
-        found, _ = self._connection.pages(listed, GROUP, VERSION, self._namespace, kind.plural)
-        return {str(each["metadata"]["name"]): each for each in found}
 
     def create(self, kind: Kind, document: Thing, *, dry_run: bool = False) -> Thing:
         """Make it, of what `document` has but its status; as it is then. `dry_run`: the API server says what it would

@@ -15,10 +15,12 @@ from lab.kube.binaries import find
 from lab.kube.cluster import Cluster, cluster
 from lab.kube.kubectl import Kubectl
 from netboot.config import load_config
-from netboot.join.enrolment import Act, Import, OpenWindow, Release, Replace, Retire
-from netboot.kube.resources.definitions import ALL, ENROLMENT, GROUP, KINDS, definitions
+from netboot.join.enrolment import Act, Import, OpenWindow, Release, Replace, Retire, parse_details
+from netboot.kube.resources.definitions import ALL, ENROLMENT, GROUP, definitions
 from netboot.lifecycle.intents import PutOn
 from netboot.lifecycle.transitions import Mark
+from netboot.machines.difference import differences
+from netboot.machines.inventory import load_inventory
 from netboot.stores import intents
 from netboot.stores.audit import SqliteAudit
 from netboot.stores.audit import make as make_audit
@@ -42,7 +44,7 @@ maintenance:
 """
 )
 UNTIL = 4_070_908_800_000
-NAMES = {"off-001", "gpu-001", "gpu-002"}
+CRDS = "`netboot cluster crds | kubectl apply -f -`"
 
 
 @pytest.fixture(scope="module")
@@ -252,14 +254,13 @@ def test_what_has_to_be_there_first(site: Service, own: Cluster, kubectl: Kubect
         older = migrate(site, own, space)
         assert (older.returncode, older.stderr) == (
             4,
-            f"Error: the definition racks.{GROUP} is of another netboot: apply `netboot cluster crds | kubectl apply "
-            "-f -`\n",
+            f"Error: the definition racks.{GROUP} is of another netboot: apply {CRDS}\n",
         )
         kubectl("delete", definition)
         none = migrate(site, own, space)
         assert (none.returncode, none.stderr) == (
             4,
-            f"Error: the API server has no racks.{GROUP}: apply `netboot cluster crds | kubectl apply -f -`\n",
+            f"Error: the API server has no racks.{GROUP}: apply {CRDS}\n",
         )
     finally:
         for key in ("resourceVersion", "uid", "managedFields", "creationTimestamp", "generation"):
@@ -315,6 +316,87 @@ then:
   netboot config check
   systemctl start netboot
 
-Held by an object and, as before, by command: gpu-001, gpu-002. To let one go later takes both: `netboot machine unhold`, and `kubectl delete hold`.
+Held by an object and, as before, by command: gpu-001, gpu-002. {BOTH}
 """
     )
+
+
+BOTH = "To let one go later takes both: `netboot machine unhold`, and `kubectl delete hold`."
+
+
+def test_from_files_to_objects_and_back(site: Service, own: Cluster, space: str, tmp_path: Path) -> None:
+    """Onto a host that has nothing, and onto the one that it came from."""
+    assert migrate(site, own, space).returncode == 0
+    folder = tmp_path / "exported"
+    where = ("--to", str(folder), "--kubeconfig", str(own.admin), "--namespace", space)
+    exported = site.netboot("export", *where)
+    assert (exported.returncode, exported.stderr) == (0, "")
+    assert sorted(str(path.relative_to(folder)) for path in folder.rglob("*.yaml")) == [
+        "enrolments.yaml",
+        "holds.yaml",
+        "inventory/channels.yaml",
+        "inventory/machines.yaml",
+        "inventory/maintenance.yaml",
+        "inventory/profiles.yaml",
+        "inventory/racks.yaml",
+    ]
+    twice = site.netboot("export", *where)
+    assert (twice.returncode, "is there already" in twice.stderr) == (1, True)
+    same = differences(load_inventory(site.config.inventory), load_inventory(folder / "inventory"))
+    assert [kind for kind, each in same.items() if each.added or each.changed or each.removed] == []
+
+    other = make_site(tmp_path / "other", inventory=SITE)
+    other.data.mkdir()
+    with closing(intents.make(other.data / "intents.db")):
+        pass
+    service = Service(other, tmp_path / "other" / "netboot.yaml")
+    back = ("migrate", "--to", "files", "--from", str(folder), "-o", "json")
+    would = service.netboot(*back, "--dry-run")
+    counts = {"enrolments": {"changed": 4, "same": 0}, "holds": {"changed": 2, "same": 0}}
+    assert (would.returncode, json.loads(would.stdout)) == (0, {"dry_run": True, **counts}), would.stderr
+    assert not (other.data / "enrolment.db").exists()
+    done = service.netboot(*back)
+    assert (done.returncode, json.loads(done.stdout)) == (0, {"dry_run": False, **counts}), done.stderr
+    ours, theirs = (SqliteEnrolments(each.data / "enrolment.db") for each in (site.config, other))
+    assert enrolled(theirs) == enrolled(ours)
+    wanted = SqliteIntents(other.data / "intents.db").all(0)
+    assert [(one.machine, one.who, one.reason, one.until_ms) for one in wanted] == [
+        ("gpu-001", "alice", "DIMM 4", UNTIL),
+        ("gpu-002", "alice", "fan 3", None),
+    ]
+    none = {name: {**each, "changed": 0, "same": each["changed"]} for name, each in counts.items()}
+    for at_home in (service, site):
+        assert json.loads(at_home.netboot(*back).stdout) == {"dry_run": False, **none}
+    assert [entry.act for entry in ours.history(None, 100)].count("migrated") == 0
+
+
+def enrolled(store: SqliteEnrolments) -> list[Any]:
+    """All but when, and how often something changed."""
+    records = store.records()
+    return [
+        [(one.enrolment(), one.retired_from, parse_details(one.details), store.alerts(one.machine)) for one in records],
+        store.replaced(),
+        [store.owner(ek) for ek in (A, B, C)],
+    ]
+
+
+def test_an_export_that_cannot_be_whole_says_so(
+    site: Service, own: Cluster, kubectl: Kubectl, space: str, tmp_path: Path
+) -> None:
+    assert migrate(site, own, space).returncode == 0
+    where = ("--kubeconfig", str(own.admin), "--namespace", space)
+    bad = {"match": {"macs": ["52:54:00:00:00:01"]}, "profile": "compute"}
+    meta = {"name": "gpu-900", "namespace": space}
+    kubectl.apply("bad", {"apiVersion": f"{GROUP}/v1alpha1", "kind": "Machine", "metadata": meta, "spec": bad})
+    folder = tmp_path / "exported"
+    partly = site.netboot("export", "--to", str(folder), *where)
+    assert partly.returncode == 1
+    assert "machine/gpu-900: spec.match.macs[0]: MAC 52:54:00:00:00:01 is already the machine's" in partly.stderr
+    left_out = yaml.safe_load((folder / "left-out.yaml").read_text())["items"]
+    assert ("gpu-900", bad) in [(each["metadata"]["name"], each["spec"]) for each in left_out]
+    file = tmp_path / "away.kubeconfig"
+    file.write_text(own.admin.read_text().replace(own.url, "https://127.0.0.1:1"))
+    away = site.netboot("export", "--to", str(tmp_path / "away"), "--kubeconfig", str(file))
+    assert (away.returncode, (tmp_path / "away").exists()) == (5, False)
+    nothing = site.netboot("export", "--to", str(tmp_path / "away"))
+    assert (nothing.returncode, "by the configuration nothing is in objects" in nothing.stderr) == (2, True)
