@@ -1,7 +1,9 @@
 """What a site has on its disk is moved into a real API server, by one command: whole, again, interrupted, refused."""
 
 import json
+import re
 import subprocess
+import tarfile
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -11,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
+from lab.errors import EndedError
 from lab.kube.binaries import find
 from lab.kube.cluster import Cluster, cluster
 from lab.kube.kubectl import Kubectl
@@ -29,6 +32,7 @@ from netboot.stores.intents import SqliteIntents
 from netboot.stores.lock import sole_instance
 from tests.cluster.conftest import CACHE
 from tests.contract.test_enrolments import A, B
+from tests.processes import wait_for
 from tests.sites import INVENTORY, make_site
 from tests.sockets.service import Service
 
@@ -168,22 +172,20 @@ def test_a_dry_run_says_the_same_and_writes_nothing(site: Service, own: Cluster,
 
 
 def test_who_is_interrupted_goes_on(site: Service, own: Cluster, kubectl: Kubectl, space: str) -> None:
-    """By a quota that is used up half-way, of which no object that is tried alone knows."""
-    kubectl("create", "quota", "few", "-n", space, f"--hard=count/enrolments.{GROUP}=2")
-    ready = "jsonpath={.status.used}"
-    kubectl("wait", "-n", space, "resourcequota/few", f"--for={ready}", "--timeout=180s")
+    """By an API server that takes no more on the way, which it does not say of one object that is tried alone."""
+    refuse(kubectl, space, "gpu-002")
     stopped = migrate(site, own, space)
     assert (stopped.returncode, stopped.stdout) == (4, "")
-    assert stopped.stderr.startswith("Error: 11 of 15 objects were made, and then none: 403 Forbidden: enrolments.")
-    assert "exceeded quota: few" in stopped.stderr
+    assert stopped.stderr.startswith("Error: 10 of 15 objects were made, and then none: 422 Invalid: enrolments.")
+    assert "no more of them" in stopped.stderr
     assert "Remedy: put right what is named, then give the same command again" in stopped.stderr
     before = there(kubectl, space)
-    assert len(before) == 11
-    kubectl("delete", "quota", "few", "-n", space)
+    assert len(before) == 10
+    kubectl("delete", "validatingadmissionpolicybinding", space)
     # as where it was killed between an object and its status
     kubectl("patch", "-n", space, f"enrolments.{GROUP}/gpu-001", "--subresource=status", "--type=json", "-p", NO_STATUS)
     again = told(migrate(site, own, space, "-o", "json"))
-    assert again == {kind: (0, count) for kind, count in ALL_OF_IT.items()} | {"Enrolment": (4, 2)}
+    assert again == {kind: (0, count) for kind, count in ALL_OF_IT.items()} | {"Enrolment": (5, 1)}
     after = there(kubectl, space)
     assert after["Enrolment", "gpu-001"]["status"] == before["Enrolment", "gpu-001"]["status"]
     assert {key: after[key] for key in before if key != ("Enrolment", "gpu-001")} == {
@@ -191,9 +193,39 @@ def test_who_is_interrupted_goes_on(site: Service, own: Cluster, kubectl: Kubect
     }
     acts = SqliteAudit(site.config.data / "audit.db").records(None, None, 5)
     assert [(each.act, each.result, each.before, each.after) for _, each in acts] == [
-        ("migrate", "done", {"made": {}}, {"made": {"Enrolment": 5}}),
-        ("migrate", "done-in-part", {"made": {}}, {"made": {**ALL_OF_IT, "Enrolment": 2}}),
+        ("migrate", "done", {"made": {}}, {"made": {"Enrolment": 6}}),
+        ("migrate", "done-in-part", {"made": {}}, {"made": {**ALL_OF_IT, "Enrolment": 1}}),
     ]
+
+
+def refuse(kubectl: Kubectl, space: str, name: str) -> None:
+    """Have the API server take no Enrolment of that name, but where it is only tried."""
+    rules = [{"apiGroups": [GROUP], "apiVersions": ["*"], "resources": ["enrolments"], "operations": ["CREATE"]}]
+    expression = f"(has(request.dryRun) && request.dryRun) || object.metadata.name != '{name}'"
+    policy = {"validations": [{"expression": expression, "message": "no more of them"}]}
+    selector = {"matchLabels": {"kubernetes.io/metadata.name": space}}
+    for kind, spec in (
+        ("", {**policy, "matchConstraints": {"resourceRules": rules}}),
+        (
+            "Binding",
+            {"policyName": space, "validationActions": ["Deny"], "matchResources": {"namespaceSelector": selector}},
+        ),
+    ):
+        document = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": f"ValidatingAdmissionPolicy{kind}"}
+        kubectl.apply(f"policy{kind}", {**document, "metadata": {"name": space}, "spec": spec})
+    probe = {"apiVersion": f"{GROUP}/v1alpha1", "kind": "Enrolment", "metadata": {"name": name, "namespace": space}}
+    file = kubectl.folder / "probe.json"
+    file.write_text(json.dumps({**probe, "spec": {}}))
+
+    def in_force() -> bool:
+        try:
+            kubectl("create", "-f", str(file))
+        except EndedError as error:
+            return "no more of them" in str(error)
+        kubectl("delete", "-f", str(file))
+        return False
+
+    wait_for(in_force, 180.0)
 
 
 NO_STATUS = '[{"op": "remove", "path": "/status"}]'
@@ -400,3 +432,73 @@ def test_an_export_that_cannot_be_whole_says_so(
     assert (away.returncode, (tmp_path / "away").exists()) == (5, False)
     nothing = site.netboot("export", "--to", str(tmp_path / "away"))
     assert (nothing.returncode, "by the configuration nothing is in objects" in nothing.stderr) == (2, True)
+
+
+@pytest.fixture
+def in_objects(site: Service, own: Cluster, space: str) -> Service:
+    """The site, moved, with its keys and accounts in the configuration."""
+    assert migrate(site, own, space).returncode == 0
+    with site.file.open("a") as file:
+        file.write(f"inventory_kubernetes: {{namespace: {space}, holds: true}}\n")
+        file.write(f"enrolments_kubernetes: {{namespace: {space}}}\n")
+    moved = Service(load_config(site.file), site.file)
+    for which in ("--inventory", "--enrolments"):
+        manifests = own.folder / f"{space}.yaml"
+        manifests.write_text(moved.netboot("cluster", "manifests", which).stdout)
+        Kubectl(find(CACHE) / "kubectl", own.admin, own.folder)("apply", "-f", str(manifests))
+        made = moved.netboot("cluster", "kubeconfigs", which, "--admin-kubeconfig", str(own.admin))
+        assert made.returncode == 0, made.stderr
+    return moved
+
+
+KEPT = {
+    "objects/machines.yaml": 3,
+    "objects/profiles.yaml": 1,
+    "objects/channels.yaml": 1,
+    "objects/machineclasses.yaml": 0,
+    "objects/racks.yaml": 1,
+    "objects/maintenancewindows.yaml": 1,
+    "objects/holds.yaml": 2,
+    "objects/enrolments.yaml": 6,
+}
+
+
+def test_a_backup_has_the_objects_and_a_restore_puts_them_beside(
+    in_objects: Service, own: Cluster, kubectl: Kubectl, space: str, tmp_path: Path
+) -> None:
+    """By the accounts that the service has, and by nobody where it has none."""
+    file, home = tmp_path / "site.tar.gz", in_objects.file.parent
+    made = in_objects.netboot("backup", str(file), "-o", "json")
+    assert (made.returncode, made.stderr, json.loads(made.stdout)["lacks"]) == (0, "", {})
+    with tarfile.open(file) as archive:
+        kept = {name: archive.extractfile(name) for name in archive.getnames() if name.startswith("objects/")}
+        counts = {name: len(yaml.safe_load(data)["items"]) for name, data in kept.items() if data is not None}
+        assert "file/enrolments_kubernetes.reader" in archive.getnames()
+    assert counts == KEPT
+    before = there(kubectl, space)
+    back = in_objects.netboot("restore", str(file), "--force")
+    assert back.returncode == 0, back.stderr
+    assert f"objects of the cluster are in {home}/restored-objects, and were not written there" in back.stdout
+    assert there(kubectl, space) == before
+    kubectl("delete", "namespace", space)
+    kubectl("create", "namespace", space)
+    kubectl("create", "-f", str(home / "restored-objects"))
+    kubectl("replace", "--subresource=status", "-f", str(home / "restored-objects/enrolments.yaml"))
+    after = there(kubectl, space)
+    assert {key: each["spec"] for key, each in after.items()} == {key: each["spec"] for key, each in before.items()}
+    assert after["Enrolment", "gpu-001"]["status"] == before["Enrolment", "gpu-001"]["status"]
+
+
+def test_a_backup_that_lacks_objects_is_made_and_says_so(
+    in_objects: Service, kubectl: Kubectl, space: str, tmp_path: Path
+) -> None:
+    kubectl("delete", "-n", space, "rolebinding/netboot-enrolments")
+    refused = in_objects.netboot("backup", str(tmp_path / "one.tar.gz"))
+    assert refused.returncode == 4
+    assert "one.tar.gz is made, and lacks objects of the kinds Enrolment: the account of" in refused.stderr
+    for role in ("inventory", "enrolments-reader"):
+        account = in_objects.file.parent / f"secrets/{role}.kubeconfig"
+        account.write_text(re.sub("https://127.0.0.1:[0-9]+", "https://127.0.0.1:1", account.read_text()))
+    away = in_objects.netboot("backup", str(tmp_path / "two.tar.gz"), "-o", "json")
+    assert (away.returncode, set(json.loads(away.stdout)["lacks"])) == (5, {*ALL_OF_IT, "MachineClass"})
+    assert in_objects.netboot("restore", "--check", str(tmp_path / "two.tar.gz")).returncode == 0
