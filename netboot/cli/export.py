@@ -5,6 +5,7 @@ import secrets
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from netboot.cli.given_files import NamedFile
 from netboot.cli.outcomes import cannot
 from netboot.cli.output import output_option, say, show
 from netboot.cli.paths import config_option, find_config
-from netboot.cli.site_objects import namespace_of
+from netboot.cli.site_objects import namespace_of, published
 
 if TYPE_CHECKING:
     from images.values.strict import Fault
@@ -121,7 +122,8 @@ def contents_of(
     resources = {id(each): resource_of(item, each) for item, each in things}
     faults: Sequence[Fault] = ()
     if things:
-        faults = judged([*resources.values()], "objects", joining_of(settings)).left_out
+        in_force = partial(published, settings)
+        faults = judged([*resources.values()], "objects", joining_of(settings), in_force).left_out
     out = {fault.file for fault in faults}
     contents = {}
     for item, listed in LISTS.items():

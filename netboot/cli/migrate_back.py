@@ -121,13 +121,13 @@ def read(folder: Path, now_ms: int) -> Back:
     Raises:
         click.ClickException: there are none. images.values.strict.FaultsError.
     """
-    enrolments, holds = (_file(folder / name, model) for name, model in ((ENROLMENTS, Enrolments), (HOLDS, Holds)))
+    enrolments, holds = _file(folder / ENROLMENTS, Enrolments), _file(folder / HOLDS, Holds)
     if enrolments is None and holds is None:
         raise click.ClickException(
             f"{folder} has neither {ENROLMENTS} nor {HOLDS}: name a folder that `netboot export` wrote"
         )
-    objects = [_object(each, now_ms) for each in (enrolments.items if isinstance(enrolments, Enrolments) else ())]
-    held = holds.items if isinstance(holds, Holds) else ()
+    objects = [_object(each, now_ms) for each in (enrolments.items if enrolments is not None else ())]
+    held = holds.items if holds is not None else ()
     return Back(
         [*filter(_says, (record_of(each.name, each) for each in objects))] if enrolments is not None else None,
         {each.name: each.spec.replaced for each in objects if each.spec.replaced},
@@ -161,7 +161,7 @@ def _enrolments(settings: "Config", back: Back, now_ms: int, *, dry_run: bool) -
         store.have(back.records, back.replaced, alerts, Act("files"), now_ms)
         after = {one.machine: one.enrolment() for one in store.records()}
         if wrong := [name for name in sorted({*after, *ours}) if after.get(name) != ours.get(name)]:
-            raise click.ClickException(f"{file} says another thing of {', '.join(wrong)}: restore a backup")
+            raise click.ClickException(f"what is read of {file} is another thing of {', '.join(wrong)}: give it again")
         record(settings.data, "migrate-to-files", {"enrolments": len(ours)}, before={}, after={"changed": changed})
     return {"changed": len(changed), "same": len({*before, *ours}) - len(changed)}
 

@@ -98,13 +98,13 @@ def site(tmp_path: Path) -> Service:
     with closing(intents.make(config.data / "intents.db")), closing(make_audit(config.data / "audit.db")):
         pass
     wanted = SqliteIntents(config.data / "intents.db")
-    for machine, order in (
+    for machine, put_on in (
         ("gpu-001", PutOn(Mark.HELD, "DIMM 4", UNTIL)),
         ("gpu-002", PutOn(Mark.HELD, "fan 3")),
         ("gpu-002", PutOn(Mark.HELD, "a remedy's", owner="remedy")),
         ("off-001", PutOn(Mark.QUARANTINED, "unknown device")),
     ):
-        wanted.order(machine, order, "alice", now)
+        wanted.order(machine, put_on, "alice", now)
     return Service(config, tmp_path / "site" / "netboot.yaml")
 
 
@@ -423,9 +423,11 @@ def test_an_export_that_cannot_be_whole_says_so(
     folder = tmp_path / "exported"
     partly = site.netboot("export", "--to", str(folder), *where)
     assert partly.returncode == 1
-    assert "machine/gpu-900: spec.match.macs[0]: MAC 52:54:00:00:00:01 is already the machine's" in partly.stderr
+    assert "machine/gpu-900: spec.match.macs[0]: MAC 52:54:00:00:00:01 is of two machines" in partly.stderr
     left_out = yaml.safe_load((folder / "left-out.yaml").read_text())["items"]
-    assert ("gpu-900", bad) in [(each["metadata"]["name"], each["spec"]) for each in left_out]
+    assert {each["metadata"]["name"] for each in left_out} == {"gpu-001", "gpu-900"}
+    assert bad in [each["spec"] for each in left_out]
+    assert load_inventory(folder / "inventory").machines[0].name == "gpu-002"
     file = tmp_path / "away.kubeconfig"
     file.write_text(own.admin.read_text().replace(own.url, "https://127.0.0.1:1"))
     away = site.netboot("export", "--to", str(tmp_path / "away"), "--kubeconfig", str(file))

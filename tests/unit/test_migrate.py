@@ -16,16 +16,23 @@ from netboot.cli.cluster_objects import require_all, text_of
 from netboot.cli.export import contents_of
 from netboot.cli.migrate_back import read
 from netboot.cli.outcomes import ApiError
+from netboot.cli.site_objects import site_of
 from netboot.clock import rfc3339
-from netboot.config import load_config
+from netboot.config import Config, load_config
 from netboot.join.enrolment import Act, Alert, Import, Record, Replace
 from netboot.join.enrolments_moved import document, spec_of, status_of
 from netboot.join.errors import ClusterUnavailableError, ConflictError, InvalidError, RefusedError
+from netboot.kube import exported
 from netboot.kube.admin_objects import contains
 from netboot.kube.errors import ClusterRefusedError
 from netboot.kube.moved import difference, plan
 from netboot.kube.resources.definitions import definitions
+from netboot.lifecycle.errors import StateUnavailableError
+from netboot.lifecycle.intents import PutOn
+from netboot.lifecycle.transitions import Mark
 from netboot.stores.enrolment import SqliteEnrolments
+from netboot.stores.intents import SqliteIntents, make
+from netboot.stores.lock import sole_instance
 from tests.commands import Run
 from tests.custom_resources import BASE, MACHINES, TAKEN, Item, faults, items
 from tests.sites import make_site
@@ -300,6 +307,80 @@ def test_a_file_that_is_no_export_changes_nothing(site: Path, run: Run, monkeypa
     assert (ran.status, ran.out) == (1, "")
     assert "a TPM that was taken out of the machine is not let in: take it out of replaced first" in ran.err
     assert not (site / "data").exists()
+
+
+def put_on(config: Config, *orders: tuple[str, PutOn]) -> SqliteIntents:
+    config.data.mkdir(exist_ok=True)
+    make(config.data / "intents.db").close()
+    store = SqliteIntents(config.data / "intents.db")
+    for name, order in orders:
+        store.order(name, order, "alice", 1)
+    return store
+
+
+def test_holds_are_put_on_where_they_do_not_stand(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By people, or by the very object; one that has ended is none."""
+    config = make_site(tmp_path / "site")
+    monkeypatch.chdir(tmp_path / "site")
+    fan = PutOn(Mark.HELD, "DIMM 4", owner="kubernetes/netboot/gpu-003")
+    store = put_on(config, ("gpu-002", PutOn(Mark.HELD, "DIMM 4")), ("gpu-003", fan))
+    folder = tmp_path / "exported"
+    folder.mkdir()
+    names = ("gpu-001", "gpu-002", "gpu-003")
+    over = hold("gpu-004", until="2020-01-01T00:00:00Z")
+    (folder / "holds.yaml").write_text(text_of([*(hold(name) for name in names), hold("gpu-005", by="bob"), over]))
+    with sole_instance(config.data / "lock"):
+        running = run("migrate", "--to", "files", "--from", folder)
+        assert (running.status, "already serves" in running.err) == (1, True)
+    assert run("migrate", "--to", "files", "--from", folder, "-o", "json").json == {
+        "dry_run": False,
+        "enrolments": None,
+        "holds": {"changed": 2, "same": 2},
+    }
+    assert [(one.machine, one.owner, one.who) for one in store.all(2)] == [
+        ("gpu-001", "operator", "hold/gpu-001"),
+        ("gpu-002", "operator", "alice"),
+        ("gpu-003", "kubernetes/netboot/gpu-003", "alice"),
+        ("gpu-005", "operator", "bob"),
+    ]
+
+
+def test_what_is_moved_of_a_site(tmp_path: Path) -> None:
+    """What the configuration has as objects is not, nor what others than people hold."""
+    config = make_site(tmp_path / "site")
+    never = site_of(config, "netboot")
+    assert (never.enrolled, never.holds, len(never.documents)) == (None, [], 5)
+    put_on(
+        config,
+        ("gpu-001", PutOn(Mark.HELD, "DIMM 4", 4_070_908_800_000)),
+        ("gpu-001", PutOn(Mark.HELD, "a remedy's", owner="remedy")),
+        ("gpu-002", PutOn(Mark.QUARANTINED, "unknown device")),
+    )
+    with pytest.raises(StateUnavailableError):
+        (config.data / "intents.db").rename(config.data / "state.db")
+        site_of(config, "netboot")
+    (config.data / "state.db").rename(config.data / "intents.db")
+    SqliteEnrolments(config.data / "enrolment.db").apply([("gpu-009", Import(A))], Act(), 1)
+    moved = site_of(config, "netboot")
+    assert (len(moved.documents), moved.enrolled) == (10, ("gpu-001", "gpu-002", "gpu-009", "off-001"))
+    assert [each["spec"] for each in moved.documents if each["kind"] == "Hold"] == [
+        {"machine": "gpu-001", "reason": "DIMM 4", "by": "alice", "until": "2099-01-01T00:00:00.000Z"}
+    ]
+    file = config.data.parent / "netboot.yaml"
+    before = file.read_text()
+    for key, kinds in (("inventory", {"Hold", "Enrolment"}), ("enrolments", {*KINDS_OF_FILES, "Hold"})):
+        file.write_text(f"{before}{key}_kubernetes: {{}}\n")
+        assert {each["kind"] for each in site_of(load_config(file), "netboot").documents} == kinds
+
+
+KINDS_OF_FILES = {"Machine", "Profile", "Channel"}
+
+
+def test_a_window_that_was_used_is_in_no_file() -> None:
+    window = {"kind": "boot", "id": "w1", "until": "2099-01-01T00:00:00Z"}
+    opened = enrolment("a", window=window, retired=False)
+    assert exported._without_used(opened, {("a", "w1")}) == enrolment("a", retired=False)
+    assert exported._without_used(opened, {("a", "w2"), ("b", "w1")}) == opened
 
 
 def test_a_list_is_what_its_text_says() -> None:
