@@ -112,6 +112,8 @@ def to_files(settings: "Config", folder: Path, output: str, *, dry_run: bool) ->
     rows = [(name, counts["changed"], counts["same"]) for name, counts in value.items() if isinstance(counts, dict)]
     show(output, value, ("what", "would be changed" if dry_run else "changed", "the same already"), rows)
     if output == "table":
+        if enrolled and enrolled["gone"]:
+            say(f"\non record no more, for no Enrolment is in the file: {', '.join(enrolled['gone'])}")
         say("\nNothing was written." if dry_run else f"\nVerified: on record is what {folder} says.")
 
 
@@ -148,22 +150,35 @@ def _says(record: Record) -> bool:
     return record.enrolment() != Record(machine=record.machine).enrolment()
 
 
-def _enrolments(settings: "Config", back: Back, now_ms: int, *, dry_run: bool) -> dict[str, int] | None:
+def _enrolments(settings: "Config", back: Back, now_ms: int, *, dry_run: bool) -> dict[str, Any] | None:
+    """Raises click.ClickException: nothing at all would be on record any more: more likely an accident than meant."""
     if back.records is None:
         return None
     file = settings.data / "enrolment.db"
     store = SqliteEnrolments(file)
     before = {one.machine: one.enrolment() for one in store.records()} if file.exists() else {}
     ours = {one.machine: one.enrolment() for one in back.records}
-    changed = [name for name in sorted({*before, *ours}) if before.get(name) != ours.get(name)]
+    changed = [name for name in sorted(ours) if before.get(name) != ours[name]]
+    gone = sorted(before.keys() - ours.keys())
+    if gone and not ours:
+        raise click.ClickException(
+            f"{ENROLMENTS} says nothing of any machine, and {len(gone)} are on record: give another folder, or take "
+            "that file out of this one"
+        )
     if not dry_run:
         alerts = [alert for each in back.objects for alert in alerts_of(each)]
         store.have(back.records, back.replaced, alerts, Act("files"), now_ms)
         after = {one.machine: one.enrolment() for one in store.records()}
         if wrong := [name for name in sorted({*after, *ours}) if after.get(name) != ours.get(name)]:
             raise click.ClickException(f"what is read of {file} is another thing of {', '.join(wrong)}: give it again")
-        record(settings.data, "migrate-to-files", {"enrolments": len(ours)}, before={}, after={"changed": changed})
-    return {"changed": len(changed), "same": len({*before, *ours}) - len(changed)}
+        record(
+            settings.data,
+            "migrate-to-files",
+            {"enrolments": len(ours)},
+            before={},
+            after={"changed": changed, "gone": gone},
+        )
+    return {"changed": len(changed), "same": len(ours) - len(changed), "gone": gone}
 
 
 def _holds(settings: "Config", back: Back, now_ms: int, *, dry_run: bool) -> dict[str, int] | None:

@@ -345,6 +345,30 @@ def test_holds_are_put_on_where_they_do_not_stand(tmp_path: Path, run: Run, monk
     ]
 
 
+def test_who_is_in_no_file_is_named_and_no_file_takes_all_away(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = make_site(tmp_path / "site")
+    monkeypatch.chdir(tmp_path / "site")
+    config.data.mkdir()
+    store = SqliteEnrolments(config.data / "enrolment.db")
+    store.apply([("a", Import(A)), ("b", Import(B))], Act(), 1)
+    folder = tmp_path / "exported"
+    folder.mkdir()
+    for none in ([], [enrolment("a")]):
+        (folder / "enrolments.yaml").write_text(text_of(none))
+        empty = run("migrate", "--to", "files", "--from", folder)
+        assert (empty.status, empty.out) == (1, "")
+        assert "enrolments.yaml says nothing of any machine, and 2 are on record" in empty.err
+    (folder / "enrolments.yaml").write_text(text_of([enrolment("b", ek_sha256=C, source="imported")]))
+    would = run("migrate", "--to", "files", "--from", folder, "--dry-run")
+    assert would.out.endswith("\non record no more, for no Enrolment is in the file: a\n\nNothing was written.\n")
+    assert [one.ek_sha256 for one in store.records()] == [A, B]
+    done = run("migrate", "--to", "files", "--from", folder, "-o", "json")
+    assert done.json["enrolments"] == {"changed": 1, "same": 0, "gone": ["a"]}
+    assert [(one.machine, one.ek_sha256) for one in store.records()] == [("b", C)]
+
+
 def test_what_is_moved_of_a_site(tmp_path: Path) -> None:
     """What the configuration has as objects is not, nor what others than people hold."""
     config = make_site(tmp_path / "site")
