@@ -37,6 +37,8 @@ DATABASES = tuple(f"data/{name}.db" for name in ("state", "enrolment", "intents"
 """Copied by SQLite itself, so that a service may run meanwhile."""
 OBJECTS = "objects"
 """Of what names of files begin that hold objects of a cluster."""
+RESTORED = "restored-objects"
+"""The folder beside the configuration where those are put."""
 PLAIN = r"[A-Za-z0-9_][A-Za-z0-9._-]{0,200}"
 
 
@@ -122,7 +124,7 @@ def folders(config: Config, file: Path) -> dict[str, Path]:
 def objects_folder(file: Path) -> Path:
     """Where objects of a cluster are put as files, of a site whose configuration is `file`: nobody reads them there but
     people. No backup has it."""
-    return file.parent / "restored-objects"
+    return file.parent / RESTORED
 
 
 def write_backup(

@@ -16,7 +16,7 @@ from images.values import files, strict
 from images.values.strict import FaultsError
 from netboot.config import Config, load_config
 from netboot.config_outside import SHARED
-from netboot.stores.backup import OBJECTS, PLAIN, BackupError, Contents, folders, objects_folder, places
+from netboot.stores.backup import OBJECTS, PLAIN, RESTORED, BackupError, Contents, folders, objects_folder, places
 from netboot.stores.lock import RESTORING, sole_instance
 
 _BUNDLE = ("site/bundle.json", "site/bundle.sig")
@@ -105,7 +105,7 @@ def _replace(config: Config, contents: Contents, folder: Path, targets: dict[Pat
 
 def _beside(target: Path, copy: Path, mode: int, tag: str) -> Path:
     """The new file next to its place, durable, so that putting it there is a rename."""
-    private = target.parent.name in ("secrets", SHARED, objects_folder(target).name)
+    private = target.parent.name in ("secrets", SHARED, RESTORED)
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o700 if private else 0o755)
     new = target.with_name(f".{target.name}.restored-{tag}")
     with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out, files.opened(copy) as old:
@@ -125,7 +125,7 @@ def _in_the_way(config: Config, targets: dict[Path, tuple[Path, int]]) -> Iterat
                 yield target.with_name(target.name + suffix), None
         for path in target.parent.glob(f".{target.name}.replaced-????????"):  # by a restore that was interrupted
             yield path, None
-    objects = {target.parent for target in targets if target.parent.name == objects_folder(target).name}
+    objects = {target.parent for target in targets if target.parent.name == RESTORED}
     for path in (path for folder in (config.inventory, *objects) for path in folder.glob("*.yaml")):
         if path.absolute() not in targets:
             yield path, path.with_name(f"{path.name}.before-restore")
