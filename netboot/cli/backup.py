@@ -24,10 +24,10 @@ from netboot.cli.times import moment
 from netboot.clock import rfc3339
 
 if TYPE_CHECKING:
+    from netboot.cli.cluster_objects import Unread
     from netboot.config import Config
     from netboot.stores.backup import Contents
     from netboot.stores.restored_access import Access
-
 
 _RESTORE = "restore"
 _STDOUT = 1
@@ -45,6 +45,10 @@ def backup(file: str, config: Path | None, force: bool, output: str) -> None:
     (data/rollouts.db), boots and traces (data/state.db, data/history.db), the key of boot ids, signing keys, secrets,
     TLS, kubeconfigs, channels and the signed site bundle; every file with its digest. The service may run meanwhile.
 
+    Where the configuration has state in a cluster, the objects are in it as YAML, as the service's own accounts read
+    them now. With the API server away FILE is made all the same; what it lacks is said, and the exit status is 5, or 4
+    where the account may not read them.
+
     IT HOLDS SECRETS: private keys, tokens, kubeconfigs. FILE gets mode 0600; encrypt it before it leaves this machine.
 
     \b
@@ -52,6 +56,7 @@ def backup(file: str, config: Path | None, force: bool, output: str) -> None:
       netboot backup /var/backups/netboot-$(date +%F).tar.gz
       netboot backup - | age -r age1… > site.tar.gz.age
     """
+    from netboot.cli.cluster_objects import require_all
     from netboot.cli.ends import failed
     from netboot.stores.backup import BackupError
 
@@ -59,7 +64,8 @@ def backup(file: str, config: Path | None, force: bool, output: str) -> None:
     try:
         if file == "-":
             with _cleared_when_ended():
-                _to_stdout(settings, site)
+                unread = _to_stdout(settings, site)
+            require_all(unread, "the backup")
             return
         if not Path(file).name:  # '', '.' or '/'
             raise click.BadParameter(
@@ -68,13 +74,14 @@ def backup(file: str, config: Path | None, force: bool, output: str) -> None:
         if os.path.lexists(file) and not force:
             raise click.ClickException(f"{file} is there already: name another, or give --force to replace it")
         with _cleared_when_ended():
-            contents = _to_file(Path(file), settings, site)
+            contents, unread = _to_file(Path(file), settings, site)
     except BackupError as error:
         raise failed(error) from None
     path = Path(file)
-    value = {"file": str(path), **_facts(contents)}
+    value = {"file": str(path), **_facts(contents), "lacks": {kind: str(error) for kind, error in unread.items()}}
     summary = f"{path}: {len(contents.files)} files, {path.stat().st_size} bytes, mode 0600. It holds secrets."
     show(output, value, (), (), summary)
+    require_all(unread, str(path))
 
 
 @contextmanager
@@ -98,20 +105,25 @@ def _ended(number: int, _frame: object) -> NoReturn:
     sys.exit(128 + number)
 
 
-def _to_stdout(settings: "Config", site: Path) -> None:
+def _to_stdout(settings: "Config", site: Path) -> "Unread":
+    from netboot.cli.cluster_objects import kept_of
     from netboot.stores.backup import write_backup
 
     if sys.stdout.isatty():
         raise click.UsageError("a backup is no text for a terminal: name a file, or pipe it on")
-    contents = write_backup(settings, site, sys.stdout.buffer, time.time_ns() // 1_000_000)
+    objects, unread = kept_of(settings)
+    contents = write_backup(settings, site, sys.stdout.buffer, time.time_ns() // 1_000_000, objects)
     click.echo(f"{len(contents.files)} files; it holds secrets", err=True)
+    return unread
 
 
-def _to_file(path: Path, settings: "Config", site: Path) -> "Contents":
+def _to_file(path: Path, settings: "Config", site: Path) -> "tuple[Contents, Unread]":
     """All of it or nothing: whatever has that name stays until the backup is complete."""
+    from netboot.cli.cluster_objects import kept_of
     from netboot.stores import leftovers
     from netboot.stores.backup import COMMAND, open_private, write_backup
 
+    objects, unread = kept_of(settings)
     now_ms = time.time_ns() // 1_000_000
     leftovers.sweep(path.parent, COMMAND)
     for each in leftovers.left(path.parent):
@@ -119,14 +131,14 @@ def _to_file(path: Path, settings: "Config", site: Path) -> "Contents":
     staged = path.with_name(f"{leftovers.prefix_of(COMMAND)}{secrets.token_hex(4)}")
     try:
         with open_private(staged) as out, leftovers.locked(staged):
-            contents = write_backup(settings, site, out, now_ms)
+            contents = write_backup(settings, site, out, now_ms, objects)
             out.flush()
         staged.rename(path)
     except OSError as error:
         raise cannot(f"cannot write {path}", error) from None
     finally:
         staged.unlink(missing_ok=True)
-    return contents
+    return contents, unread
 
 
 @click.command()
@@ -146,6 +158,9 @@ def restore(
     Files go where the configuration in the backup says, relative paths from the folder of --config (netboot.yaml here).
     Refused while the service runs. Owners are not kept: run it as the service's user, or as root with --owner.
 
+    Objects of a cluster that are in the backup are put into restored-objects/ beside the configuration. Nothing is
+    written into a cluster: where they are lost there, `kubectl create -f` makes them again.
+
     \b
     Example:
       mkdir site && cd site && netboot restore /var/backups/netboot-2026-06-01.tar.gz
@@ -156,7 +171,7 @@ def restore(
     from netboot.cli.ends import failed
     from netboot.config import load_config
     from netboot.stores import leftovers
-    from netboot.stores.backup import BackupError
+    from netboot.stores.backup import BackupError, objects_folder
     from netboot.stores.lock import AlreadyRunningError
     from netboot.stores.restore import restore as put_in_place
     from netboot.stores.restored_access import keep_blocks
@@ -194,6 +209,13 @@ def restore(
     summary = (
         f"restored {len(written)} files of site {contents.site}; next: `netboot config check`, then `netboot serve`"
     )
+    folder_of_objects = objects_folder(site)
+    if any(path.parent == folder_of_objects for path in written):
+        summary += (
+            f"\nobjects of the cluster are in {folder_of_objects}, and were not written there; where they are lost:\n"
+            f"  kubectl create -f {folder_of_objects}\n"
+            f"  kubectl replace --subresource=status -f {folder_of_objects / 'enrolments.yaml'}"
+        )
     show(output, value, (), (), summary)
 
 

@@ -1,28 +1,23 @@
 """`netboot cluster`: what an operator does once for a cluster that machines join. Works with kubeconfig files."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from images.values.strict import FaultsError
 from netboot.cli import cluster_accounts, cluster_keys
 from netboot.cli.cluster_accounts import find_cluster
 from netboot.cli.cluster_enrolments import enrolments
 from netboot.cli.forms import Output
 from netboot.cli.paths import config_option, find_config
-
-if TYPE_CHECKING:
-    pass
-
-PRIVATE = 0o600
-_LAST = {"profile": 1, "machine": 2}
-"""What refers to others, in whose place they are applied: one without them is left out until they are there."""
+from netboot.cli.site_objects import inventory_objects
 
 
 @click.group()
 def group() -> None:
     """Prepare a Kubernetes cluster that machines of this site join, or that has the site's inventory.
+
+    `netboot migrate` moves what is on this site's disk there.
 
     \b
     Once for a cluster, with an administrator's kubeconfig; the second again before its tokens expire:
@@ -90,21 +85,12 @@ def inventory(config: Path | None, name: str | None) -> None:
       netboot cluster inventory | kubectl apply --dry-run=server -f -
     """
     from netboot.kube.manifests import DEFAULT_NAMESPACE
-    from netboot.kube.resources.definitions import objects_of
-    from netboot.machines.declared import documents_of, items_of
-    from netboot.machines.inventory import load_inventory
-    from netboot.stores.inventory import joining_of
 
     found = find_config(config)
     namespace = found.inventory_kubernetes.namespace if found.inventory_kubernetes is not None else DEFAULT_NAMESPACE
     if name is not None:
         namespace = find_cluster(found, name).namespace
-    load_inventory(found.inventory, joining_of(found))
-    documents, faults = documents_of(found.inventory)
-    if faults:  # since they were checked
-        raise FaultsError(faults)
-    items = [item for document in documents for item in items_of(document)]
-    _print(objects_of(sorted(items, key=lambda item: _LAST.get(item.kind, 0)), namespace))
+    _print(inventory_objects(found, namespace)[1])
 
 
 @group.command("readiness-rule")

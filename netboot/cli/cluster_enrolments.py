@@ -1,16 +1,12 @@
 """`netboot cluster enrolments`: what is on record on disk, as objects."""
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
 
 from netboot.cli.forms import Output
 from netboot.cli.paths import config_option, find_config
-
-if TYPE_CHECKING:
-    from netboot.config import Config
+from netboot.cli.site_objects import is_said, on_record, published
 
 
 @click.command()
@@ -31,37 +27,13 @@ def enrolments(config: Path | None, status: bool) -> None:
       netboot cluster enrolments | kubectl create -f -
       netboot cluster enrolments --status | kubectl replace --subresource=status -f -
     """
-    found = find_config(config)
-    file = found.data / "enrolment.db"
-    if not file.is_file():
-        raise click.ClickException(
-            f"{file} is not there, so nothing is on record here: run it on the host, and as the user, of the "
-            "service that has the enrolments; a service that had none needs no objects of its own"
-        )
-    for made in _documents(found, status=status):
-        click.echo(Output("yaml").line(made, None))
-
-
-def _documents(config: "Config", *, status: bool) -> Iterator[dict[str, Any]]:
-    from netboot.join.enrolment import Record
-    from netboot.join.enrolments_moved import document, names_of, spec_of, status_of
+    from netboot.join.enrolments_moved import document
     from netboot.kube.manifests import DEFAULT_NAMESPACE
-    from netboot.lifecycle.errors import NotReadyError
-    from netboot.stores.enrolment import SqliteEnrolments
-    from netboot.stores.snapshot import read_snapshot
 
-    place = config.enrolments_kubernetes
-    namespace = place.namespace if place is not None else DEFAULT_NAMESPACE
-    store = SqliteEnrolments(config.data / "enrolment.db")
-    records, replaced = {one.machine: one for one in store.records()}, store.replaced()
-    try:
-        inventory = read_snapshot(config.data / "snapshot.json").inventory
-    except NotReadyError:
-        inventory = None  # of a site that never ran: nothing is in force
-    for name in names_of(inventory, records.values()):
-        record = records.get(name, Record(machine=name))
-        spec, said = spec_of(record, replaced.get(name, ())), status_of(record, store.alerts(name))
+    found = find_config(config)
+    namespace = found.enrolments_kubernetes.namespace if found.enrolments_kubernetes is not None else DEFAULT_NAMESPACE
+    for one in on_record(found, published(found)):
         if not status:
-            yield document(name, namespace, spec)
-        elif said.proposed is not None or said.alerts:
-            yield document(name, namespace, spec, said)
+            click.echo(Output("yaml").line(document(one.machine, namespace, one.spec), None))
+        elif is_said(one.status):
+            click.echo(Output("yaml").line(document(one.machine, namespace, one.spec, one.status), None))

@@ -34,6 +34,8 @@ COMMANDS = {
     "api": "netboot.cli.api:group",
     "cluster": "netboot.cli.cluster:group",
     "doctor": "netboot.cli.doctor:command",
+    "migrate": "netboot.cli.migrate:command",
+    "export": "netboot.cli.export:command",
     "serve": "netboot.cli.serve:command",
     "backup": "netboot.cli.backup:backup",
     "restore": "netboot.cli.backup:restore",

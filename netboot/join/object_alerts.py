@@ -49,11 +49,11 @@ class ObjectAlerts:
 
     def alerts(self, machine: str) -> list[Alert]:
         found = self._objects.read(machine)
-        return sorted(_alerts(found), key=lambda each: (-each.last_ms, each.kind)) if found is not None else []
+        return sorted(alerts_of(found), key=lambda each: (-each.last_ms, each.kind)) if found is not None else []
 
     def latest_alerts(self) -> dict[str, int]:
         latest: dict[str, int] = {}
-        for alert in (alert for found in self._objects.all() for alert in _alerts(found)):
+        for alert in (alert for found in self._objects.all() for alert in alerts_of(found)):
             latest[alert.kind] = max(latest.get(alert.kind, 0), alert.last_ms)
         return latest
 
@@ -63,7 +63,8 @@ def busy(machine: str) -> ClusterUnavailableError:
     return ClusterUnavailableError(f"the Enrolment of {machine} is written by others all the time; try again")
 
 
-def _alerts(found: EnrolmentObject) -> list[Alert]:
+def alerts_of(found: EnrolmentObject) -> list[Alert]:
+    """Those that its status has."""
     return [
         Alert(
             machine=found.name,

@@ -1,6 +1,6 @@
 """Custom resources of the inventory, as the account `inventory` reads them (`netboot.machines.resources`)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -59,6 +59,11 @@ class KubeResources:
             return {} if error.status == 403 else None
         return found if isinstance(found, dict) else {}
 
+    def all(self, kind: str) -> tuple[Resource, ...]:
+        """Those of a kind, as they are now. Raises as `watch`."""
+        listed = [seen.resources for seen in self.watch(kind, 0.0) if isinstance(seen, Listed)]
+        return listed[0]
+
     def watch(self, kind: str, seconds: float) -> Iterator[Seen]:
         """All of a kind, then what becomes of each, for about `seconds`.
 
@@ -70,7 +75,7 @@ class KubeResources:
         for told in watched(self._connection, partial(self._list, plural), path, seconds):
             if told.first:
                 listed, size = [], 0
-            page = [_resource(kind, thing) for thing in told.page]
+            page = [resource_of(kind, thing) for thing in told.page]
             listed += page
             size += sum(each.size for each in page)
             if size > MOST_BYTES:
@@ -96,20 +101,25 @@ class KubeResources:
             ) from None
 
 
-def _metadata(thing: dict[str, Any]) -> dict[str, Any]:
+def _metadata(thing: Mapping[str, Any]) -> dict[str, Any]:
     found = thing.get("metadata")
     return found if isinstance(found, dict) else {}
 
 
 def _seen(kind: str, event: str, thing: dict[str, Any]) -> Seen:
     if event in ("ADDED", "MODIFIED"):
-        return Changed(_resource(kind, thing), there=True)
+        return Changed(resource_of(kind, thing), there=True)
     if event == "DELETED":
-        return Changed(_resource(kind, thing), there=False)
+        return Changed(resource_of(kind, thing), there=False)
     return Same()
 
 
-def _resource(kind: str, thing: dict[str, Any]) -> Resource:
+def resource_of(kind: str, thing: Mapping[str, Any]) -> Resource:
+    """An object, as the API has it, as it is kept; `kind`: what an item of a file is called.
+
+    Raises:
+        ClusterRefusedError: it has no name.
+    """
     metadata = _metadata(thing)
     name, generation = metadata.get("name"), metadata.get("generation")
     if not isinstance(name, str):

@@ -12,7 +12,7 @@ import sqlite3
 import stat
 import tarfile
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from io import BytesIO
 from pathlib import Path
@@ -35,6 +35,10 @@ COMMAND = "backup"
 MANIFEST = "manifest.json"
 DATABASES = tuple(f"data/{name}.db" for name in ("state", "enrolment", "intents", "history", "rollouts", "audit"))
 """Copied by SQLite itself, so that a service may run meanwhile."""
+OBJECTS = "objects"
+"""Of what names of files begin that hold objects of a cluster."""
+RESTORED = "restored-objects"
+"""The folder beside the configuration where those are put."""
 PLAIN = r"[A-Za-z0-9_][A-Za-z0-9._-]{0,200}"
 
 
@@ -117,8 +121,17 @@ def folders(config: Config, file: Path) -> dict[str, Path]:
     return paths
 
 
-def write_backup(config: Config, file: Path, out: BinaryIO, now_ms: int) -> Contents:
-    """Write a gzipped tar of the site whose configuration is `file`. It holds secrets.
+def objects_folder(file: Path) -> Path:
+    """Where objects of a cluster are put as files, of a site whose configuration is `file`: nobody reads them there but
+    people. No backup has it."""
+    return file.parent / RESTORED
+
+
+def write_backup(
+    config: Config, file: Path, out: BinaryIO, now_ms: int, objects: Mapping[str, bytes] | None = None
+) -> Contents:
+    """Write a gzipped tar of the site whose configuration is `file`. It holds secrets. `objects`: files of objects of a
+    cluster, by name.
 
     Raises:
         BackupError: something cannot be read, or `out` not written.
@@ -129,7 +142,7 @@ def write_backup(config: Config, file: Path, out: BinaryIO, now_ms: int) -> Cont
             leftovers.sweep(place, COMMAND)
         prefix = leftovers.prefix_of(COMMAND)
         with tempfile.TemporaryDirectory(prefix=prefix, dir=place) as kept, leftovers.locked(Path(kept)):
-            staged = list(_stage(config, file, Path(kept)))
+            staged = [*_stage(config, file, Path(kept)), *_stage_objects(objects or {}, Path(kept))]
             contents = Contents(
                 format=FORMAT, site=config.site, created_ms=now_ms, files=tuple(entry for entry, _ in staged)
             )
@@ -165,6 +178,14 @@ def _stage(config: Config, file: Path, folder: Path) -> Iterator[tuple[Entry, Pa
             shutil.copyfile(path, copy)
         mode = stat.S_IMODE(path.stat().st_mode) & 0o777
         yield Entry(name=name, sha256=digest(copy), size=copy.stat().st_size, mode=mode), copy
+
+
+def _stage_objects(objects: Mapping[str, bytes], folder: Path) -> Iterator[tuple[Entry, Path]]:
+    for name, content in objects.items():
+        copy = folder / f"{OBJECTS}-{name}"
+        with open_private(copy) as out:
+            out.write(content)
+        yield Entry(name=f"{OBJECTS}/{name}", sha256=digest(copy), size=len(content), mode=0o600), copy
 
 
 def _pack(contents: Contents, staged: list[tuple[Entry, Path]], out: BinaryIO, now_ms: int) -> None:

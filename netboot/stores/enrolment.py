@@ -4,7 +4,8 @@ Opened anew for each question: right for threads and for several processes, and 
 """
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from netboot.join.enrolment import (
     OrdersRefusedError,
     Owner,
     Record,
+    short,
 )
 from netboot.join.enrolment_rules import decide
 from netboot.join.errors import RefusedError
@@ -39,6 +41,10 @@ _ALERT = (
     "INSERT INTO alerts (machine, kind, first_ms, last_ms, count, said) "
     "VALUES (:machine, :kind, :now_ms, :now_ms, 1, :said) "
     "ON CONFLICT (machine, kind) DO UPDATE SET last_ms = excluded.last_ms, count = count + 1, said = excluded.said"
+)
+_ALERTS = (
+    "INSERT INTO alerts (machine, kind, first_ms, last_ms, count, said) "
+    "VALUES (:machine, :kind, :first_ms, :last_ms, :count, :said)"
 )
 _NOTE = "INSERT INTO history (at_ms, machine, act, operator, reason, ek_sha256, said) VALUES (?, ?, ?, ?, ?, ?, ?)"
 
@@ -126,6 +132,40 @@ class SqliteEnrolments(EnrolmentStore):
                 db.execute("COMMIT")
         return done
 
+    def have(
+        self,
+        records: Sequence[Record],
+        replaced: Mapping[str, Sequence[str]],
+        alerts: Sequence[Alert],
+        act: Act,
+        now_ms: int,
+    ) -> None:
+        """Have this on record, and nothing else, in one transaction. The history stays, and gets a line of each machine
+        of which it is another thing. `replaced`: machine → EKs that were taken out of it.
+
+        Raises:
+            RefusedError: an EK is two machines'. StateUnavailableError.
+        """
+        two = [ek for ek, count in Counter(one.ek_sha256 for one in records).items() if ek is not None and count > 1]
+        if two:
+            names = " and ".join(one.machine for one in records if one.ek_sha256 == two[0])
+            raise RefusedError(
+                f"EK {short(two[0])} is of {names}: an EK belongs to one machine; take it out of the others"
+            )
+        with self._open() as db:
+            db.execute("BEGIN IMMEDIATE")
+            before = {row[0]: _row(row) for row in db.execute(_SELECT)}
+            for table in ("machines", "eks", "alerts"):
+                db.execute(f"DELETE FROM {table}")  # noqa: S608 - our own names
+            for machine, eks in replaced.items():
+                db.executemany("INSERT OR REPLACE INTO eks VALUES (?, ?, 1)", [(ek, machine) for ek in eks])
+            for record in records:
+                _have(db, record, before.pop(record.machine, Record(machine=record.machine)), act, now_ms)
+            for machine in before:
+                db.execute(_NOTE, (now_ms, machine, "migrated", *act, None, "nothing is on record any more"))
+            db.executemany(_ALERTS, [one.model_dump() for one in alerts])
+            db.execute("COMMIT")
+
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
         try:
@@ -152,6 +192,20 @@ def _row(row: Sequence[object]) -> Record:
 def _owner(db: sqlite3.Connection, ek_sha256: str) -> Owner | None:
     row = db.execute("SELECT machine, replaced FROM eks WHERE ek_sha256 = ?", (ek_sha256,)).fetchone()
     return Owner(row[0], bool(row[1])) if row else None
+
+
+def _have(db: sqlite3.Connection, record: Record, before: Record, act: Act, now_ms: int) -> None:
+    """A revision that was shown of the one before is of no other."""
+    kept = {"revision": before.revision, "since_ms": before.since_ms}
+    another = before.model_copy(update=kept) != record.model_copy(update=kept)
+    if another:
+        kept = {"revision": max(before.revision, record.revision) + 1, "since_ms": record.since_ms}
+        ek, said = record.ek_sha256, f"{record.state}, generation {record.generation}"
+        db.execute(_NOTE, (now_ms, record.machine, "migrated", *act, ek, said))
+    now = record.model_copy(update=kept)
+    db.execute(_INSERT, tuple(getattr(now, column) for column in _COLUMNS))
+    if now.ek_sha256 is not None:
+        db.execute("INSERT OR REPLACE INTO eks VALUES (?, ?, 0)", (now.ek_sha256, now.machine))
 
 
 def _write(db: sqlite3.Connection, change: Change, act: Act, now_ms: int) -> None:

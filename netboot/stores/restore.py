@@ -16,7 +16,7 @@ from images.values import files, strict
 from images.values.strict import FaultsError
 from netboot.config import Config, load_config
 from netboot.config_outside import SHARED
-from netboot.stores.backup import PLAIN, BackupError, Contents, folders, places
+from netboot.stores.backup import OBJECTS, PLAIN, RESTORED, BackupError, Contents, folders, objects_folder, places
 from netboot.stores.lock import RESTORING, sole_instance
 
 _BUNDLE = ("site/bundle.json", "site/bundle.sig")
@@ -26,7 +26,8 @@ _BLOCK = 1024 * 1024
 def restore(contents: Contents, folder: Path, file: Path) -> list[Path]:
     """Put what `read_backup` left in `folder` in place, for a site whose configuration is `file`; what was written.
 
-    Inventory files that the backup does not have become `….before-restore`, for they could declare a machine twice.
+    Inventory files that the backup does not have become `….before-restore`, for they could declare a machine twice; so
+    do files of objects, where the backup has some.
 
     Raises:
         BackupError: it cannot be; everything is as it was. AlreadyRunningError: the service runs.
@@ -64,7 +65,7 @@ def _folders_in_use(config: Config, file: Path) -> set[Path]:
 
 def _targets(contents: Contents, folder: Path, config: Config, file: Path) -> dict[Path, tuple[Path, int]]:
     """Where each file goes → where it is now, and its mode."""
-    singles, several = places(config, file), folders(config, file)
+    singles, several = places(config, file), folders(config, file) | {OBJECTS: objects_folder(file)}
     targets: dict[Path, tuple[Path, int]] = {}
     for number, entry in enumerate(contents.files):
         kind, _, name = entry.name.partition("/")
@@ -104,7 +105,7 @@ def _replace(config: Config, contents: Contents, folder: Path, targets: dict[Pat
 
 def _beside(target: Path, copy: Path, mode: int, tag: str) -> Path:
     """The new file next to its place, durable, so that putting it there is a rename."""
-    private = target.parent.name in ("secrets", SHARED)
+    private = target.parent.name in ("secrets", SHARED, RESTORED)
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o700 if private else 0o755)
     new = target.with_name(f".{target.name}.restored-{tag}")
     with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out, files.opened(copy) as old:
@@ -124,7 +125,8 @@ def _in_the_way(config: Config, targets: dict[Path, tuple[Path, int]]) -> Iterat
                 yield target.with_name(target.name + suffix), None
         for path in target.parent.glob(f".{target.name}.replaced-????????"):  # by a restore that was interrupted
             yield path, None
-    for path in config.inventory.glob("*.yaml"):
+    objects = {target.parent for target in targets if target.parent.name == RESTORED}
+    for path in (path for folder in (config.inventory, *objects) for path in folder.glob("*.yaml")):
         if path.absolute() not in targets:
             yield path, path.with_name(f"{path.name}.before-restore")
     stems = {target.stem for target in targets if target.parent == config.keys.absolute()}

@@ -27,7 +27,7 @@ from netboot.lifecycle.rollout import Assigned, Member
 from netboot.lifecycle.rollout_store import Note
 from netboot.lifecycle.transitions import Mark
 from netboot.stores import access_tokens
-from netboot.stores.backup import BackupError
+from netboot.stores.backup import BackupError, write_backup
 from netboot.stores.backup_archive import read_backup
 from netboot.stores.enrolment import SqliteEnrolments
 from netboot.stores.intents import SqliteIntents
@@ -146,6 +146,35 @@ def test_what_was_backed_up_comes_back(site: Path, tmp_path: Path, run: Run) -> 
     assert stat.S_IMODE((site / "secrets").stat().st_mode) == 0o700
     leftovers = [path.name for base in (site, data) for path in base.rglob(".*")]
     assert [name for name in leftovers if "restor" in name or "replaced" in name or "backup" in name] == []
+
+
+def test_objects_of_a_cluster_are_put_beside_and_are_in_no_later_backup(site: Path, tmp_path: Path, run: Run) -> None:
+    """What is read in a cluster for it: `tests/cluster/test_migrate.py`."""
+    file, config = tmp_path / "b.tar.gz", load_config(site / "netboot.yaml")
+    objects = {"machines.yaml": b"items: []\n", "enrolments.yaml": b"items: [1]\n"}
+    with file.open("wb") as out:
+        contents = write_backup(config, site / "netboot.yaml", out, 1, objects)
+    assert [entry.name for entry in contents.files][-2:] == ["objects/machines.yaml", "objects/enrolments.yaml"]
+    put = site / "restored-objects"
+    put.mkdir()
+    (put / "holds.yaml").write_text("of an earlier restore")
+    ran = run("restore", file, "--force", "--config", site / "netboot.yaml")
+    assert (ran.status, ran.err) == (0, "")
+    assert ran.out.endswith(
+        f"objects of the cluster are in {put}, and were not written there; where they are lost:\n"
+        f"  kubectl create -f {put}\n"
+        f"  kubectl replace --subresource=status -f {put}/enrolments.yaml\n"
+    )
+    assert {path.name: path.read_bytes() for path in put.iterdir()} == {
+        **objects,
+        "holds.yaml.before-restore": b"of an earlier restore",
+    }
+    assert stat.S_IMODE((put / "machines.yaml").stat().st_mode) == 0o600
+    run("backup", file, "--force", "--config", site / "netboot.yaml")
+    with tarfile.open(file) as archive:
+        assert [name for name in archive.getnames() if "objects" in name] == []
+    assert run("restore", file, "--force", "--config", site / "netboot.yaml").status == 0
+    assert (put / "machines.yaml").exists(), "a backup without objects leaves those that are there"
 
 
 def test_a_backup_that_is_there_is_replaced_only_by_force(site: Path, tmp_path: Path, run: Run) -> None:

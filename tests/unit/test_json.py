@@ -51,7 +51,8 @@ doctor
 """What works on files that are here, in an order in which each can be done."""
 ELSEWHERE = {
     *("config reload", "fabric check", "image audit", "image build", "image lock", "image sources check"),
-    *("image push", "image pull", "image promote", "cluster keys show"),
+    *("image push", "image pull", "image promote", "cluster keys show", "migrate"),
+    "export",
 }
 """What wants a running service, machines, mirrors, a registry, an API server or a publisher's data; `mypy` holds that
 what they show is an object, and so of those that ask the service."""
