@@ -37,7 +37,7 @@ def read_settings(root: Path) -> Settings:
         SettingsError: a file is not there, or not what the initrd writes.
     """
     env = environment(root / RUN / "boot.env")
-    site = _site(root / RUN / "site.json")
+    site = site_bundle(root)
     report = _url(env.get("REPORT"), "REPORT")
     here = (env["BOOT"], report, env.get("MAC", ""), env.get("NAME", ""))
     if site.get("join_url") is None:
@@ -69,7 +69,13 @@ def environment(path: Path) -> dict[str, str]:
     return env
 
 
-def _site(path: Path) -> dict[str, object]:
+def site_bundle(root: Path) -> dict[str, object]:
+    """The site bundle, whose signature the initrd has verified.
+
+    Raises:
+        SettingsError: it is not there, or is none.
+    """
+    path = root / RUN / "site.json"
     data = small(path, 8 * 2**20)
     if data is None:
         raise SettingsError(f"cannot read {path}: the image's initrd is older than its agent, build it anew")

@@ -27,7 +27,7 @@ def grown(machine: Machine, check: str, counters: dict[str, int], *, resets: boo
     nothing. A counter that is less than before was cleared and began again at 0; or, without `resets`, lost what is
     old, like a log that is full."""
     kept = _load(machine, check)
-    now = _uptime(machine)
+    now = machine.uptime()
     before = kept.get("counters") if isinstance(kept.get("counters"), dict) else None
     steps = [step for step in kept.get("steps", []) if now - step[0] < WINDOW_SECONDS]
     if before is not None:
@@ -81,17 +81,21 @@ def heard(machine: Machine, check: str, key: Callable[[str], str | None]) -> lis
     return sorted((line for lines in by_key.values() for line in lines), key=_sequence)
 
 
+def lasting(machine: Machine, check: str, *, holds: bool) -> float:
+    """For how many seconds something has been so without a break, by the runs of this boot; 0 where it is not, and in
+    the run that sees it first."""
+    now = machine.uptime()
+    since = _load(machine, check).get("since") if holds else None
+    if not isinstance(since, (int, float)) or since > now:
+        since = now
+    _save(machine, check, {"since": since} if holds else {})
+    return now - since
+
+
 def _sequence(line: str) -> int:
     """The record's number: `6,1200,5100000,-;text`."""
     number = line.partition(",")[2].partition(",")[0]
     return int(number) if number.isascii() and number.isdigit() and len(number) < 19 else 0
-
-
-def _uptime(machine: Machine) -> float:
-    try:
-        return float((machine.text("proc/uptime") or "0").split()[0])
-    except (ValueError, IndexError):
-        return 0.0
 
 
 def _load(machine: Machine, check: str) -> dict[str, Any]:

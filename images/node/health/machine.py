@@ -100,9 +100,22 @@ class Machine:
         except OSError as error:
             raise CannotTellError(f"the kernel log cannot be read: {error.strerror}", "it needs CAP_SYSLOG") from None
 
-    def clock_is_held(self) -> bool:
-        """Whether a time service holds the clock, by the kernel's own word; by what was recorded, of another root."""
-        return disciplined() if self.root == Path("/") else self.text(CLOCK_IS_HELD) == "yes"
+    def clock_is_held(self, seconds: float = 0.0) -> bool:
+        """Whether a time service holds the clock, by the kernel's own word, within so many seconds; by what was
+        recorded, of another root."""
+        if self.root != Path("/"):
+            return self.text(CLOCK_IS_HELD) == "yes"
+        late = time.monotonic() + seconds
+        while not (held := disciplined()) and time.monotonic() < late:
+            time.sleep(1)
+        return held
+
+    def uptime(self) -> float:
+        """Seconds since the kernel started; 0: it cannot be told."""
+        try:
+            return float((self.text("proc/uptime") or "0").split()[0])
+        except (ValueError, IndexError):
+            return 0.0
 
     def has(self, tool: str) -> bool:
         """Whether a program of this name is in PATH."""

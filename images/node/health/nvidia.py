@@ -20,10 +20,6 @@ _LINK = re.compile(r"\s*Link (\d+): (<inactive>|[\d.]+ GB/s)")
 _GPU = re.compile(r"GPU (\d+): (.*?)(?: \(UUID: (GPU-[0-9a-fA-F-]+)\))?\s*$")
 
 
-class UnknownFieldError(CannotTellError):
-    """This nvidia-smi is too old for what is asked."""
-
-
 def nothing_to_ask(machine: Machine) -> Result | None:
     """The result of a check of GPUs where none is on the bus; None: there are some."""
     if gpus(machine):
@@ -93,7 +89,7 @@ def refusal(output: Output) -> CannotTellError:
     """The error for output that has not what was asked for: cause and remedy, where we know that cause."""
     text = output.text
     if field := _BAD_FIELD.search(text):
-        return UnknownFieldError(f"this nvidia-smi does not know {field[1]}", "it belongs to an older driver")
+        return CannotTellError(f"this nvidia-smi does not know {field[1]}", "it belongs to an older driver")
     if lost := _LOST.search(text):
         return CannotTellError(f"the driver has lost {lost[1].rstrip(':.')}", "power-cycle the machine", "fail")
     if "version mismatch" in text:

@@ -56,9 +56,9 @@ class Recording(Machine):
         self.files["dev/kmsg"] = "\n".join(lines[-500:])
         return self.files["dev/kmsg"]
 
-    def clock_is_held(self) -> bool:
+    def clock_is_held(self, seconds: float = 0.0) -> bool:
         """As the kernel says."""
-        held = Machine.clock_is_held(self)
+        held = Machine.clock_is_held(self, seconds)
         self.files[CLOCK_IS_HELD] = "yes" if held else "no"
         return held
 

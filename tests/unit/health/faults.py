@@ -7,7 +7,7 @@ from images.node.health.machine import Offset
 
 PCI, IB, MC = "sys/bus/pci/devices", "sys/class/infiniband", "sys/devices/system/edac/mc"
 NVME, NET = "sys/class/nvme", "sys/class/net"
-UUID, ECC, FABRIC = (f"nvidia-smi --query-gpu=index,{field}" for field in ("uuid", "ecc", "fabric"))
+UUID, ECC = (f"nvidia-smi --query-gpu=index,{field}" for field in ("uuid", "ecc"))
 ROWS, LINKS, LINK_ERRORS, SMI = (
     "nvidia-smi --query-remapped-rows",
     "nvidia-smi nvlink --s",
@@ -17,6 +17,9 @@ ROWS, LINKS, LINK_ERRORS, SMI = (
 SMART, SEL = "nvme smart-log --output-format=json /dev/nvme2", "ipmitool sel"
 EVENT, POWER = "port_module:252:(pid 0):", "mlx5_pcie_event:299:(pid 268269):"
 """What the driver's errors and warnings begin with: function, line, process (mlx5_core.h)."""
+NO_SWITCHES = {
+    f"{PCI}/0000:{bus}:00.0/{name}": None for bus in range(20, 24) for name in ("vendor", "device", "class")
+}
 COUNTERS = f"{IB}/mlx5_5/ports/1/counters"
 Edit = Callable[[str], str]
 NEAR = Offset(120, 40)
@@ -38,6 +41,10 @@ class Fault:
     """Of the clock against the service's."""
     not_understood: tuple[str, ...] = ()
     """Keys of what is expected that the image does not know."""
+    expects: dict[str, int | None] = field(default_factory=dict)
+    """What the inventory says otherwise."""
+    absent: tuple[str, ...] = ()
+    """Checks that have nothing to look at then."""
     tolerated: dict[str, float] = field(default_factory=dict)
 
 
@@ -86,6 +93,17 @@ def section(at: int, head: str, name: str, value: str) -> Edit:
     return edit
 
 
+def in_progress(*gpus: int) -> Edit:
+    """GPUs that nobody has brought into the fabric."""
+
+    def edit(text: str) -> str:
+        for at in gpus:
+            text = section(at, "Fabric", "Status", "N/A")(section(at, "Fabric", "State", "In Progress")(text))
+        return text
+
+    return edit
+
+
 def smart(name: str, value: str) -> Edit:
     return lambda text: text.replace(f'"{name}": 0', f'"{name}": {value}').replace(
         f'"{name}": 1,', f'"{name}": {value},'
@@ -121,6 +139,13 @@ FAULTS = {
     ),
     "clock-ahead": Fault(
         "clock", "warn", "6.96 s ahead of the service's clock; 5 s are tolerated", offset=Offset(7_000, 40)
+    ),
+    "clock-ahead-of-what-is-tolerated": Fault(
+        "clock",
+        "fail",
+        "1.96 s ahead of the service's clock; 1 s are tolerated",
+        offset=Offset(2_000, 40),
+        expects={"clock_ms": 1_000},
     ),
     "clock-broken": Fault(
         "clock", "fail", "89.96 s behind the service's clock; 5 s are tolerated", offset=Offset(-90_000, 40)
@@ -199,7 +224,18 @@ FAULTS = {
         "nvme2 does not tell its health",
         tools={SMART: lambda _: "NVMe status: Internal Error(0x6)\n"},
     ),
-    "clock-free": Fault("time-service", "warn", "no time service holds the clock: it drifts", {"@clock_is_held": "no"}),
+    "clock-free": Fault(
+        "time-service",
+        "warn",
+        "no time service holds the clock, and nobody names a time server: it drifts",
+        {"@clock_is_held": "no"},
+    ),
+    "time-servers-silent": Fault(
+        "time-service",
+        "unknown",
+        "time servers are named, and no time service holds the clock",
+        {"@clock_is_held": "no", "run/chrony-dhcp/netboot.sources": "# DHCP\nserver 192.0.2.7 iburst"},
+    ),
     "gpu-gone": Fault(
         "gpu-count",
         "fail",
@@ -382,19 +418,37 @@ FAULTS = {
         "gpu-fabric",
         "fail",
         "GPUs that are not in the fabric: GPU 1: Completed Failure",
-        tools={FABRIC: row(1, "Success", "Failure")},
+        tools={SMI: section(1, "Fabric", "Status", "Failure")},
     ),
     "fabric-in-progress": Fault(
         "gpu-fabric",
-        "warn",
+        "unknown",
         "GPUs that are not in the fabric: GPU 1: In Progress",
-        tools={FABRIC: row(1, "Completed, Success", "In Progress, [N/A]")},
+        tools={SMI: in_progress(1)},
     ),
     "fabric-requires-reset": Fault(
         "gpu-fabric",
         "fail",
         "GPU 1 says GPU requires reset",
-        tools={FABRIC: row(1, "Completed, Success", "[GPU requires reset], [GPU requires reset]")},
+        tools={SMI: section(1, "Fabric", "State", "GPU requires reset")},
+    ),
+    "fabric-without-switches": Fault(
+        "gpu-fabric",
+        "unknown",
+        f"GPUs that are not in the fabric: {', '.join(f'GPU {at}: In Progress' for at in range(8))}",
+        NO_SWITCHES,
+        {SMI: in_progress(*range(8))},
+        expects={"nvswitches": None},
+        absent=("nvswitch-sxid",),
+    ),
+    "fabric-failed-without-switches": Fault(
+        "gpu-fabric",
+        "fail",
+        "GPUs that are not in the fabric: GPU 6: Completed Failure",
+        NO_SWITCHES,
+        {SMI: section(6, "Fabric", "Status", "Failure")},
+        expects={"nvswitches": None},
+        absent=("nvswitch-sxid",),
     ),
     "switch-gone": Fault(
         "gpu-fabric",

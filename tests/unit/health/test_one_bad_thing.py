@@ -35,7 +35,7 @@ class Good:
         self, tools: dict[str, Output], fault: Fault, tolerated: dict[str, float] | None = None
     ) -> dict[str, tuple[str, str]]:
         hardware = replace(HARDWARE, thresholds=tolerated or {})
-        known = expected(**WHOLE, hardware=hardware, not_understood=fault.not_understood)
+        known = expected(**WHOLE | fault.expects, hardware=hardware, not_understood=fault.not_understood)
         machine = Told(self.root, known, fault.offset, told(NAME, tools))
         return words(look(machine) | loaded(machine))
 
@@ -75,9 +75,10 @@ def test_the_machine_in_order_has_no_finding_in_any_run(good: Good) -> None:
 def test_a_fault_is_found_by_the_check_that_should(good: Good, name: str) -> None:
     fault = FAULTS[name]
     found = good.with_fault(fault)
-    assert {name: said for name, said in found.items() if said[0] != "pass"} == {
+    assert {name: said for name, said in found.items() if said[0] not in ("pass", "absent")} == {
         fault.check: (fault.status, fault.summary)
     }
+    assert tuple(name for name, said in found.items() if said[0] == "absent") == fault.absent
 
 
 @pytest.mark.parametrize("name", [name for name, fault in FAULTS.items() if fault.tolerated])
