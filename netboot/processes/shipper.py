@@ -4,8 +4,8 @@
 from functools import partial
 
 from netboot.clock import SystemClock
-from netboot.controllers import runner
 from netboot.controllers.hold_statuses import AndHoldStatuses
+from netboot.controllers.runner import Controller
 from netboot.controllers.several import Several
 from netboot.controllers.sharing import Sharing
 from netboot.controllers.shipper import ShipperController
@@ -45,11 +45,10 @@ def run(spec: ProcessSpec) -> None:
         SystemClock(),
         several=several,
     )
-    controller: runner.Controller = shipper
+    controller: Controller = shipper
     if place.holds:
         said = SaidHolds(data).read
         controller = AndHoldStatuses(shipper, said, lambda: KubeHoldObjects(connected(), namespace))
-    say = StatusFile(data / "status", spec.name).write
-    runner.run(leads.of(controller), say, spec.say_ready, spec.heartbeat())
+    leads.run(controller, StatusFile(data / "status", spec.name).write, spec)
     if facts is not None:
         facts.close()
