@@ -23,7 +23,9 @@ def by_the_service(argv: Sequence[str], folder: Path, config: Config, paths: Seq
     temporary = Path(tempfile.gettempdir())  # nothing of the host is given away
     named = {path.resolve() for path in (*_paths(config.model_dump()), *folder.rglob("*"))}
     beside = {path for path in named if path.is_relative_to(temporary) and not path.is_relative_to(folder.resolve())}
-    return as_the_service(argv, [folder, *sorted(filter(Path.exists, beside))], [folder, ROOT, *paths])
+    own = [folder, *sorted(filter(Path.exists, beside))]
+    around = {path.parent for path in own if path.is_file()}  # it may be replaced, and SQLite has others beside it
+    return as_the_service(argv, own, [folder, ROOT, *paths, *sorted(around)])
 
 
 def _paths(value: Any) -> Iterator[Path]:
