@@ -3,6 +3,8 @@
     python -m lab.shipped STORE…     record the images of stores (docs/shipped-recipes.json), and write the page anew
     python -m lab.shipped STORE --only NAME --heir "kernel 6.8.0-149 by its name"
                                      one image, of an heir of the recipe's name: with what the heir has otherwise
+    python -m lab.shipped STORE --only NAME --booted 2026-11-29
+                                     and it was booted by hand, on that day
 
 A record holds only for what its recipe asked for then: a test compares them, so a recipe that asks for other packages
 has to be built and recorded again. One without a record that no test boots is NOT BUILT.
@@ -38,8 +40,17 @@ BOOTED = {
     "ubuntu-24.04-gpu": "QEMU without a GPU, by hand",
     "ubuntu-24.04-node-demo": "QEMU, into a cluster, by hand",
 }
-"""Where a recipe is booted, and built for it; one that is not here was not. By hand: what was seen is on the page."""
+"""Where a recipe is booted, and built for it; one that is not here was not. By hand: what was seen is on the page, and
+of which build it is in the record."""
+BY_HAND = "by hand"
 NOT_BUILT, WITHOUT_RECORD = "**NOT BUILT**", "by the tests, in each run; no record"
+
+
+class Boot(Strict):
+    """A boot by hand. `root`: SHA-256 of the root image that was booted; "": nobody wrote it down."""
+
+    day: str
+    root: str = ""
 
 
 class Record(Strict):
@@ -57,6 +68,9 @@ class Record(Strict):
     installed: int
     packages: dict[str, str]
     heir: str = ""
+    root: str = ""
+    """SHA-256 of its root image; "": of before that was recorded."""
+    boot: Boot | None = None
 
     @property
     def day(self) -> str:
@@ -81,13 +95,26 @@ def asked(recipe: Recipe, kernel: str, heir: str = "") -> set[str]:
     return names - {recipe.kernel.package} | {f"linux-image-{kernel}"} if heir else names
 
 
+def booted(name: str, found: Record | None) -> str:
+    """Where a recipe was booted, as the page has it. By hand counts for the build that is recorded, and no other."""
+    how = BOOTED.get(name, "no")
+    if not how.endswith(BY_HAND):
+        return how
+    if found is None or found.boot is None:
+        return "no, not this build"
+    if found.boot.root and found.boot.root == found.root:
+        return f"{how}, {found.boot.day}"
+    other = "an earlier build" if found.boot.day < found.built else "no digest recorded"
+    return f"{how}, {found.boot.day}: {other}"
+
+
 def read() -> dict[str, Record]:
     """The records by recipe; those of which nothing is recorded are not in it."""
     return {name: Record.model_validate(value) for name, value in json.loads(RECORDS.read_text()).items()}
 
 
-def record(store: Store, stored: Image, profile: str, on: str, heir: str = "") -> Record:
-    """What an image says of its recipe; SystemExit where the recipe asks for more by now."""
+def record(store: Store, stored: Image, profile: str, on: str, heir: str = "", day: str = "") -> Record:
+    """What an image says of its recipe; SystemExit where the recipe asks for more by now. `day`: it was booted then."""
     parts = stored.manifest.artifacts
     installed = read_packages(store.blob_path(parts.packages.sha256).read_bytes())
     versions = {name.partition(":")[0]: version for name, version in installed.items()}
@@ -106,6 +133,8 @@ def record(store: Store, stored: Image, profile: str, on: str, heir: str = "") -
         installed=len(installed),
         packages={name: versions[name] for name in sorted(names)},
         heir=heir,
+        root=parts.root.sha256,
+        boot=Boot(day=day, root=parts.root.sha256) if day else None,
     )
 
 
@@ -121,7 +150,7 @@ def table(records: dict[str, Record]) -> str:
         cells = facts or [WITHOUT_RECORD if name in BOOTED else NOT_BUILT, "", "", "", ""]
         most = budget.Image(name, recipe.budget_mib * budget.MIB, 0, recipe.join)
         ram = f"{memory.least_mib(image(name, found)):,}" if found else f"≤ {memory.least_mib(most):,}"
-        cells += [str(recipe.budget_mib), ram, f"{recipe.machine_memory_mib or 0:,}", BOOTED.get(name, "no")]
+        cells += [str(recipe.budget_mib), ram, f"{recipe.machine_memory_mib or 0:,}", booted(name, found)]
         lines.append(f"| `{name}` | {' | '.join(cells)} |")
     divided = memory.rows([image(name, found) for name, found in sorted(records.items())])
     return "\n".join([*lines, "", *divided, "", *_packages(records)]) + "\n"
@@ -148,16 +177,17 @@ def main() -> None:
     parser.add_argument("--profile", help="profile of the build (default: the recipe's own)")
     parser.add_argument("--only", help="a recipe whose image is recorded, and no other")
     parser.add_argument("--heir", default="", help="what it has otherwise, where an heir of the recipe was built")
+    parser.add_argument("--booted", default="", help="the day on which the image was booted by hand")
     options = parser.parse_args()
-    if options.heir and not options.only:
-        parser.error("--heir is about one image: name its recipe with --only")
+    if (options.heir or options.booted) and not options.only:
+        parser.error("--heir and --booted are about one image: name its recipe with --only")
     records = read() if RECORDS.exists() else {}
     for place in options.store:
         store = Store(place)
         newest = {one.manifest.name: one for one in reversed(store.images())}
         for name in newest.keys() & ({options.only} if options.only else set(inherit.shipped())):
             profile = options.profile or inherit.load(inherit.find(name)).profile
-            records[name] = record(store, newest[name], profile, options.on, options.heir)
+            records[name] = record(store, newest[name], profile, options.on, options.heir, options.booted)
     values = {name: found.model_dump(exclude_defaults=True) for name, found in records.items()}
     RECORDS.write_text(json.dumps(values, indent=1, sort_keys=True) + "\n")
     PAGE.write_text(page(PAGE.read_text(), records))

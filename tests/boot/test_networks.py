@@ -33,7 +33,7 @@ def taken_over(here: DataCentre, ports: Tap, bond: str, tagged: Vlan) -> list[st
     """Boot with a VLAN on a bond. The service is reached by the lease's classless route alone; systemd-networkd goes
     on with the lease and leaves bond and cards alone. What the root showed."""
     assert here.net is not None
-    declare(here, entry(TWO_PORTS), bond, "vlan=bond0.5:bond0", "ip=bond0.5:dhcp")
+    declare(here, entry(TWO_PORTS), bond, "vlan=bond0.5:bond0", "ip=bond0.5:dhcp", "netboot.nic_driver=virtio_net")
     with machine(TWO_PORTS, ports, here.folder, here.built.accelerator) as running:
         here.service.wait_for(TWO_PORTS.name, "Booted", BOOT_SECONDS)
         here.wait_for_trace(TWO_PORTS.name)
@@ -58,11 +58,12 @@ def taken_over(here: DataCentre, ports: Tap, bond: str, tagged: Vlan) -> list[st
 
 
 def test_a_vlan_on_a_bond_whose_lease_is_honoured_in_full(built_erofs: BuiltImage, folder: Path) -> None:
+    """Of two cards, one named by its MAC and one as the card that booted; by its PCI path: test_fabric.py."""
     with data_centre(folder, built_erofs) as here:
         assert here.net is not None
-        ports = here.net.tap("first", "second")
+        ports, other = here.net.tap("first", "second"), f"enx{TWO_PORTS.others[0].replace(':', '')}"
         with trunk(here.net, 5) as interface, vlan(here.net, interface, here.net.inside) as tagged:
-            there = taken_over(here, ports, "bond=bond0:enp0s3,BOOTIF:mode=active-backup,miimon=50", tagged)
+            there = taken_over(here, ports, f"bond=bond0:{other},BOOTIF:mode=active-backup,miimon=50", tagged)
     assert "Bonding Mode: fault-tolerance (active-backup)" in there
     assert "MII Polling Interval (ms): 50" in there
 

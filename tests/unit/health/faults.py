@@ -17,7 +17,9 @@ ROWS, LINKS, LINK_ERRORS, SMI = (
 SMART, SEL = "nvme smart-log --output-format=json /dev/nvme2", "ipmitool sel"
 EVENT, POWER = "port_module:252:(pid 0):", "mlx5_pcie_event:299:(pid 268269):"
 """What the driver's errors and warnings begin with: function, line, process (mlx5_core.h)."""
-NO_SWITCHES = {f"{PCI}/0000:{bus}:00.0/{name}": None for bus in range(20, 24) for name in ("vendor", "device", "class")}
+NO_SWITCHES: dict[str, str | None] = {
+    f"{PCI}/0000:{bus}:00.0/{name}": None for bus in range(20, 24) for name in ("vendor", "device", "class")
+}
 COUNTERS = f"{IB}/mlx5_5/ports/1/counters"
 Edit = Callable[[str], str]
 NEAR = Offset(120, 40)

@@ -217,7 +217,7 @@ def test_the_worst_xid_decides(tmp_path: Path, lines: str, summary: tuple[str, s
         (Offset(6_000, 500), None, ("warn", "5.5 s ahead of the service's clock; 5 s are tolerated")),
         (Offset(-61_000, 500), None, ("fail", "60.5 s behind the service's clock; 5 s are tolerated")),
         (Offset(6_000, 2_000), None, ("pass", "within 6 s of the service's clock")),
-        (Offset(-80, 5), 50, ("warn", "0.075 s behind the service's clock; 0.05 s are tolerated")),
+        (Offset(-80, 5), 50, ("fail", "0.075 s behind the service's clock; 0.05 s are tolerated")),
     ],
 )
 def test_the_clock(tmp_path: Path, offset: Offset, tolerated: int | None, said: tuple[str, str]) -> None:

@@ -101,8 +101,8 @@ def test_a_node_takes_work_once_its_clock_is_right(
 def test_a_time_server_is_waited_for_as_long_as_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     """This machine's own clock, by a kernel and a clock of the test's."""
     now, answers = [100.0], iter([False, False, True])
-    monkeypatch.setattr(machines.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(machines.time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    monkeypatch.setattr("time.sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
     monkeypatch.setattr(machines, "disciplined", lambda: next(answers))
     assert Machine(Path("/")).clock_is_held(60)
     assert now == [102.0]

@@ -10,6 +10,11 @@ from tests.unit.images.test_recipe import write
 
 ROOT = Path(__file__).parents[3]
 BASES = {"imex": "ubuntu-24.04-gpu", "doca-ofed": "ubuntu-24.04-gpu", "vendor": "debian-12-cpu"}
+HEIRS = {
+    "gpu-with-ways": {"openssh-server", "systemd-journal-remote"},
+    "gpu-with-apparmor": {"apparmor"},
+}
+"""What each installs more than the recipe that it is an heir of."""
 
 
 def fragments() -> dict[str, str]:
@@ -30,6 +35,22 @@ def test_a_fragment_that_a_page_shows_is_one(name: str, tmp_path: Path) -> None:
     recipe = load(write(tmp_path, f"base: {BASES[name]}\nfeatures: [./{name}.yaml]\n"))
     assert recipe.features == (*load_base(name, tmp_path), f"./{name}.yaml")
     assert all(package in recipe.installs() for package in recipe.requires.packages)
+
+
+@pytest.mark.parametrize("name", HEIRS)
+def test_an_heir_that_a_page_shows_is_a_recipe(name: str, tmp_path: Path) -> None:
+    plain = load(write(tmp_path, "base: ubuntu-24.04-gpu\n", "plain.yaml"))
+    heir = load(write(tmp_path, fragments()[name], f"{name}.yaml"))
+    assert set(heir.installs()) - set(plain.installs()) == HEIRS[name]
+
+
+def test_imex_comes_from_the_source_that_the_fabric_manager_comes_from(tmp_path: Path) -> None:
+    """Ubuntu's multiverse has it, of the driver's version: no repository of NVIDIA's for one architecture is named."""
+    assert "sources:" not in fragments()["imex"]
+    base = load(write(tmp_path, "base: ubuntu-24.04-gpu\n", "plain.yaml"))
+    (fabric,) = [source for source in base.sources if source.name == "nvidia-fabric"]
+    assert (fabric.url, "multiverse" in fabric.components) == ("http://archive.ubuntu.com/ubuntu", True)
+    assert "nvidia-fabricmanager-580" in base.installs()
 
 
 def load_base(name: str, folder: Path) -> tuple[str, ...]:

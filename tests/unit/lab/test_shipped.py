@@ -39,6 +39,33 @@ def test_what_is_said_to_be_booted_is_booted_by_a_test_that_names_it(name: str, 
         assert any(name in text for text in texts), f"neither {path} nor its conftest names {name}"
 
 
+@pytest.mark.parametrize("name", shipped.read())
+def test_a_release_build_is_within_its_recipe_s_budget_and_a_boot_by_hand_is_of_that_build(name: str) -> None:
+    found, recipe = shipped.read()[name], inherit.load(inherit.find(name))
+    if found.profile == "release":
+        assert found.kernel_bytes + found.initrd_bytes + found.root_bytes <= recipe.budget_mib * budget.MIB
+    if found.boot is not None and found.boot.root:
+        assert found.boot.root == found.root, f"{name} was booted in another build: boot this one, or take it out"
+
+
+def test_where_a_machine_was_booted_by_hand_the_day_and_the_build_are_said() -> None:
+    plain = shipped.read()["ubuntu-24.04-gpu"].model_copy(update={"built": "2026-11-29", "root": "a" * 64})
+    said = {
+        "": None,
+        "2026-11-27": shipped.Boot(day="2026-11-27"),
+        "2026-11-29": shipped.Boot(day="2026-11-29"),
+        "this": shipped.Boot(day="2026-11-30", root="a" * 64),
+    }
+    found = [shipped.booted("ubuntu-24.04-gpu", plain.model_copy(update={"boot": boot})) for boot in said.values()]
+    assert found == [
+        "no, not this build",
+        "QEMU without a GPU, by hand, 2026-11-27: an earlier build",
+        "QEMU without a GPU, by hand, 2026-11-29: no digest recorded",
+        "QEMU without a GPU, by hand, 2026-11-30",
+    ]
+    assert shipped.booted("ubuntu-24.04-minimal", plain) == "no"
+
+
 def test_nothing_is_recorded_of_what_does_not_ship() -> None:
     assert set(shipped.read()) <= set(inherit.shipped())
 

@@ -1,8 +1,9 @@
-"""Gate *nvidia*: kernel module, GSP firmware, libraries, tools and fabric manager are of one release.
+"""Gate *nvidia*: kernel module, GSP firmware, libraries, tools, fabric manager and IMEX are of one release.
 
 The module refuses libraries of another version ("API mismatch") and loads firmware by its own version's folder; fabric
-manager ends at once where it is not the module's (NVIDIA's Fabric Manager User Guide). Debian 12's persistenced is of
-another release of the same branch, and works: what may be so, the recipe says.
+manager ends at once where it is not the module's (NVIDIA's Fabric Manager User Guide); IMEX is of the driver's release
+(NVIDIA's IMEX Service guide). Debian 12's persistenced is of another release of the same branch, and works: what may be
+so, the recipe says.
 """
 
 import re
@@ -26,6 +27,7 @@ _PACKAGES = {
     "persistenced": re.compile(rf"nvidia-persistenced|nvidia-compute-utils{_BRANCH}"),
     "fabric manager": re.compile(rf"nvidia-fabric-?manager{_BRANCH}|cuda-drivers-fabricmanager{_BRANCH}"),
     "NSCQ": re.compile(rf"libnvidia-nscq{_BRANCH}"),
+    "IMEX": re.compile(rf"nvidia-imex{_BRANCH}"),
 }
 
 

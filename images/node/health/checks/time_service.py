@@ -6,7 +6,8 @@ and keeps what it has. Where nobody names any, the clock is the service's as the
 
 import re
 
-from ...agent.settings import SettingsError, site_bundle
+from ...agent.errors import SettingsError
+from ...agent.settings import site_bundle
 from ..machine import Machine
 from ..result import Check, Result
 
