@@ -21,6 +21,7 @@ NAMED = (GivenFile, NamedFile, NamedFolder)
 TEXTS = {"RECIPE", "[CLUSTER=]FILE"}
 """Which name a file or something else."""
 NOT_READ = {
+    ("export", "--to"),
     ("context add", "--certificate-authority"),
     ("context add", "--token-file"),
     ("dhcp config", "--tftp-root"),
@@ -45,6 +46,7 @@ GARBAGE: dict[str, tuple[str, ...]] = {
     "--data": ("image", "audit", "one", "--data", "given"),
     "--file": ("boot", "proof", "--file", "given"),
     "--issuer-certificate-authority": ("login", "--issuer-certificate-authority", "given"),
+    "--kubeconfig": ("export", "--to", "exported", "--kubeconfig", "given"),
     "--netbox": ("machine", "import", "--netbox", "given", "--print"),
     "--redfish-json": ("machine", "import", "--redfish-json", "given", "--print"),
     "--sign": ("config", "bundle", "--sign", "given"),
