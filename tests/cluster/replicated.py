@@ -1,8 +1,7 @@
 """Three whole services in front of one real API server: each a folder, a disk, ports and a way to the API server of its
 own; and machines that boot and join by whichever of them they come to.
 
-Nothing of them is a fake. They run as an ordinary account, as the lab's do; only small file systems for their `data`
-need root.
+Nothing of them is a fake. Only small file systems for their `data` need root.
 """
 
 import base64
@@ -14,7 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from lab.account import reachable, service_account
 from lab.errors import DeadlineError
 from lab.kube.accounts import Admin
 from lab.kube.cluster import Cluster
@@ -32,7 +30,7 @@ from tests.relays import Relay
 from tests.sockets.join_site import JoinSite, Said
 from tests.sockets.service import Service
 
-SECONDS = float(__import__("os").environ.get("RWS", "180"))
+SECONDS = 180.0
 """Against hanging alone."""
 NAMES = ("alpha", "beta", "gamma")
 KINDS = ("approver", "nodes")
@@ -52,10 +50,6 @@ class Replica:
         ours = environment()
         more = {"PYTHONPATH": f"{CLOCKS}:{ours['PYTHONPATH']}", "NETBOOT_TEST_CLOCK": str(self._clock)}
         self.service.environment = {**ours, **more}
-        account = service_account()
-        if account is not None:
-            become = ["setpriv", f"--reuid={account.uid}", f"--regid={account.gid}", "--clear-groups", "--no-new-privs"]
-            self.service.prefix = reachable([*become, "--"], account, [ROOT, root])
 
     def set_clock(self, seconds: int) -> None:
         """How wrong the time of day is here, in one write, into the very file: the processes have it open."""

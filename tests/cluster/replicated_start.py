@@ -15,7 +15,6 @@ import yaml
 
 from images.artifact.keyring import KeyRing
 from images.store.store import Store
-from lab.account import chown_tree, service_account
 from lab.kube.accounts import apply_manifests
 from lab.kube.binaries import find
 from lab.kube.cluster import Cluster, cluster
@@ -40,6 +39,7 @@ ROLES = {
     "approver": "approver",
     "nodes": "nodes",
     "inventory": "inventory",
+    "shipper": "shipper",
     "enrolments-reader": "reader",
     "enrolments-join": "join",
     "keys": "keys",
@@ -75,9 +75,6 @@ def replicated() -> Iterator[World]:
             _kubeconfigs(own, root / "secrets", relay.port)
         replicas = [Replica(root.name, root, relay) for root, relay in zip(roots, relays, strict=True)]
         _declared(replicas[0], kubectl, own)
-        if (account := service_account()) is not None:
-            for root in roots:
-                chown_tree(root, account)
         world = World(own, kubectl, replicas, MACHINES)
         ends.callback(world.site.close)
         for replica in replicas:
@@ -108,7 +105,7 @@ def _site(root: Path, own: Cluster) -> Path:
     """The first one, from whose files the others come."""
     inventory = {"machines": [each.entry() for each in MACHINES]}
     rest = {"profiles": [{"name": "compute", "channel": "stable", "pcrs": "none"}], "channels": [{"name": "stable"}]}
-    more = "enrolments_kubernetes: {}\ninventory_kubernetes: {holds: true}\n"
+    more = "enrolments_kubernetes: {}\ninventory_kubernetes: {holds: true, shipper: secrets/shipper.kubeconfig}\n"
     file = make_whole_site(root, 1, inventory=yaml.safe_dump(inventory | rest), workers=1, more=more)
     document = yaml.safe_load(file.read_text())
     document["clusters"]["default"] = {"endpoints": [own.url], "authority": "tls/cluster.crt"}
