@@ -7,8 +7,9 @@ takes anything away that another one knows.
 from collections.abc import Mapping, Sequence
 
 from netboot.lifecycle.events import SharedRecord
-from netboot.lifecycle.object_boots import BootTold, merged, record_of
+from netboot.lifecycle.object_boots import BootTold, record_of
 from netboot.lifecycle.object_health import health_of, later
+from netboot.lifecycle.object_merged import merged
 from netboot.lifecycle.object_status import ObjectStatus, status_in
 from netboot.lifecycle.objects import MachineObject
 from netboot.lifecycle.state import standing, standing_by

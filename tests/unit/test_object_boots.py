@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from netboot.lifecycle.events import EventRecord, SharedRecord
-from netboot.lifecycle.object_boots import BootTold, boot_told, merged, record_of
+from netboot.lifecycle.object_boots import BootTold, boot_told, record_of
+from netboot.lifecycle.object_merged import merged
 from netboot.lifecycle.object_status import MOST_BYTES
 from netboot.lifecycle.phases import OBSERVED_PHASES, Phase
 from netboot.lifecycle.reached import ORDER

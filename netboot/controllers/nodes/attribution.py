@@ -10,7 +10,7 @@ from images.values.strict import Strict
 from netboot.join.ports import NodeView
 from netboot.lifecycle.events import EventRecord
 from netboot.lifecycle.phases import Phase
-from netboot.lifecycle.registrations import node_detail, node_uid
+from netboot.lifecycle.registrations import node_detail
 from netboot.lifecycle.trace import Trace
 
 SKEW_MS = 30_000
@@ -74,4 +74,4 @@ def _record(boot: Trace, phase: Phase, at_ms: int, node: NodeView) -> EventRecor
 
 def _uids(boots: Sequence[Trace]) -> Collection[str]:
     """Of the Nodes that these boots registered."""
-    return {node_uid(boot) for boot in boots} - {""}
+    return {boot.node_uid for boot in boots} - {""}
