@@ -6,7 +6,7 @@ a watch brings comes in its order, and what it brings of an object before it bri
 """
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from netboot.controllers.in_force import InForce
@@ -35,9 +35,10 @@ class _Writing(NamedTuple):
 class Differences:
     """Objects as they were seen, and what they are to say."""
 
-    def __init__(self, ours: str = "") -> None:
-        """`ours`: what other replicas that write these objects call themselves; empty: there is one, which leads."""
-        self._replicas, self.leads = ours, True
+    def __init__(self, ours: str, now_ms: Callable[[], int]) -> None:
+        """`ours`: what other replicas that write these objects call themselves; empty: there is one, which leads.
+        `now_ms`: the time of day."""
+        self._replicas, self.leads, self._now_ms = ours, True, now_ms
         self._conflicts = set[str]()
         """Names: another replica had written these, which is not seen yet."""
         self.listed = False
@@ -175,7 +176,7 @@ class Differences:
             return mine
         if not self.leads and (facts is None or foreign(machine)):
             return None
-        return together(machine, mine, facts.known if facts is not None else (), leads=self.leads)
+        return together(machine, mine, facts.known if facts is not None else (), leads=self.leads, now_ms=self._now_ms())
 
     def next(self, now: float) -> tuple[MachineObject, Due] | None:
         """The first that may be written now; None: none may."""

@@ -57,7 +57,7 @@ class ShipperController:
         """`connect`: to the API server, again until it can be done. `several`: None: this replica is the only one."""
         self._known, self._connect, self._several = known, connect, several or Several()
         self._clock, self._monotonic = clock, monotonic
-        self._differences, self._events = Differences(self._several.ours), EventQueue()
+        self._differences, self._events = Differences(self._several.ours, clock.now_ms), EventQueue()
         self._rate = Rate(monotonic(), most=MOST_A_SECOND / self._several.count)
         self._until = KnownUntil(known, clock)
         self._failures, self._again_at, self._why = 0, float("-inf"), ""

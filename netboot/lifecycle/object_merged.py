@@ -2,19 +2,20 @@
 
 from collections.abc import Iterable
 
+from netboot.lifecycle.arrivals import credible
 from netboot.lifecycle.events import SharedRecord
 from netboot.lifecycle.object_boots import MOST_BOOTS, BootTold, boot_told, record_of
 from netboot.lifecycle.state import standing
 from netboot.lifecycle.trace import apply
 
 
-def merged(said: Iterable[BootTold], known: Iterable[BootTold], machine: str) -> tuple[BootTold, ...]:
+def merged(said: Iterable[BootTold], known: Iterable[BootTold], machine: str, now_ms: int) -> tuple[BootTold, ...]:
     """What an object is to say: what it says and what is `known` here, the newest first. What is not of our making is
-    left out. What is known better here stays, whatever there is room for: whoever wrote it has to learn of it, or
+    left out, and so is what did not prove itself and is older than what did, for it is under way no more. What is known better here stays, whatever there is room for: whoever wrote it has to learn of it, or
     would write it for ever."""
     there, better = dict[str, SharedRecord](), set[str]()
     for told in said:
-        if (record := record_of(told, machine, 0)) is not None:
+        if (record := record_of(told, machine, 0)) is not None and credible(record.since, now_ms):
             there[told.id] = record
     for told in known:
         record, before = record_of(told, machine, 0), there.get(told.id)
@@ -25,7 +26,9 @@ def merged(said: Iterable[BootTold], known: Iterable[BootTold], machine: str) ->
             better.add(told.id)
     newest = sorted(there.values(), key=lambda each: (each.boot in better, each.since, each.boot), reverse=True)
     boots = [boot for each in newest if (boot := boot_told(apply(None, each), each.since)) is not None]
-    proven, others = ([each for each in boots if each.proven is wanted] for wanted in (True, False))
+    proven = [each for each in boots if each.proven]
+    after = max((int(each.since) for each in proven), default=0)
+    others = [each for each in boots if not each.proven and (int(each.since) > after or each.id in better)]
     return tuple(sorted((*proven[:MOST_BOOTS], *others[:1]), key=lambda each: (int(each.since), each.id), reverse=True))
 
 
