@@ -24,6 +24,14 @@ class Due(NamedTuple):
     after: float = float("-inf")
 
 
+class Writing(NamedTuple):
+    """What is being written. `seen`: versions of that object, and `listed`: a list, that came meanwhile."""
+
+    name: str
+    seen: set[str]
+    listed: bool = False
+
+
 class Objects(Events, Protocol):
     """Where the objects are: `netboot.kube.machine_objects`. All raise ClusterUnavailableError."""
 

@@ -15,6 +15,7 @@ from images.values.backoff import Backoff
 from netboot.controllers.differences import Differences
 from netboot.controllers.known_until import KnownUntil
 from netboot.controllers.object_events import EventQueue
+from netboot.controllers.overwritten import DROPPED
 from netboot.controllers.reflector import Reflector
 from netboot.controllers.refusals import FORESEEN, said
 from netboot.controllers.several import Several
@@ -233,7 +234,8 @@ class ShipperController:
         why = self._reflector.problem or self._problem or self._events.problem or self._until.problem
         refused = said(self._differences.refusals.told(), "is refused")
         overwritten = said(self._differences.overwritten.told(now), "is overwritten")
-        why = "; ".join(filter(None, (why, self._several.problem, refused, overwritten)))
+        dropped = said(dict.fromkeys(self._differences.dropped, DROPPED), "lacks what boots are told by, because of")
+        why = "; ".join(filter(None, (why, self._several.problem, refused, overwritten, dropped)))
         if lag <= LATE_SECONDS:
             return why
         behind = f"objects of machines are behind for {lag:.0f} s"

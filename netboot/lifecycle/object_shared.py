@@ -68,6 +68,19 @@ def foreign(machine: MachineObject) -> bool:
     return bool(machine.status) and status_in(machine.status) == ObjectStatus()
 
 
+def kept_facts(status: Mapping[str, object]) -> bool:
+    """Whether what it says of boots can be taken over: an API server whose definition is older has dropped what that
+    needs, or an older netboot wrote it."""
+    boots = status.get("boots")
+    return not isinstance(boots, list) or all(isinstance(each, dict) and each.get("since") for each in boots)
+
+
+def lost(ours: Mapping[str, object], machine: MachineObject, now_ms: int) -> bool:
+    """Whether the object lacks facts that were there as `ours`, and that nothing newer has pushed out."""
+    said = status_in(machine.status).boots
+    return merged(said, status_in(ours).boots, machine.name, now_ms) != said
+
+
 def learnt(name: str, status: Mapping[str, object], at_ms: int) -> tuple[SharedRecord, ...]:
     """The facts of boots that the object of the machine `name` says, as records that were read at `at_ms`."""
     said = status_in(status)
