@@ -179,7 +179,9 @@ class Differences:
             return mine
         if not self.leads and (facts is None or foreign(machine) or not kept_facts(machine.status)):
             return None
-        return together(machine, mine, facts.known if facts is not None else (), leads=self.leads, now_ms=self._now_ms())
+        return together(
+            machine, mine, facts.known if facts is not None else (), leads=self.leads, now_ms=self._now_ms()
+        )
 
     def next(self, now: float) -> tuple[MachineObject, Due] | None:
         """The first that may be written now; None: none may."""

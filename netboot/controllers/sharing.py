@@ -19,7 +19,9 @@ AGAIN_SECONDS = 60.0
 
 LEFT_OUT_SECONDS = 1_500.0
 """Each object is looked at in less; of one that is not any more nothing is said."""
-RENAMED = "if it was renamed, that is in force here soon, or is to be said by `former_names`; else somebody made this up"
+RENAMED = (
+    "if it was renamed, that is in force here soon, or is to be said by `former_names`; else somebody made this up"
+)
 
 
 class Appends(Protocol):

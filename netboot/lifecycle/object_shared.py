@@ -38,9 +38,7 @@ def together(
     return mine.model_copy(update=facts | {"conditions": _since_then(said.conditions, mine.conditions, now_ms)})
 
 
-def _since_then(
-    said: Sequence[ConditionTold], mine: Sequence[ConditionTold], now_ms: int
-) -> tuple[ConditionTold, ...]:
+def _since_then(said: Sequence[ConditionTold], mine: Sequence[ConditionTold], now_ms: int) -> tuple[ConditionTold, ...]:
     """Each replica has seen by itself since when a condition is what it is: while that stays, the first word counts,
     unless it is no moment of ours, or one that is to come."""
     before = {(each.type, each.status): each.lastTransitionTime for each in said}
