@@ -12,15 +12,13 @@ from typing import Any
 from netboot.controllers.in_force import InForce
 from netboot.controllers.overwritten import ANOTHER, DROPPED, Overwritten
 from netboot.controllers.refusals import Refusals
-from netboot.controllers.shipped import Due, Writing
+from netboot.controllers.shipped import LEFT_OUT_SECONDS, Due, Writing
 from netboot.join.errors import ConflictError
 from netboot.lifecycle.object_shared import foreign, kept_facts, lost, together
 from netboot.lifecycle.object_status import Facts, ObjectStatus, Urgency, claimed, status_in, status_of, urgency_of
 from netboot.lifecycle.objects import MachineObject, ObjectSeen, ObjectsListed, Seen
 from netboot.lifecycle.pacing import Apart
 
-LEFT_OUT_SECONDS = 30.0
-"""For so long an object may be known here, and not be in force yet."""
 _LONG_AGO = float("-inf")
 
 
@@ -179,9 +177,8 @@ class Differences:
             return mine
         if not self.leads and (facts is None or foreign(machine) or not kept_facts(machine.status)):
             return None
-        return together(
-            machine, mine, facts.known if facts is not None else (), leads=self.leads, now_ms=self._now_ms()
-        )
+        known = facts.known if facts is not None else ()
+        return together(machine, mine, known, leads=self.leads, now_ms=self._now_ms())
 
     def next(self, now: float) -> tuple[MachineObject, Due] | None:
         """The first that may be written now; None: none may."""

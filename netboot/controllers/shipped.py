@@ -11,6 +11,8 @@ REMEDY = (
     "see whether the API server answers, and has what `netboot cluster crds` and `netboot cluster manifests "
     "--inventory` print; `netboot cluster kubeconfigs --inventory` makes new tokens; machines boot without it"
 )
+LEFT_OUT_SECONDS = 30.0
+"""For so long an object may be known here, and not be in force yet."""
 
 
 class Due(NamedTuple):

@@ -76,7 +76,7 @@ class _Open:
 
 class Collector:
     """Of one cluster. `machines`: its machines by the name of their node; `joins_read_up_ms`: what join wrote down
-    before that moment of `up_ms` is in the state; `several`: there are other replicas. Memory: an entry for each Node."""
+    before that moment of `up_ms` is in the state; `several`: there are others. Memory: an entry for each Node."""
 
     def __init__(
         self,
