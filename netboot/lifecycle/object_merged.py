@@ -11,8 +11,9 @@ from netboot.lifecycle.trace import apply
 
 def merged(said: Iterable[BootTold], known: Iterable[BootTold], machine: str, now_ms: int) -> tuple[BootTold, ...]:
     """What an object is to say: what it says and what is `known` here, the newest first. What is not of our making is
-    left out, and so is what did not prove itself and is older than what did, for it is under way no more. What is known better here stays, whatever there is room for: whoever wrote it has to learn of it, or
-    would write it for ever."""
+    left out, and so is what did not prove itself and is older than what did, for it is under way no more. What is known
+    better here stays, whatever there is room for: whoever wrote it has to learn of it, or would write it for ever.
+    `now_ms`: by our clock."""
     there, better = dict[str, SharedRecord](), set[str]()
     for told in said:
         if (record := record_of(told, machine, 0)) is not None and credible(record.since, now_ms):

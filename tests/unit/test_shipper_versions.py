@@ -97,8 +97,8 @@ def test_a_boot_that_is_on_record_under_another_name_is_left_out_and_keeps_nothi
     a.says(1, Phase.ATTESTED)
     api.passes(2)
     assert b.controller.status().message == (
-        f"status of machine/{NAME} is not believed: boot {boot_id(NAME, 1)} is on record here as one of old-name: if it "
-        "was renamed, that is in force here soon, or is to be said by `former_names`; else somebody made this up"
+        f"status of machine/{NAME} is not believed: boot {boot_id(NAME, 1)} is on record here as one of old-name: if "
+        "it was renamed, that is in force here soon, or is to be said by `former_names`; else somebody made this up"
     )
     b.says(2, Phase.ATTESTED)
     api.passes(7)
@@ -117,6 +117,6 @@ def test_numbers_that_no_clock_gives_are_said() -> None:
     api.passes(1)
     assert known(b, 9) == []
     assert b.controller.status().message == (
-        f"status of machine/{NAME} is not believed: boot {boot_id(NAME, 9)}: numbered 730 days after now or later, so a "
-        "clock is wrong (see `timedatectl` of each replica), or somebody else writes there"
+        f"status of machine/{NAME} is not believed: boot {boot_id(NAME, 9)}: numbered 730 days after now or later, so "
+        "a clock is wrong (see `timedatectl` of each replica), or somebody else writes there"
     )
