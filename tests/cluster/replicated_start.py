@@ -77,10 +77,10 @@ def replicated() -> Iterator[World]:
         _declared(replicas[0], kubectl, own)
         world = World(own, kubectl, replicas, MACHINES)
         ends.callback(world.site.close)
+        pool = ends.enter_context(ThreadPoolExecutor(len(replicas)))  # they end with the threads that start them
         for replica in replicas:
             ends.callback(_ended, replica)
-        with ThreadPoolExecutor(len(replicas)) as pool:
-            list(pool.map(lambda each: each.service.start(), replicas))
+        list(pool.map(lambda each: each.service.start(), replicas))
         world.settle()
         yield world
         assert [line for each in replicas for line in defects(each.service.log)] == []
