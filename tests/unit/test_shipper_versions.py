@@ -116,8 +116,8 @@ def test_numbers_that_no_clock_gives_are_said() -> None:
     number = str((START + AHEAD_MS + 3_600_000) * 1_000)
     status = {**api.machine.status, "boots": [told | {"since": number, "steps": steps_told}]}
     assert unbelievable(status, START) == (
-        f"boot {boot_id(NAME, 9)}: numbered 730 days after now or later, so a clock is wrong (see `timedatectl` of each "
-        "replica), or somebody else writes there"
+        f"boot {boot_id(NAME, 9)}: numbered 730 days after now or later, so a clock is wrong (see `timedatectl` of "
+        "each replica), or somebody else writes there"
     )
     api.becomes(status, "kubectl")
     api.passes(1)
