@@ -91,7 +91,7 @@ class Replica:
                 arrived = self.states.numbers([report.boot])[report.boot][1]
                 facts = facts._replace(health=health_told(report, arrived))
         mine, known = status_of(facts, 1), self._known()
-        self.site.status = together(self.site.object, mine, known, leads=leads).document()
+        self.site.status = together(self.site.object, mine, known, leads=leads, now_ms=START + self.ahead_ms).document()
 
     def _known(self) -> list[BootTold]:
         said = [self.states.boot(each["id"]) for each in self.site.status.get("boots", ())]

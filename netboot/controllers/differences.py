@@ -6,40 +6,33 @@ a watch brings comes in its order, and what it brings of an object before it bri
 """
 
 from collections import deque
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from netboot.controllers.in_force import InForce
-from netboot.controllers.overwritten import Overwritten
+from netboot.controllers.overwritten import ANOTHER, DROPPED, Overwritten
 from netboot.controllers.refusals import Refusals
-from netboot.controllers.shipped import Due
+from netboot.controllers.shipped import LEFT_OUT_SECONDS, Due, Writing
 from netboot.join.errors import ConflictError
-from netboot.lifecycle.object_shared import foreign, together
+from netboot.lifecycle.object_shared import foreign, kept_facts, lost, together
 from netboot.lifecycle.object_status import Facts, ObjectStatus, Urgency, claimed, status_in, status_of, urgency_of
 from netboot.lifecycle.objects import MachineObject, ObjectSeen, ObjectsListed, Seen
 from netboot.lifecycle.pacing import Apart
 
-LEFT_OUT_SECONDS = 30.0
-"""For so long an object may be known here, and not be in force yet."""
 _LONG_AGO = float("-inf")
-
-
-class _Writing(NamedTuple):
-    """What is being written. `seen`: versions of that object, and `listed`: a list, that came meanwhile."""
-
-    name: str
-    seen: set[str]
-    listed: bool = False
 
 
 class Differences:
     """Objects as they were seen, and what they are to say."""
 
-    def __init__(self, ours: str = "") -> None:
-        """`ours`: what other replicas that write these objects call themselves; empty: there is one, which leads."""
-        self._replicas, self.leads = ours, True
+    def __init__(self, ours: str, now_ms: Callable[[], int]) -> None:
+        """`ours`: what other replicas that write these objects call themselves; empty: there is one, which leads.
+        `now_ms`: the time of day."""
+        self._replicas, self.leads, self._now_ms = ours, True, now_ms
         self._conflicts = set[str]()
         """Names: another replica had written these, which is not seen yet."""
+        self.dropped = set[str]()
+        """Names: where there are several, these do not say all by which boots are told."""
         self.listed = False
         """Whether all were seen."""
         self._objects = dict[str, MachineObject]()
@@ -47,7 +40,7 @@ class Differences:
         """Name of one that is to be looked at → since when."""
         self._due, self._order = dict[str, Due](), deque[str]()
         self._in_force = InForce()
-        self._writing = _Writing("", set())
+        self._writing = Writing("", set())
         self._awaited = dict[str, str]()
         """Name → the version that its object got here: what a watch brings before is older."""
         self._ours = dict[str, tuple[str, Mapping[str, Any]]]()
@@ -66,6 +59,7 @@ class Differences:
             for name in self._objects.keys() - {each.name for each in seen.objects}:
                 self._forget(name)
             self._awaited.clear()
+            self._pruned = {name: pruned for name, pruned in self._pruned.items() if name not in self.dropped}
             self._writing = self._writing._replace(listed=True)
             for each in seen.objects:
                 self._take(each)
@@ -95,6 +89,8 @@ class Differences:
     def _by_another(self, before: MachineObject, machine: MachineObject, now: float) -> None:
         """What is due was worked out from what it said before. A line of claims is one, whoever writes it."""
         self._looked_for.setdefault(machine.name, now)
+        if self.leads and machine.writer == self._replicas and foreign(machine):
+            self.overwritten.fights(machine.name, ANOTHER, now)
         if machine.name in self._conflicts:
             self._conflicts.remove(machine.name)
             self.refusals.taken(machine.name)
@@ -105,7 +101,12 @@ class Differences:
         before = self._objects.get(machine.name)
         if before is not None and before.uid != machine.uid:
             self._forget(machine.name)
+        self._keep(machine)
+
+    def _keep(self, machine: MachineObject) -> None:
         self._objects[machine.name] = machine
+        dropped = self._replicas and not kept_facts(machine.status)
+        (self.dropped.add if dropped else self.dropped.discard)(machine.name)
 
     def _compare(self, machine: MachineObject, now: float) -> None:
         """Whether somebody else changed what was written here."""
@@ -114,14 +115,15 @@ class Differences:
             self._ours[machine.name] = version, {}
             if not self._replicas or machine.writer != self._replicas:
                 self.overwritten.found(machine.name, machine.writer, now)
+            elif lost(ours, machine, self._now_ms()):
+                self.overwritten.found(machine.name, ANOTHER, now)
 
     def _forget(self, name: str) -> None:
-        for table in (self._objects, self._looked_for, self._due, self._pruned):
+        for table in (self._objects, self._looked_for, self._due, self._pruned, self._awaited, self._ours):
             table.pop(name, None)
         self._in_force.forget(name)
-        self._awaited.pop(name, None)
-        self._conflicts.discard(name)
-        self._ours.pop(name, None)
+        for names in (self._conflicts, self.dropped):
+            names.discard(name)
         self._apart.forget(name)
         self.refusals.forget(name)
         self.overwritten.forget(name)
@@ -173,9 +175,10 @@ class Differences:
         mine = status_of(facts, self._in_force.generation(machine, facts))
         if not self._replicas:
             return mine
-        if not self.leads and (facts is None or foreign(machine)):
+        if not self.leads and (facts is None or foreign(machine) or not kept_facts(machine.status)):
             return None
-        return together(machine, mine, facts.known if facts is not None else (), leads=self.leads)
+        known = facts.known if facts is not None else ()
+        return together(machine, mine, known, leads=self.leads, now_ms=self._now_ms())
 
     def next(self, now: float) -> tuple[MachineObject, Due] | None:
         """The first that may be written now; None: none may."""
@@ -194,11 +197,11 @@ class Differences:
 
     def writes(self, machine: MachineObject) -> None:
         """It is sent now."""
-        self._writing = _Writing(machine.name, set())
+        self._writing = Writing(machine.name, set())
 
     def wrote(self, machine: MachineObject, due: Due, after: MachineObject, now: float) -> bool:
         """Its object says that since `now`, and was `after` then; whether it said another thing before."""
-        name, (_, seen, listed), self._writing = machine.name, self._writing, _Writing("", set())
+        name, (_, seen, listed), self._writing = machine.name, self._writing, Writing("", set())
         known = self._objects.get(name)
         if known is None or known.uid != after.uid:
             return False
@@ -208,19 +211,21 @@ class Differences:
         self._pruned.pop(name, None)
         if after.status != due.document:
             self._pruned[name] = due.document, after.status
+        if self._replicas and not self.leads and not kept_facts(after.status):
+            self.overwritten.fights(name, DROPPED, now)
         version, _ = self._ours.get(name, ("", {}))
         self._ours[name] = after.version, {key: after.status.get(key) for key in due.document}
         if after.version in seen:  # what is known is of then, or later
             self._compare(known, now)
         elif not listed:
-            self._objects[name] = after
+            self._keep(after)
             if after.version != known.version:
                 self._awaited[name] = after.version
         return not after.version or after.version != version
 
     def failed(self, machine: MachineObject) -> bool:
         """What was sent was not taken; whether there is such an object still."""
-        self._writing = _Writing("", set())
+        self._writing = Writing("", set())
         return machine.name in self._objects
 
     def refused(self, machine: MachineObject, error: Exception, now: float) -> None:

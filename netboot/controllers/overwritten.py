@@ -17,6 +17,9 @@ LASTS_SECONDS = 600.0
 APART_SECONDS = 60.0
 """Between two writes of such an object, whatever for."""
 
+ANOTHER = "another replica, of another version: all want the same one"
+DROPPED = "the API server, whose definition of it is older: `netboot cluster crds | kubectl apply -f -`"
+
 
 @dataclass(slots=True)
 class _Overwritten:
@@ -41,6 +44,13 @@ class Overwritten:
         each.times, each.at = each.times + 1, now
         if each.times >= MANY:
             each.trouble.note(f"by {writer}" if writer else "by somebody")
+
+    def fights(self, name: str, writer: str, now: float) -> None:
+        """What is written comes to nothing for sure: that needs no counting."""
+        self.found(name, writer, now)
+        each = self._each[name]
+        each.times = max(each.times, MANY)
+        each.trouble.note(f"by {writer}")
 
     def after(self, name: str, written: float) -> float:
         """From when on it may be written, if it was last `written` then."""

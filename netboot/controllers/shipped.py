@@ -11,6 +11,8 @@ REMEDY = (
     "see whether the API server answers, and has what `netboot cluster crds` and `netboot cluster manifests "
     "--inventory` print; `netboot cluster kubeconfigs --inventory` makes new tokens; machines boot without it"
 )
+LEFT_OUT_SECONDS = 30.0
+"""For so long an object may be known here, and not be in force yet."""
 
 
 class Due(NamedTuple):
@@ -22,6 +24,14 @@ class Due(NamedTuple):
     urgency: Urgency
     since: float
     after: float = float("-inf")
+
+
+class Writing(NamedTuple):
+    """What is being written. `seen`: versions of that object, and `listed`: a list, that came meanwhile."""
+
+    name: str
+    seen: set[str]
+    listed: bool = False
 
 
 class Objects(Events, Protocol):

@@ -15,6 +15,7 @@ from images.values.backoff import Backoff
 from netboot.controllers.differences import Differences
 from netboot.controllers.known_until import KnownUntil
 from netboot.controllers.object_events import EventQueue
+from netboot.controllers.overwritten import DROPPED
 from netboot.controllers.reflector import Reflector
 from netboot.controllers.refusals import FORESEEN, said
 from netboot.controllers.several import Several
@@ -57,7 +58,7 @@ class ShipperController:
         """`connect`: to the API server, again until it can be done. `several`: None: this replica is the only one."""
         self._known, self._connect, self._several = known, connect, several or Several()
         self._clock, self._monotonic = clock, monotonic
-        self._differences, self._events = Differences(self._several.ours), EventQueue()
+        self._differences, self._events = Differences(self._several.ours, clock.now_ms), EventQueue()
         self._rate = Rate(monotonic(), most=MOST_A_SECOND / self._several.count)
         self._until = KnownUntil(known, clock)
         self._failures, self._again_at, self._why = 0, float("-inf"), ""
@@ -233,7 +234,8 @@ class ShipperController:
         why = self._reflector.problem or self._problem or self._events.problem or self._until.problem
         refused = said(self._differences.refusals.told(), "is refused")
         overwritten = said(self._differences.overwritten.told(now), "is overwritten")
-        why = "; ".join(filter(None, (why, self._several.problem, refused, overwritten)))
+        dropped = said(dict.fromkeys(self._differences.dropped, DROPPED), "lacks what boots are told by, because of")
+        why = "; ".join(filter(None, (why, self._several.problem, refused, overwritten, dropped)))
         if lag <= LATE_SECONDS:
             return why
         behind = f"objects of machines are behind for {lag:.0f} s"

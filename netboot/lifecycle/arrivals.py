@@ -10,8 +10,16 @@ from bisect import bisect_left
 
 from netboot.lifecycle.events import LATEST_MS
 
+AHEAD_MS = 2 * 365 * 86_400_000
+"""What another replica numbered is believed as far as its clock may be ahead of ours. Whoever may write there could
+give the last number that there is, and no fact of any machine could have a greater one."""
 _STEP = 1_000
 """Numbers for each millisecond: so many facts of a journal within one leave its clock where it is."""
+
+
+def credible(number: int, now_ms: int) -> bool:
+    """Whether another replica may have given a fact this number, which is read at `now_ms`, by our clock."""
+    return 1 <= number <= (now_ms + AHEAD_MS) * _STEP
 
 
 class Arrivals:

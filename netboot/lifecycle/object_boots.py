@@ -7,7 +7,8 @@ fold that its own facts go through (`netboot.lifecycle.trace`).
 """
 
 import json
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Mapping
 from typing import Annotated
 
 from pydantic import Field, StringConstraints, ValidationError
@@ -17,6 +18,7 @@ from netboot.lifecycle.conditions import moment
 from netboot.lifecycle.events import EventRecord, Moment, ScriptRecord, SharedRecord
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.reached import FAILURE_DETAIL, ORDER, Failure, Reached, ends
+from netboot.lifecycle.registrations import node_detail, uid_in
 from netboot.lifecycle.state import Standing, standing
 from netboot.lifecycle.trace import Trace, apply
 
@@ -30,6 +32,8 @@ _Word = Annotated[str, StringConstraints(max_length=64)]
 _Moment = Annotated[str, StringConstraints(max_length=40)]
 Digits = Annotated[str, StringConstraints(max_length=18, pattern=r"^[0-9]*$")]
 """A number that is too large for what reads JSON's numbers as floating point."""
+_UID = r"^[0-9A-Za-z-]{0,64}$"
+_Uid = Annotated[str, StringConstraints(max_length=64, pattern=_UID)]
 _Uptime = Annotated[int, Field(ge=NONE, le=10**12)]
 
 
@@ -44,6 +48,8 @@ class StepTold(Strict):
     """Milliseconds since the machine's kernel started, by its own clock; -1: it said none."""
     digest: _Word = ""
     """SHA-256 of what proves it: the TPM's quote."""
+    node: _Uid = ""
+    """The uid of the Node that was registered."""
 
 
 class FailureTold(Strict):
@@ -135,7 +141,8 @@ def boot_told(trace: Trace, since: int) -> BootTold | None:
             arguments=script.arguments or "",
         ),
         steps=tuple(
-            StepTold(phase=each.phase, at=each.at_ms, uptime=_told(each), digest=each.sha256) for each in kept.reached
+            StepTold(phase=each.phase, at=each.at_ms, uptime=_told(each), digest=each.sha256, node=uid_in(each.detail))
+            for each in kept.reached
         ),
         failures=tuple(FailureTold(at=each.at_ms, uptime=_told(each), detail=each.detail) for each in kept.failures),
     )
@@ -148,12 +155,18 @@ def _told_of(trace: Trace) -> Trace:
         boot=trace.boot,
         machine=trace.machine,
         script=trace.script.model_copy(update=bare) if trace.script is not None else None,
-        reached=tuple(each.model_copy(update={**bare, "detail": ""}) for each in trace.reached),
+        reached=tuple(each.model_copy(update={**bare, "detail": _node(each)}) for each in trace.reached),
         failures=ends(
             tuple(each.model_copy(update={**bare, "detail": each.detail[:FAILURE_DETAIL]}) for each in trace.failures),
             MOST_FAILURES,
         ),
     )
+
+
+def _node(said: Reached) -> str:
+    """What is told of a detail: which Node was registered, if its uid is one of those that API servers give."""
+    uid = uid_in(said.detail) if said.phase is Phase.NODE_REGISTERED else ""
+    return node_detail("", uid) if uid and re.fullmatch(_UID, uid) else ""
 
 
 def _told(said: Reached | Failure) -> int:
@@ -166,7 +179,8 @@ def record_of(told: BootTold, machine: str, at_ms: int) -> SharedRecord | None:
     about = {"boot": told.id, "machine": machine, "peer": ""}
     try:
         facts: list[ScriptRecord | EventRecord] = [
-            _event(about | {"phase": each.phase, "sha256": each.digest}, each) for each in told.steps
+            _event(about | {"phase": each.phase, "sha256": each.digest, "detail": _detail(each)}, each)
+            for each in told.steps
         ]
         facts += [_event(about | {"phase": Phase.FAILED, "detail": each.detail}, each) for each in told.failures]
         if told.script.at:
@@ -183,44 +197,13 @@ def record_of(told: BootTold, machine: str, at_ms: int) -> SharedRecord | None:
     return record if known and told.proven == (standing(trace) is Standing.PROVEN) else None
 
 
+def _detail(step: StepTold) -> str:
+    return node_detail("", step.node) if step.node and step.phase == Phase.NODE_REGISTERED else ""
+
+
 def _event(about: Mapping[str, str], said: StepTold | FailureTold) -> EventRecord:
     uptime_ms = None if said.uptime == NONE else said.uptime
     return EventRecord.model_validate({**about, "at_ms": said.at, "uptime_ms": uptime_ms}, strict=False)
-
-
-def merged(said: Iterable[BootTold], known: Iterable[BootTold], machine: str) -> tuple[BootTold, ...]:
-    """What an object is to say: what it says and what is `known` here, the newest first. What is not of our making is
-    left out. What is known better here stays, whatever there is room for: whoever wrote it has to learn of it, or
-    would write it for ever."""
-    there, better = dict[str, SharedRecord](), set[str]()
-    for told in said:
-        if (record := record_of(told, machine, 0)) is not None:
-            there[told.id] = record
-    for told in known:
-        record, before = record_of(told, machine, 0), there.get(told.id)
-        if record is None:
-            continue
-        there[told.id] = record if before is None else joined(before, record)
-        if before is not None and there[told.id].since != before.since:
-            better.add(told.id)
-    newest = sorted(there.values(), key=lambda each: (each.boot in better, each.since, each.boot), reverse=True)
-    boots = [boot for each in newest if (boot := boot_told(apply(None, each), each.since)) is not None]
-    proven, others = ([each for each in boots if each.proven is wanted] for wanted in (True, False))
-    return tuple(sorted((*proven[:MOST_BOOTS], *others[:1]), key=lambda each: (int(each.since), each.id), reverse=True))
-
-
-def joined(one: SharedRecord, other: SharedRecord) -> SharedRecord:
-    """Both, of one boot."""
-    facts = tuple(dict.fromkeys((*one.facts, *other.facts)))
-    return one.model_copy(update={"facts": facts, "since": since_of(one, other)})
-
-
-def since_of(one: SharedRecord, other: SharedRecord) -> int:
-    """The number of whichever has the higher standing; of one standing the least."""
-    mine, its = standing(apply(None, one)), standing(apply(None, other))
-    if mine != its:
-        return one.since if mine > its else other.since
-    return min(one.since, other.since)
 
 
 def cut(text: str, most: int) -> str:

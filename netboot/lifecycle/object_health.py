@@ -12,6 +12,7 @@ from netboot.lifecycle.object_boots import Digits
 MOST_CHECKS = 6
 """The worst: so the worst of them is the worst of all."""
 MOST_SUMMARY = 60
+_GRAVE = ("critical", "major", "minor")
 REFRESH_MS = 600_000
 """What says the same is told again after so long: before it is stale for anybody, and not with each report."""
 
@@ -46,7 +47,7 @@ class HealthTold(Strict):
 
 def health_told(record: HealthRecord, arrived: int) -> HealthTold:
     """What is told of a report. `arrived`: its number, as facts are numbered."""
-    checks = sorted(record.report.checks, key=lambda check: (_place(check), check.name))
+    checks = sorted(record.report.checks, key=lambda check: (_place(check), _GRAVE.index(check.severity), check.name))
     return HealthTold(
         boot=record.boot,
         at=record.at_ms,
@@ -86,5 +87,5 @@ def later(said: HealthTold, mine: HealthTold, boot: str) -> HealthTold:
     if said.boot != mine.boot:
         return said if said.boot == boot else mine
     newer = int(mine.arrived or 0) > int(said.arrived or 0)
-    same = said.checks == mine.checks and mine.at - said.at < REFRESH_MS
+    same = said.checks == mine.checks and abs(mine.at - said.at) < REFRESH_MS  # of two clocks
     return mine if newer and not same else said

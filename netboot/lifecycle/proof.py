@@ -76,9 +76,10 @@ class SignedProof(Strict):
 def proof_of(
     trace: Trace, health: HealthRecord | None, in_service_ms: int | None, site: str, now_ms: int
 ) -> ProofOfBoot | None:
-    """What is known of that boot; None: it has not attested."""
+    """What is known of that boot; None: it has not attested, or that is known from another replica alone: of what came
+    along with it, that replica has the whole, and whoever may write the object of a machine could have made it up."""
     attested = trace.phase(Phase.ATTESTED)
-    if attested is None:
+    if attested is None or not attested.detail:
         return None
     moments = {str(reached.phase): reached.at_ms for reached in trace.reached}
     if in_service_ms is not None:

@@ -8,13 +8,14 @@ from pydantic import Field
 from images.values.strict import Strict
 from netboot.lifecycle.events import SafeText
 from netboot.lifecycle.phases import Phase, Source
+from netboot.lifecycle.registrations import uid_in
 
 ORDER = tuple(phase for phase in Phase if phase is not Phase.FAILED)
 """Phases in the order in which a boot goes through them."""
 MOST_FAILURES = 32
 """Failures kept for each boot: the earliest and the latest half; a machine that fails for days tells nothing new."""
 FAILURE_DETAIL = 56
-"""Characters of what was said with a failure that other replicas are told; with a phase, none."""
+"""Characters of what was said with a failure that other replicas are told; with a phase, none but a Node's uid."""
 T = TypeVar("T")
 
 
@@ -41,16 +42,26 @@ class Failure(Strict):
 
 def with_phase(reached: tuple[Reached, ...], new: Reached) -> tuple[Reached, ...]:
     """Of two reports of one phase the earlier stays, as it is; the rest of the key only makes ties the same in any
-    order, with the one that has a digest first."""
+    order, with the one that has a digest first. Which Node was registered stays known, whichever is the earlier."""
     kept = {entry.phase: entry for entry in reached}
     old = kept.get(new.phase, new)
     kept[new.phase] = min(old, new, key=_of_phase)
+    if new.phase is Phase.NODE_REGISTERED:
+        detail = min(old.detail, new.detail, key=_of_node)
+        earlier = min(old.model_copy(update={"detail": ""}), new.model_copy(update={"detail": ""}), key=_of_phase)
+        kept[new.phase] = earlier.model_copy(update={"detail": detail})
     return tuple(kept[phase] for phase in ORDER if phase in kept)
 
 
 def _of_phase(entry: Reached) -> tuple[object, ...]:
     at_ms, uptime_ms, begins, *rest = _age(entry, 0)
     return at_ms, not entry.sha256, uptime_ms, begins, entry.sha256, *rest
+
+
+def _of_node(detail: str) -> tuple[bool, str, int, str]:
+    """Which of two is kept: the one that says a uid; of one uid the one that says most."""
+    uid = uid_in(detail)
+    return not uid, uid, -len(detail), detail
 
 
 def _age(entry: Reached | Failure, most: int) -> tuple[int, int, str, int, str, bool, str]:
@@ -62,12 +73,14 @@ def _age(entry: Reached | Failure, most: int) -> tuple[int, int, str, int, str, 
 
 
 def with_failure(failures: tuple[Failure, ...], new: Failure) -> tuple[Failure, ...]:
-    """A machine that got no answer says the same again, with the same uptime: of these the earliest stays."""
+    """A machine that got no answer says the same again, with the same uptime: of these the earliest stays, and
+    the last of all: other replicas are told that one, whoever heard the same before."""
     kept: dict[object, Failure] = {}
-    for failure in sorted({*failures, new}, key=lambda failure: _age(failure, FAILURE_DETAIL)):
+    by_age = sorted({*failures, new}, key=lambda failure: _age(failure, FAILURE_DETAIL))
+    for failure in by_age:
         said = failure.at_ms if failure.uptime_ms is None else (failure.uptime_ms,)
         kept.setdefault((said, failure.detail[:FAILURE_DETAIL]), failure)
-    return ends(tuple(kept.values()), MOST_FAILURES)
+    return ends(tuple(dict.fromkeys((*kept.values(), by_age[-1]))), MOST_FAILURES)
 
 
 def ends(ordered: tuple[T, ...], most: int) -> tuple[T, ...]:

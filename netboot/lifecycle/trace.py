@@ -27,6 +27,7 @@ from netboot.lifecycle.events import (
 )
 from netboot.lifecycle.phases import Phase, Source, source_of
 from netboot.lifecycle.reached import Failure, Reached, ends, with_failure, with_phase
+from netboot.lifecycle.registrations import uid_in
 
 MOST_CRASHES = 4
 """Crashes kept for each boot that found them: the first two, for an oops is why the next came, and the last two."""
@@ -53,6 +54,12 @@ class Trace(Strict):
     def phase(self, phase: Phase) -> Reached | None:
         """When and how a phase was first reached."""
         return next((reached for reached in self.reached if reached.phase is phase), None)
+
+    @property
+    def node_uid(self) -> str:
+        """Of the Node that it registered; "": none was seen."""
+        registered = self.phase(Phase.NODE_REGISTERED)
+        return uid_in(registered.detail) if registered is not None else ""
 
     @property
     def started_ms(self) -> int:

@@ -23,7 +23,6 @@ from netboot.lifecycle.bootid import belongs
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.intents import Intents
 from netboot.lifecycle.ports import Clock
-from netboot.lifecycle.registrations import node_uid
 from netboot.lifecycle.state import KEPT
 from netboot.machines.values import Inventory
 from netboot.process import ProcessSpec
@@ -152,7 +151,7 @@ def left_nodes(config: Config) -> LeftNodes:
             return found
 
     def its(machine: str, uid: str) -> bool:
-        return any(node_uid(boot) == uid for boot in states.boots(machine, sum(KEPT.values())))
+        return any(boot.node_uid == uid for boot in states.boots(machine, sum(KEPT.values())))
 
     return LeftNodes(retired, its)
 

@@ -102,7 +102,9 @@ def run(spec: ProcessSpec) -> None:
         leads=leads.leads,
         another=leads.another,
     )
-    collector = Collector(nodes, machines.all, states, facts, gate, SystemClock(), joins_read)
+    collector = Collector(
+        nodes, machines.all, states, facts, gate, SystemClock(), joins_read, several=config.replicas is not None
+    )
     drainer = Drainer(
         connect=lambda: KubeDrains(connected()),
         orders=SqliteDrains(wanted).standing,

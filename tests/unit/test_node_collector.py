@@ -30,7 +30,7 @@ from netboot.status import up_ms
 from netboot.stores.status import StatusFolder, write_status
 from tests.kube_fake import FakeCluster
 from tests.processes import wait_for
-from tests.records import START, boot_id, event, script
+from tests.records import START, boot_id, certified, event, script
 from tests.states import MemoryStates
 
 MACHINE = Machine(name="gpu-001", match=Match(serial="S1"), profile="compute")
@@ -155,7 +155,7 @@ class Stage:
         self.journal = Journal(self.states)
         self.now = ATTESTED + 4_000
         self._taken = 0
-        self.read_up_ms, self.gate = up_ms, NoGate()
+        self.read_up_ms, self.gate, self.several = up_ms, NoGate(), False
         self.collector = self.again()
 
     def now_ms(self) -> int:
@@ -172,6 +172,7 @@ class Stage:
             self.gate,
             self,
             lambda: self.read_up_ms(),
+            several=self.several,
         )
         if start:
             self.collector.start()
@@ -332,3 +333,29 @@ def test_nodes_are_told_as_they_are_once_all_were_listed(stage: Stage, monkeypat
     stage.cluster.down = ""
     stage.cluster.remove_node("gpu-001")
     wait_for(lambda: collector.nodes() == {})
+
+
+def test_with_replicas_a_node_is_of_the_boot_that_got_the_last_certificate() -> None:
+    """Another replica was told of boot 2, and this one does not know yet: its Node is not one of boot 1."""
+    first, second = boot(1), apply(None, certified("gpu-001", 2))
+    assert belongs(node(), first, [])
+    assert not belongs(node(), first, [], several=True)
+    first = apply(first, certified("gpu-001", 1))
+    assert belongs(node(), first, [], several=True)
+    assert not belongs(node(), first, [second], several=True)
+    assert belongs(node(), apply(boot(2), certified("gpu-001", 2)), [first], several=True)
+    assert belongs(node(), boot(1, "new"), [second], several=True), "that it is of this one is on record"
+    assert not belongs(node(), first, [boot(2, "new")], several=True)
+
+
+def test_with_replicas_the_collector_waits_for_the_certificate(stage: Stage) -> None:
+    stage.collector.stop()
+    stage.several = True
+    stage.know(script("gpu-001", 1), event("gpu-001", 1, Phase.ATTESTED))
+    collector = stage.again(start=False)
+    collector.take(stage.cluster.make_node("gpu-001", created_ms=stage.now))
+    collector.step()
+    assert stage.phases() == []
+    stage.know(certified("gpu-001", 1))
+    wait_for(lambda: collector.step() or stage.journal.records)
+    assert stage.phases() == [(boot_id("gpu-001", 1), Phase.NODE_REGISTERED)]

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from netboot.lifecycle.events import EventRecord, SharedRecord
-from netboot.lifecycle.object_boots import BootTold, boot_told, merged, record_of
+from netboot.lifecycle.object_boots import BootTold, boot_told, record_of
+from netboot.lifecycle.object_merged import merged
 from netboot.lifecycle.object_status import MOST_BYTES
 from netboot.lifecycle.phases import OBSERVED_PHASES, Phase
 from netboot.lifecycle.reached import ORDER
@@ -31,7 +32,7 @@ def told_of(some: list[Any], least: int) -> tuple[BootTold, ...]:
     for number, *what in some:
         traces[number] = apply(traces.get(number) or apply(None, script(NAME, number)), record(number, *what))
     boots = [boot_told(trace, least + number) for number, trace in traces.items()]
-    return merged([each for each in boots if each is not None], (), NAME)
+    return merged([each for each in boots if each is not None], (), NAME, START)
 
 
 @given(st.lists(facts, max_size=8), st.integers(1, 9))
@@ -57,10 +58,10 @@ def test_in_whatever_order_sides_are_merged_the_same_is_told(one: Any, two: Any,
         for some, least in (one, two, three)
     ]
     a, b, c = (told_of(some, least) for some, least in sides)
-    assert merged(a, b, NAME) == merged(b, a, NAME)
-    assert merged(merged(a, b, NAME), c, NAME) == merged(a, merged(b, c, NAME), NAME)
-    both = merged(a, b, NAME)
-    assert merged(both, a, NAME) == merged(both, both, NAME) == both
+    assert merged(a, b, NAME, START) == merged(b, a, NAME, START)
+    assert merged(merged(a, b, NAME, START), c, NAME, START) == merged(a, merged(b, c, NAME, START), NAME, START)
+    both = merged(a, b, NAME, START)
+    assert merged(both, a, NAME, START) == merged(both, both, NAME, START) == both
 
 
 def test_of_one_standing_the_least_number_counts_and_of_a_higher_one_its_own() -> None:
@@ -70,7 +71,7 @@ def test_of_one_standing_the_least_number_counts_and_of_a_higher_one_its_own() -
         a, b = boot_told(one, mine), boot_told(other, its)
         assert a is not None
         assert b is not None
-        (found,) = merged([a], [b], NAME)
+        (found,) = merged([a], [b], NAME, START)
         return found.since
 
     assert both(reported, 5, reported, 7) == "5"
@@ -92,7 +93,7 @@ def test_what_is_not_of_our_making_is_no_fact() -> None:
         {"image": "latest"},
     ):
         assert record_of(told.model_copy(update=change), NAME, START) is None, change
-    assert merged([told], [told.model_copy(update={"since": ""})], NAME) == (told,)
+    assert merged([told], [told.model_copy(update={"since": ""})], NAME, START) == (told,)
 
 
 def test_no_status_is_larger_than_it_may_be_with_all_that_replicas_tell() -> None:

@@ -79,7 +79,7 @@ def test_it_says_what_was_seen_served_and_reported_each_under_its_own_name() -> 
 def test_a_boot_that_did_not_attest_has_none_and_what_is_not_known_is_left_empty() -> None:
     trace = apply(None, script("gpu-001", 0))
     assert proof_of(trace, None, None, "test", START) is None
-    bare = apply(None, event("gpu-001", 0, Phase.ATTESTED, 1_000))
+    bare = apply(None, event("gpu-001", 0, Phase.ATTESTED, 1_000, "by key, without a TPM"))
     made = proof_of(bare, None, None, "test", START)
     assert made is not None
     assert (made.quote_sha256, made.certificate_sha256, made.image, made.checks) == ("", "", None, None)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from netboot.controllers import object_events
-from netboot.controllers.differences import LEFT_OUT_SECONDS
+from netboot.controllers.shipped import LEFT_OUT_SECONDS
 from netboot.controllers.shipper import LATE_SECONDS, LOOK_SECONDS, STUCK_SECONDS, ShipperController
 from netboot.join.errors import ClusterUnavailableError, ConflictError
 from netboot.lifecycle.object_events import ObjectEvent

@@ -10,7 +10,7 @@ from images.values.strict import Strict
 from netboot.join.ports import NodeView
 from netboot.lifecycle.events import EventRecord
 from netboot.lifecycle.phases import Phase
-from netboot.lifecycle.registrations import node_detail, node_uid
+from netboot.lifecycle.registrations import node_detail
 from netboot.lifecycle.trace import Trace
 
 SKEW_MS = 30_000
@@ -37,12 +37,22 @@ def seen(before: Seen | None, node: NodeView, now_ms: int) -> Seen:
     return Seen(node=node, registered_ms=before.registered_ms, ready_ms=ready)
 
 
-def belongs(node: NodeView, boot: Trace, others: Sequence[Trace]) -> bool:
-    """Whether a Node is of this boot, the machine's latest attested one. `others`: boots of the same machine."""
+def belongs(node: NodeView, boot: Trace, others: Sequence[Trace], *, several: bool = False) -> bool:
+    """Whether a Node is of this boot, the machine's latest attested one. `others`: boots of the same machine.
+    `several`: another replica may have been told of a later one, which is not known here yet."""
     attested = boot.phase(Phase.ATTESTED)
     if attested is None or node.created_ms + SKEW_MS < attested.at_ms:
         return False
+    if several and not registered(node.uid, boot) and not certified(boot, others):
+        return False
     return node.uid not in _uids(others)
+
+
+def certified(boot: Trace, others: Sequence[Trace]) -> bool:
+    """Whether of this machine's boots it is the last that got a certificate, without which no Node is made: each
+    replica sees these come, and learns later what another one was told of a boot."""
+    newest = max((each.at_ms for each in boot.certificates), default=-1)
+    return newest > max((each.at_ms for other in others for each in other.certificates), default=-1)
 
 
 def registered(uid: str, boot: Trace) -> bool:
@@ -74,4 +84,4 @@ def _record(boot: Trace, phase: Phase, at_ms: int, node: NodeView) -> EventRecor
 
 def _uids(boots: Sequence[Trace]) -> Collection[str]:
     """Of the Nodes that these boots registered."""
-    return {node_uid(boot) for boot in boots} - {""}
+    return {boot.node_uid for boot in boots} - {""}

@@ -76,7 +76,7 @@ class _Open:
 
 class Collector:
     """Of one cluster. `machines`: its machines by the name of their node; `joins_read_up_ms`: what join wrote down
-    before that moment of `netboot.status.up_ms` is in the state. Memory: an entry for each of their Nodes."""
+    before that moment of `up_ms` is in the state; `several`: there are others. Memory: an entry for each Node."""
 
     def __init__(
         self,
@@ -88,8 +88,10 @@ class Collector:
         clock: Clock,
         joins_read_up_ms: Callable[[], int],
         monotonic: Callable[[], float] = time.monotonic,
+        *,
+        several: bool = False,
     ) -> None:
-        self._joins_read_up_ms = joins_read_up_ms
+        self._joins_read_up_ms, self._several = joins_read_up_ms, several
         self._connect, self._machines, self._states, self._facts = connect, machines, states, facts
         self._gate, self._clock, self._monotonic = gate, clock, monotonic
         self._nodes: Nodes | None = None
@@ -198,7 +200,7 @@ class Collector:
     def _write(self, entry: _Open, boot: Trace) -> bool:
         """What is missing of the boot to which it belongs; whether nothing was."""
         others = [trace for trace in self._states.boots(boot.machine, BOOTS) if trace.boot != boot.boot]
-        if not belongs(entry.seen.node, boot, others):
+        if not belongs(entry.seen.node, boot, others, several=self._several):
             return False
         written_of, written = self._written.get(boot.machine, ("", set()))
         if written_of != boot.boot:
