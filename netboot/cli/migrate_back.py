@@ -14,6 +14,7 @@ from netboot.cli.ends import failed
 from netboot.cli.file_acts import record
 from netboot.cli.outcomes import NOT_ALLOWED, ApiError, cannot
 from netboot.cli.output import say, show
+from netboot.cli.site_objects import ran
 from netboot.cli.written_holds import Orders, is_held_so, orders, who_of
 from netboot.cli.written_objects import ENROLMENTS, HOLDS, Back, read
 from netboot.join.enrolment import Act
@@ -177,7 +178,7 @@ def _standing(settings: "Config", store: SqliteIntents, back: Back, now_ms: int)
     Raises:
         StateUnavailableError: it cannot be told.
     """
-    if not any((settings.data / name).exists() for name in ("intents.db", "state.db", "enrolment.db")):
+    if not ran(settings):
         return None
     if not back.holds:
         return []

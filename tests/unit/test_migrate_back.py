@@ -8,17 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click import ClickException
 
 from images.values import files
 from netboot.cli import ownership
 from netboot.cli.cluster_objects import text_of
+from netboot.cli.site_objects import enrolment_objects, on_record
 from netboot.clock import rfc3339
 from netboot.config import Config
 from netboot.join.enrolment import Act, Import, Release, Replace, Retire
 from netboot.lifecycle.intents import Change, PutOn
 from netboot.lifecycle.transitions import Mark
 from netboot.stores.enrolment import SqliteEnrolments
-from netboot.stores.intents import SqliteIntents
+from netboot.stores.intents import SqliteIntents, make
 from tests.commands import Run
 from tests.sites import make_site
 from tests.unit.test_migrate import A, B, C, enrolment, hold, put_on
@@ -297,3 +299,25 @@ def test_that_the_service_reads_objects_is_said(config: Config, run: Run) -> Non
     ran = run(*BACK)
     assert (ran.status, ran.err) == (0, "".join(map(said.format, keys)))
     assert run(*BACK, "-o", "json").json["read_of_objects"] == keys
+
+
+def test_whom_nothing_but_a_tpm_that_was_taken_out_is_known_of_has_an_object(config: Config) -> None:
+    """Else nobody would refuse that TPM any more. So it is with alerts."""
+    config.data.mkdir()
+    store = SqliteEnrolments(config.data / "enrolment.db")
+    make(config.data / "intents.db").close()
+    store.have([], {"gone-9": [C]}, [], Act(), 1)
+    store.alert("gone-8", "counters", "cleared?", time.time_ns() // 1_000_000)
+    found = {one.machine: one for one in on_record(config, None)}
+    assert (sorted(found), found["gone-9"].spec.replaced) == (["gone-8", "gone-9"], (C,))
+    assert [one.kind for one in found["gone-8"].status.alerts] == ["counters"]
+
+
+def test_of_a_host_that_never_ran_nobody_is_on_record(config: Config) -> None:
+    """Of one that ran and has no file it cannot be told."""
+    found = [one["metadata"]["name"] for one in enrolment_objects(config, None, "netboot")]
+    assert (found, config.data.exists()) == ([], False)
+    config.data.mkdir()
+    make(config.data / "intents.db").close()
+    with pytest.raises(ClickException, match=r"enrolment\.db is not there"):
+        enrolment_objects(config, None, "netboot")
