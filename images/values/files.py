@@ -58,7 +58,7 @@ def replacing(path: Path, *, mode: int = 0o644, staging: Path | None = None) -> 
         with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode), "wb") as file:
             yield file
             file.flush()
-            _give(file.fileno(), path.parent)
+            give(file.fileno(), path.parent)
             os.fchmod(file.fileno(), mode)
             os.fsync(file.fileno())
         temporary.rename(path)
@@ -70,7 +70,7 @@ def replacing(path: Path, *, mode: int = 0o644, staging: Path | None = None) -> 
             temporary.unlink(missing_ok=True)
 
 
-def _give(descriptor: int, folder: Path) -> None:
+def give(descriptor: int, folder: Path) -> None:
     """A file of root's to the owner of a folder, who could put another one in its place anyway. Where root may not give
     it, in a container without that capability, it stays root's."""
     owner = folder.stat()

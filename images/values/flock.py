@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from images.errors import BusyError
+from images.values import files
 
 _POLL_SECONDS = 0.05
 
@@ -27,7 +28,7 @@ def exclusive(path: Path, what: str, wait: float = 0.0) -> Iterator[None]:
     Raises:
         HeldError: another process holds it still. OSError: the file system refuses.
     """
-    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+    lock = _opened(path)
     try:
         deadline = time.monotonic() + wait
         while not _try(lock):
@@ -56,6 +57,17 @@ def folder(path: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+def _opened(path: Path) -> int:
+    """The file; one that is made is of the account that its folder is of."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        lock = os.open(path, flags | os.O_EXCL, 0o644)
+    except FileExistsError:
+        return os.open(path, flags, 0o644)
+    files.give(lock, path.parent)
+    return lock
 
 
 def _try(lock: int) -> bool:

@@ -21,6 +21,7 @@ from netboot.cli.outcomes import cannot
 from netboot.cli.output import output_option, show
 from netboot.cli.paths import config_option, config_path, find_config, site_option
 from netboot.cli.times import moment
+from netboot.cli.written_objects import ENROLMENTS
 from netboot.clock import rfc3339
 
 if TYPE_CHECKING:
@@ -212,10 +213,11 @@ def restore(
     folder_of_objects = objects_folder(site)
     if any(path.parent == folder_of_objects for path in written):
         summary += (
-            f"\nobjects of the cluster are in {folder_of_objects}, and were not written there; where they are lost:\n"
-            f"  kubectl create -f {folder_of_objects}\n"
-            f"  kubectl replace --subresource=status -f {folder_of_objects / 'enrolments.yaml'}"
+            f"\nobjects of the cluster are in {folder_of_objects}, and were not written there; where they are lost:"
+            f"\n  kubectl create -f {folder_of_objects}"
         )
+    if (enrolments := folder_of_objects / ENROLMENTS) in written:
+        summary += f"\n  kubectl replace --subresource=status -f {enrolments}  # only of objects that were just made"
     show(output, value, (), (), summary)
 
 

@@ -18,13 +18,14 @@ from netboot.cli.outcomes import cannot
 from netboot.cli.output import output_option, say, show
 from netboot.cli.paths import config_option, find_config
 from netboot.cli.site_objects import namespace_of, published
+from netboot.cli.written_objects import ENROLMENTS, HOLDS
 
 if TYPE_CHECKING:
     from images.values.strict import Fault
     from netboot.config import Config
     from netboot.kube.moved import Document
 
-INVENTORY, ENROLMENTS, HOLDS, LEFT_OUT = "inventory", "enrolments.yaml", "holds.yaml", "left-out.yaml"
+INVENTORY, LEFT_OUT = "inventory", "left-out.yaml"
 _MODE = 0o600
 
 

@@ -1,5 +1,6 @@
 """`netboot migrate`: what a site has on its disk becomes objects of Kubernetes."""
 
+import pwd
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from netboot.cli import read_back
+from netboot.cli import init_options, read_back
 from netboot.cli.dry_run import local_dry_run_option
 from netboot.cli.file_acts import Stood, record, recorded
 from netboot.cli.given_files import NamedFile, NamedFolder
@@ -43,6 +44,10 @@ _RESUME = "put right what is named, then give the same command again: what is th
     help="To kubernetes: of who may read definitions and make objects of netboot.dev; used now, and not kept.",
 )
 @click.option("--from", "folder", type=NamedFolder(), help="To files: the folder that `netboot export` wrote.")
+@click.option("--yes", is_flag=True, help="To files: also where a retirement, a TPM taken out or the like is undone.")
+@click.option(
+    "--owner", callback=init_options.account, help="To files, as root: account of the service; it gets data and store."
+)
 @click.option("--namespace", help="Of the objects.  [default: that of the configuration, else netboot]")
 @local_dry_run_option
 @config_option
@@ -51,6 +56,8 @@ def command(
     to: str,
     admin_kubeconfig: Path | None,
     folder: Path | None,
+    yes: bool,
+    owner: pwd.struct_passwd | None,
     namespace: str | None,
     dry_run: bool,
     config: Path | None,
@@ -60,7 +67,8 @@ def command(
 
     The files of `inventory` become Machines, Profiles, Channels, MachineClasses, Racks and MaintenanceWindows;
     data/enrolment.db Enrolments with their status; holds of people that are in force Holds. What the configuration
-    says to be objects already (`inventory_kubernetes`, `enrolments_kubernetes`) is not moved.
+    says to be objects already (`inventory_kubernetes`, `enrolments_kubernetes`) is not moved; holds of people are in
+    any case, also one of which somebody has deleted the object since.
 
     First everything is looked at, and tried by the API server: where an object says another thing, or one would be
     refused, each is named and nothing is written. What is there and says the same is passed over, so after an
@@ -68,7 +76,9 @@ def command(
     compared. Nothing on the disk is changed. Rollouts, the images that they assign, boots and the audit stay there.
 
     Back, --to files has on record on this host what `netboot export` wrote of enrolments and holds: of enrolments that
-    and nothing else. Files of the inventory are put in place by hand.
+    and nothing else. Where a machine would come out of retirement, a TPM that was taken out be forgotten, a generation
+    fall or an alert vanish, each is named, and without --yes nothing is written. Files of the inventory are put in
+    place by hand. What root makes in `data` is of whom that folder is.
 
     Stop the service first: what it wrote meanwhile would be in no object. --dry-run may be given while it runs.
 
@@ -89,10 +99,10 @@ def command(
 
         if folder is None or admin_kubeconfig is not None or namespace is not None:
             raise click.UsageError("--to files takes --from, and nothing of a cluster: give the folder of an export")
-        to_files(settings, folder, output, dry_run=dry_run)
+        to_files(settings, folder, output, dry_run=dry_run, yes=yes, owner=owner)
         return
-    if admin_kubeconfig is None or folder is not None:
-        raise click.UsageError("--to kubernetes takes --admin-kubeconfig, and no folder: give that alone")
+    if admin_kubeconfig is None or folder is not None or yes or owner is not None:
+        raise click.UsageError("--to kubernetes takes --admin-kubeconfig, and no folder, --yes, --owner: give that")
     _to_kubernetes(settings, admin_kubeconfig, namespace, output, dry_run=dry_run)
 
 

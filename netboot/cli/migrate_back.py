@@ -1,99 +1,47 @@
 """`netboot migrate --to files`: what `netboot export` wrote of enrolments and holds is on record on this host again."""
 
-from collections.abc import Mapping, Sequence
+import pwd
+from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from time import time
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
-from pydantic import Field
 
-from images.values import files, strict
-from images.values.strict import Strict
-from images.values.types import Name
+from netboot.cli import ownership
 from netboot.cli.ends import failed
-from netboot.cli.export import ENROLMENTS, HOLDS
 from netboot.cli.file_acts import record
+from netboot.cli.outcomes import NOT_ALLOWED, ApiError, cannot
 from netboot.cli.output import say, show
-from netboot.join.enrolment import Act, Record
-from netboot.join.enrolment_documents import EnrolmentSpec, EnrolmentStatus
-from netboot.join.enrolment_objects import EnrolmentObject, record_of
+from netboot.cli.site_objects import ran
+from netboot.cli.written_holds import Orders, is_held_so, orders, who_of
+from netboot.cli.written_objects import ENROLMENTS, HOLDS, Back, read
+from netboot.join.enrolment import Act
 from netboot.join.errors import RefusedError
-from netboot.join.object_alerts import alerts_of
-from netboot.lifecycle.holds import Hold, is_object, shown
-from netboot.lifecycle.intents import Intent, PutOn
+from netboot.join.on_record import NOTHING, OnRecord, differences, on_record
+from netboot.lifecycle.errors import StateUnavailableError
+from netboot.lifecycle.intents import Intent
 from netboot.lifecycle.transitions import Mark
 from netboot.stores.enrolment import SqliteEnrolments
-from netboot.stores.intents import SqliteIntents
+from netboot.stores.intents import SqliteIntents, make
 from netboot.stores.lock import AlreadyRunningError, sole_instance
 
 if TYPE_CHECKING:
     from netboot.config import Config
 
-
-class Metadata(Strict):
-    """Of an object in a file."""
-
-    name: Name
-    namespace: str = ""
-    labels: Mapping[str, str] = Field(default_factory=dict)
-    annotations: Mapping[str, str] = Field(default_factory=dict)
+_YES = (
+    "see that this is meant, and that {} is no older than what is on record here; then give the command again with "
+    "--yes, or correct the file"
+)
+_AGAIN = "look at what else writes there, then give the same command again"
 
 
-class _Object(Strict):
-    apiVersion: Literal["netboot.dev/v1alpha1"]  # noqa: N815 - Kubernetes' own spelling
-    metadata: Metadata
-
-
-class EnrolmentWritten(_Object):
-    """An Enrolment in a file."""
-
-    kind: Literal["Enrolment"]
-    spec: EnrolmentSpec = EnrolmentSpec()
-    status: EnrolmentStatus = EnrolmentStatus()
-
-
-class HoldWritten(_Object):
-    """A Hold in a file."""
-
-    kind: Literal["Hold"]
-    spec: Hold
-
-
-class _List(Strict):
-    apiVersion: Literal["v1"]  # noqa: N815 - Kubernetes' own spelling
-    kind: Literal["List"]
-
-
-class Enrolments(_List):
-    """The file of all."""
-
-    items: tuple[EnrolmentWritten, ...]
-
-
-class Holds(_List):
-    """The file of all."""
-
-    items: tuple[HoldWritten, ...]
-
-
-M = TypeVar("M", Enrolments, Holds)
-
-
-class Back(NamedTuple):
-    """What files say: records that say anything, TPMs that were taken out of machines, the objects for their alerts,
-    and holds that have not ended."""
-
-    records: Sequence[Record] | None
-    replaced: Mapping[str, Sequence[str]]
-    objects: Sequence[EnrolmentObject]
-    holds: Sequence[HoldWritten]
-
-
-def to_files(settings: "Config", folder: Path, output: str, *, dry_run: bool) -> None:
+def to_files(
+    settings: "Config", folder: Path, output: str, *, dry_run: bool, yes: bool, owner: pwd.struct_passwd | None
+) -> None:
     """Have on record what the files of `folder` say: of enrolments this and nothing else, of holds what does not stand
-    yet.
+    yet. `yes`: also where something is undone by it that is not made again by itself; `owner`: of the site's state.
 
     Raises:
         click.ClickException: the folder has neither, the service runs, or what was written is read otherwise.
@@ -101,105 +49,156 @@ def to_files(settings: "Config", folder: Path, output: str, *, dry_run: bool) ->
     """
     now_ms = round(time() * 1000)
     back = read(folder, now_ms)
-    lock = sole_instance(settings.data / "lock") if settings.data.is_dir() and not dry_run else nullcontext()
     try:
-        with lock:
-            enrolled = _enrolments(settings, back, now_ms, dry_run=dry_run)
-            held = _holds(settings, back, now_ms, dry_run=dry_run)
+        if not dry_run:
+            _make_folder(settings, owner)
+        with nullcontext() if dry_run else sole_instance(settings.data / "lock"):
+            enrolled, held = _moved(settings, folder, back, now_ms, dry_run=dry_run, yes=yes)
     except (AlreadyRunningError, RefusedError) as error:
         raise failed(error) from None
-    value: dict[str, Any] = {"dry_run": dry_run, "enrolments": enrolled, "holds": held}
+    _show(settings, folder, output, enrolled, held, dry_run=dry_run)
+
+
+def _make_folder(settings: "Config", owner: pwd.struct_passwd | None) -> None:
+    try:
+        if owner is not None:
+            ownership.make_state(settings, owner)
+        settings.data.mkdir(mode=0o750, parents=True, exist_ok=True)
+    except OSError as error:
+        raise cannot(f"cannot make {error.filename}", error) from None
+
+
+def _moved(
+    settings: "Config", folder: Path, back: Back, now_ms: int, *, dry_run: bool, yes: bool
+) -> tuple[dict[str, Any] | None, dict[str, int] | None]:
+    """First all is looked at: what is refused, or cannot be read, leaves both as they are."""
+    intents = SqliteIntents(settings.data / "intents.db")
+    standing = _standing(settings, intents, back, now_ms)
+    ordered = orders(back.holds, standing or (), now_ms)
+    before = _stands(settings.data / "enrolment.db", now_ms)
+    if back.records is not None:
+        _require_meant(folder, before, _wanted(back, now_ms), yes=yes)
+    if not dry_run and standing is None:
+        make(settings.data / "intents.db").close()
+    enrolled = _enrolments(settings, back, before, now_ms, dry_run=dry_run)
+    if not back.holds:
+        return enrolled, None
+    if not dry_run:
+        _put_on(settings, intents, back, ordered, now_ms)
+    return enrolled, {"changed": len(ordered.missing), "same": ordered.same}
+
+
+def _show(
+    settings: "Config",
+    folder: Path,
+    output: str,
+    enrolled: dict[str, Any] | None,
+    held: dict[str, int] | None,
+    *,
+    dry_run: bool,
+) -> None:
+    keys = [*_read_of_objects(settings, enrolled, held)]
+    value: dict[str, Any] = {"dry_run": dry_run, "enrolments": enrolled, "holds": held, "read_of_objects": keys}
     rows = [(name, counts["changed"], counts["same"]) for name, counts in value.items() if isinstance(counts, dict)]
     show(output, value, ("what", "would be changed" if dry_run else "changed", "the same already"), rows)
     if output == "table":
+        for name, words in (enrolled["machines"] if enrolled else {}).items():
+            say(f"  {name}: {'; '.join(words)}")
         if enrolled and enrolled["gone"]:
             say(f"\non record no more, for no Enrolment is in the file: {', '.join(enrolled['gone'])}")
         say("\nNothing was written." if dry_run else f"\nVerified: on record is what {folder} says.")
+    for key in keys:
+        say(f"WARNING: with {key} in netboot.yaml the service reads objects, and not this: take it out", err=True)
 
 
-def read(folder: Path, now_ms: int) -> Back:
-    """What the files say.
+def _read_of_objects(settings: "Config", enrolled: object, held: object) -> Iterator[str]:
+    """Keys of the configuration by which what is on record here does not count."""
+    if enrolled is not None and settings.enrolments_kubernetes is not None:
+        yield "enrolments_kubernetes"
+    if held is not None and settings.inventory_kubernetes is not None and settings.inventory_kubernetes.holds:
+        yield "inventory_kubernetes.holds"
 
-    Raises:
-        click.ClickException: there are none. images.values.strict.FaultsError.
-    """
-    enrolments, holds = _file(folder / ENROLMENTS, Enrolments), _file(folder / HOLDS, Holds)
-    if enrolments is None and holds is None:
+
+def _wanted(back: Back, now_ms: int) -> OnRecord:
+    return on_record(back.records or (), back.replaced, back.alerts, now_ms)
+
+
+def _stands(file: Path, now_ms: int) -> OnRecord:
+    if not file.exists():
+        return NOTHING
+    store = SqliteEnrolments(file)
+    return on_record(store.records(), store.replaced(), store.all_alerts(), now_ms)
+
+
+def _require_meant(folder: Path, before: OnRecord, wanted: OnRecord, *, yes: bool) -> None:
+    """Raises click.ClickException: nothing at all would be on record any more, more likely an accident than meant; or
+    something would be undone, and nobody said that this is wanted."""
+    if before.machines and not wanted.machines:
         raise click.ClickException(
-            f"{folder} has neither {ENROLMENTS} nor {HOLDS}: name a folder that `netboot export` wrote"
+            f"{ENROLMENTS} says nothing of any machine, and {len(before.machines)} are on record: give another folder, "
+            "or take that file out of this one"
         )
-    objects = [_object(each, now_ms) for each in (enrolments.items if enrolments is not None else ())]
-    held = holds.items if holds is not None else ()
-    return Back(
-        [*filter(_says, (record_of(each.name, each) for each in objects))] if enrolments is not None else None,
-        {each.name: each.spec.replaced for each in objects if each.spec.replaced},
-        objects,
-        [each for each in held if each.spec.until_ms is None or now_ms < each.spec.until_ms],
-    )
+    undone = [
+        f"{name}: {'; '.join(words)}"
+        for name, each in differences(before, wanted).items()
+        if (words := [one.words for one in each if one.loses])
+    ]
+    if undone and not yes:
+        words = "\n".join(("nothing was written, for this would be undone:", *undone))
+        raise ApiError(words, _YES.format(folder / ENROLMENTS), NOT_ALLOWED)
 
 
-def _file(path: Path, model: type[M]) -> M | None:
-    return strict.load(path, model) if files.look(path) is not None else None
-
-
-def _object(written: EnrolmentWritten, now_ms: int) -> EnrolmentObject:
-    return EnrolmentObject(written.metadata.name, "", "", 0, now_ms, written.spec, written.status)
-
-
-def _says(record: Record) -> bool:
-    return record.enrolment() != Record(machine=record.machine).enrolment()
-
-
-def _enrolments(settings: "Config", back: Back, now_ms: int, *, dry_run: bool) -> dict[str, Any] | None:
-    """Raises click.ClickException: nothing at all would be on record any more: more likely an accident than meant."""
+def _enrolments(
+    settings: "Config", back: Back, before: OnRecord, now_ms: int, *, dry_run: bool
+) -> dict[str, Any] | None:
+    """Raises click.ClickException: what is read afterwards is another thing."""
     if back.records is None:
         return None
-    file = settings.data / "enrolment.db"
-    store = SqliteEnrolments(file)
-    before = {one.machine: one.enrolment() for one in store.records()} if file.exists() else {}
-    ours = {one.machine: one.enrolment() for one in back.records}
-    changed = [name for name in sorted(ours) if before.get(name) != ours[name]]
-    gone = sorted(before.keys() - ours.keys())
-    if gone and not ours:
-        raise click.ClickException(
-            f"{ENROLMENTS} says nothing of any machine, and {len(gone)} are on record: give another folder, or take "
-            "that file out of this one"
-        )
+    file, wanted = settings.data / "enrolment.db", _wanted(back, now_ms)
+    apart = {name: [one.words for one in each] for name, each in differences(before, wanted).items()}
+    gone = sorted(before.machines - wanted.machines)
+    changed = [name for name in apart if name not in gone]
     if not dry_run:
-        alerts = [alert for each in back.objects for alert in alerts_of(each)]
-        store.have(back.records, back.replaced, alerts, Act("files"), now_ms)
-        after = {one.machine: one.enrolment() for one in store.records()}
-        if wrong := [name for name in sorted({*after, *ours}) if after.get(name) != ours.get(name)]:
-            raise click.ClickException(f"what is read of {file} is another thing of {', '.join(wrong)}: give it again")
+        SqliteEnrolments(file).have([*wanted.records.values()], back.replaced, back.alerts, Act("files"), now_ms)
+        if wrong := differences(wanted, _stands(file, now_ms)):
+            raise ApiError(f"what is read of {file} is another thing of {', '.join(wrong)}", _AGAIN, 1)
         record(
             settings.data,
             "migrate-to-files",
-            {"enrolments": len(ours)},
+            {"enrolments": len(wanted.machines)},
             before={},
-            after={"changed": changed, "gone": gone},
+            after={"changed": changed, "gone": gone, "machines": apart},
         )
-    return {"changed": len(changed), "same": len(ours) - len(changed), "gone": gone}
+    return {"changed": len(changed), "same": len(wanted.machines) - len(changed), "gone": gone, "machines": apart}
 
 
-def _holds(settings: "Config", back: Back, now_ms: int, *, dry_run: bool) -> dict[str, int] | None:
-    """A machine that an object held is held still: what it held stands on each disk that followed it."""
-    if not back.holds:
+def _standing(settings: "Config", store: SqliteIntents, back: Back, now_ms: int) -> list[Intent] | None:
+    """What holds machines; None: of a host that never ran nothing does, and the file is to be made.
+
+    Raises:
+        StateUnavailableError: it cannot be told.
+    """
+    if not ran(settings):
         return None
-    store = SqliteIntents(settings.data / "intents.db")
+    if not back.holds:
+        return []
+    try:
+        return [one for one in store.all(now_ms) if one.mark is Mark.HELD]
+    except StateUnavailableError as error:
+        if (settings.data / "intents.db").exists():
+            raise
+        raise StateUnavailableError(
+            f"nothing was written: {error}: put that file of a backup there, or start the service once, which makes one"
+        ) from None
+
+
+def _put_on(settings: "Config", store: SqliteIntents, back: Back, ordered: Orders, now_ms: int) -> None:
+    """Raises ApiError: a machine is not held so afterwards."""
+    for each, order in ordered.missing:
+        store.order(each.spec.machine, order, who_of(each), now_ms)
     standing = [one for one in store.all(now_ms) if one.mark is Mark.HELD]
-    missing = [each for each in back.holds if not any(_is(one, each) for one in standing)]
-    for each in () if dry_run else missing:
-        order = PutOn(Mark.HELD, each.spec.reason, each.spec.until_ms)
-        store.order(each.spec.machine, order, each.spec.by or shown(each.metadata.name), now_ms)
-    machines = [each.spec.machine for each in missing]
-    if machines and not dry_run:
+    wrong = sorted({each.spec.machine for each in back.holds if not any(is_held_so(one, each) for one in standing)})
+    if wrong:
+        raise ApiError(f"{HOLDS} holds machines that are not held so now: {', '.join(wrong)}", _AGAIN, 1)
+    if machines := [each.spec.machine for each, _ in ordered.missing]:
         record(settings.data, "migrate-to-files", {"holds": len(machines)}, before={}, after={"held": machines})
-    return {"changed": len(missing), "same": len(back.holds) - len(missing)}
-
-
-def _is(standing: Intent, written: HoldWritten) -> bool:
-    """Whether it is held so: by that object, or by people who want the same."""
-    if is_object(standing):
-        return standing.owner.rpartition("/")[2] == written.metadata.name
-    same = (standing.machine, standing.reason, standing.until_ms)
-    return same == (written.spec.machine, written.spec.reason, written.spec.until_ms)

@@ -64,7 +64,8 @@ def enrolments_apart(
     from netboot.kube.enrolment_objects import KubeEnrolmentObjects
     from netboot.stores.enrolment import SqliteEnrolments
 
-    disk = {one.machine: one for one in SqliteEnrolments(config.data / "enrolment.db").records()}
+    file = config.data / "enrolment.db"
+    disk = {one.machine: one for one in (SqliteEnrolments(file).records() if file.exists() else ())}
     found = ObjectEnrolments(KubeEnrolmentObjects(lambda: connection, namespace))
     objects = {one.machine: one for one in found.records()}
     for machine in machines:

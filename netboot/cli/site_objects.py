@@ -120,17 +120,27 @@ def published(config: "Config") -> "Inventory | None":
         return None
 
 
-def on_record(config: "Config", inventory: "Inventory | None") -> Iterator[Enrolled]:
-    """Of each machine of `inventory`, and each that data/enrolment.db has on record, by name.
+def ran(config: "Config") -> bool:
+    """Whether the service ever ran here: else nothing is held, and nobody on record."""
+    return any((config.data / name).exists() for name in ("intents.db", "state.db", "enrolment.db"))
+
+
+def on_record(config: "Config", inventory: "Inventory | None", *, never_ran: bool = False) -> Iterator[Enrolled]:
+    """Of each machine of `inventory`, and each of which data/enrolment.db has anything on record, by name. `never_ran`:
+    the service need not have run here.
 
     Raises:
         click.ClickException: the file is not there. StateUnavailableError: it cannot be read.
     """
-    from netboot.join.enrolment import Record
+    from netboot.join.enrolment import Alert, Record
     from netboot.join.enrolments_moved import names_of, spec_of, status_of
     from netboot.stores.enrolment import SqliteEnrolments
 
     file = config.data / "enrolment.db"
+    if never_ran and not ran(config):
+        for record in (Record(machine=name) for name in names_of(inventory, ())):
+            yield Enrolled(record.machine, spec_of(record), status_of(record, ()))
+        return
     if not file.is_file():
         raise click.ClickException(
             f"{file} is not there, so nothing is on record here: run it on the host, and as the user, of the "
@@ -138,9 +148,12 @@ def on_record(config: "Config", inventory: "Inventory | None") -> Iterator[Enrol
         )
     store = SqliteEnrolments(file)
     records, replaced = {one.machine: one for one in store.records()}, store.replaced()
-    for name in names_of(inventory, records.values()):
+    alerts: dict[str, list[Alert]] = {}
+    for alert in store.all_alerts():
+        alerts.setdefault(alert.machine, []).append(alert)
+    for name in names_of(inventory, {*records, *replaced, *alerts}):
         record = records.get(name, Record(machine=name))
-        spec, status = spec_of(record, replaced.get(name, ())), status_of(record, store.alerts(name))
+        spec, status = spec_of(record, replaced.get(name, ())), status_of(record, alerts.get(name, ()))
         yield Enrolled(name, spec, status)
 
 
@@ -155,7 +168,7 @@ def enrolment_objects(config: "Config", inventory: "Inventory | None", namespace
 
     return [
         document(one.machine, namespace, one.spec, one.status if is_said(one.status) else None)
-        for one in on_record(config, inventory)
+        for one in on_record(config, inventory, never_ran=True)
     ]
 
 
@@ -167,8 +180,7 @@ def intents(config: "Config", now_ms: int) -> "list[Intent]":
     """
     from netboot.stores.intents import SqliteIntents
 
-    files = [config.data / name for name in ("intents.db", "state.db", "enrolment.db")]
-    return SqliteIntents(files[0]).all(now_ms) if any(file.exists() for file in files) else []
+    return SqliteIntents(config.data / "intents.db").all(now_ms) if ran(config) else []
 
 
 def is_hold_of_people(intent: "Intent") -> bool:

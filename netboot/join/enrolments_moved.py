@@ -36,10 +36,10 @@ def status_of(record: Record, alerts: Iterable[Alert]) -> EnrolmentStatus:
     return EnrolmentStatus(proposed=proposed, proposals=int(proposed is not None), alerts=told)
 
 
-def names_of(inventory: Inventory | None, records: Iterable[Record]) -> list[str]:
-    """Of machines that have an object: those of the inventory, and all that are on record."""
+def names_of(inventory: Inventory | None, recorded: Iterable[str]) -> list[str]:
+    """Of machines that have an object: those of the inventory, and all of which anything is on record."""
     declared = [machine.name for machine in inventory.machines] if inventory is not None else []
-    return sorted({*declared, *(record.machine for record in records)})
+    return sorted({*declared, *recorded})
 
 
 def document(name: str, namespace: str, spec: EnrolmentSpec, status: EnrolmentStatus | None = None) -> dict[str, Any]:

@@ -78,6 +78,13 @@ class SqliteEnrolments(EnrolmentStore):
         with self._open() as db:
             return [Alert.model_validate(dict(zip(names, row, strict=True))) for row in db.execute(query, (machine,))]
 
+    def all_alerts(self) -> list[Alert]:
+        """Of all machines, by name and kind."""
+        names = tuple(Alert.model_fields)
+        query = f"SELECT {', '.join(names)} FROM alerts ORDER BY machine, kind"  # noqa: S608
+        with self._open() as db:
+            return [Alert.model_validate(dict(zip(names, row, strict=True))) for row in db.execute(query)]
+
     def latest_alerts(self) -> dict[str, int]:
         with self._open() as db:
             return dict(db.execute("SELECT kind, max(last_ms) FROM alerts GROUP BY kind"))
@@ -155,6 +162,7 @@ class SqliteEnrolments(EnrolmentStore):
         with self._open() as db:
             db.execute("BEGIN IMMEDIATE")
             before = {row[0]: _row(row) for row in db.execute(_SELECT)}
+            out = set(db.execute("SELECT ek_sha256, machine FROM eks WHERE replaced"))
             for table in ("machines", "eks", "alerts"):
                 db.execute(f"DELETE FROM {table}")  # noqa: S608 - our own names
             for machine, eks in replaced.items():
@@ -163,6 +171,8 @@ class SqliteEnrolments(EnrolmentStore):
                 _have(db, record, before.pop(record.machine, Record(machine=record.machine)), act, now_ms)
             for machine in before:
                 db.execute(_NOTE, (now_ms, machine, "migrated", *act, None, "nothing is on record any more"))
+            for ek, machine in sorted(out - set(db.execute("SELECT ek_sha256, machine FROM eks WHERE replaced"))):
+                db.execute(_NOTE, (now_ms, machine, "migrated", *act, ek, "not taken out of it any more"))
             db.executemany(_ALERTS, [one.model_dump() for one in alerts])
             db.execute("COMMIT")
 
@@ -200,12 +210,16 @@ def _have(db: sqlite3.Connection, record: Record, before: Record, act: Act, now_
     another = before.model_copy(update=kept) != record.model_copy(update=kept)
     if another:
         kept = {"revision": max(before.revision, record.revision) + 1, "since_ms": record.since_ms}
-        ek, said = record.ek_sha256, f"{record.state}, generation {record.generation}"
+        ek, said = record.ek_sha256, f"{_stood(before)} → {_stood(record)}"
         db.execute(_NOTE, (now_ms, record.machine, "migrated", *act, ek, said))
     now = record.model_copy(update=kept)
     db.execute(_INSERT, tuple(getattr(now, column) for column in _COLUMNS))
     if now.ek_sha256 is not None:
         db.execute("INSERT OR REPLACE INTO eks VALUES (?, ?, 0)", (now.ek_sha256, now.machine))
+
+
+def _stood(record: Record) -> str:
+    return f"{record.state}, generation {record.generation}"
 
 
 def _write(db: sqlite3.Connection, change: Change, act: Act, now_ms: int) -> None:

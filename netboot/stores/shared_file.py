@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 
-from images.values.files import sync_folder
+from images.values import files
 from netboot.lifecycle.errors import StateUnavailableError
 
 Migrations = Sequence[Sequence[str]]
@@ -87,8 +87,9 @@ def _migrate(db: sqlite3.Connection, migrations: Migrations) -> None:
 
 def _create(path: Path, migrations: Migrations) -> None:
     staged = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}")
-    os.close(os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    made = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
+        files.give(made, path.parent)  # of root's service could open none; what SQLite puts beside it follows it
         with closing(sqlite3.connect(staged, isolation_level=None)) as db:
             db.execute("PRAGMA synchronous=FULL")
             _migrate(db, migrations)
@@ -96,6 +97,7 @@ def _create(path: Path, migrations: Migrations) -> None:
         with suppress(FileExistsError):
             path.hardlink_to(staged)  # unlike a rename, this never replaces one that somebody else has made meanwhile
     finally:
+        os.close(made)
         for suffix in ("", "-wal", "-shm", "-journal"):
             Path(f"{staged}{suffix}").unlink(missing_ok=True)
-    sync_folder(path.parent)
+    files.sync_folder(path.parent)

@@ -163,7 +163,7 @@ def test_objects_of_a_cluster_are_put_beside_and_are_in_no_later_backup(site: Pa
     assert ran.out.endswith(
         f"objects of the cluster are in {put}, and were not written there; where they are lost:\n"
         f"  kubectl create -f {put}\n"
-        f"  kubectl replace --subresource=status -f {put}/enrolments.yaml\n"
+        f"  kubectl replace --subresource=status -f {put}/enrolments.yaml  # only of objects that were just made\n"
     )
     assert {path.name: path.read_bytes() for path in put.iterdir()} == {
         **objects,

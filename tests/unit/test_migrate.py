@@ -14,9 +14,9 @@ from images.values import strict
 from netboot.cli import migrate
 from netboot.cli.cluster_objects import require_all, text_of
 from netboot.cli.export import contents_of
-from netboot.cli.migrate_back import read
 from netboot.cli.outcomes import ApiError
 from netboot.cli.site_objects import site_of
+from netboot.cli.written_objects import read
 from netboot.clock import rfc3339
 from netboot.config import Config, load_config
 from netboot.join.enrolment import Act, Alert, Import, Record, Replace
@@ -234,7 +234,7 @@ def test_a_record_of_any_state_comes_back_as_it_was(record: Record, retired: boo
     alert = Alert(machine="gpu-001", kind="other-key", first_ms=1, last_ms=2, count=3, said="a thief")
     written = document("gpu-001", "netboot", spec_of(record, tuple(gone)), status_of(record, [alert]))
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("netboot.cli.migrate_back.files.look", lambda path: path.name == "enrolments.yaml" or None)
+        patched.setattr("netboot.cli.written_objects.files.look", lambda path: path.name == "enrolments.yaml" or None)
         patched.setattr("images.values.strict.text_at", lambda _: text_of([written]))
         back = read(Path("x"), 7)
     (ours,) = back.records or [Record(machine="gpu-001")]
@@ -254,11 +254,12 @@ def test_what_is_on_record_becomes_what_the_file_says_and_nothing_else(tmp_path:
     assert store.records() == [kept, moved.model_copy(update={"revision": 1})]
     assert (store.replaced(), store.alerts("a"), store.alerts("d")) == ({"d": (C,)}, [], [alert])
     assert (store.owner(A), store.owner(B), store.owner(C)) == (("a", False), ("d", False), ("d", True))
-    lines = [(one.machine, one.act, one.operator, one.reason, one.said) for one in store.history(None, 3)]
+    lines = [(one.machine, one.act, one.operator, one.reason, one.said) for one in store.history(None, 4)]
     assert sorted(lines) == [
         ("b", "migrated", "bob", "back", "nothing is on record any more"),
+        ("c", "migrated", "bob", "back", "not taken out of it any more"),
         ("c", "migrated", "bob", "back", "nothing is on record any more"),
-        ("d", "migrated", "bob", "back", "pending, generation 2"),
+        ("d", "migrated", "bob", "back", "none, generation 0 → pending, generation 2"),
     ]
     two = [kept, moved.model_copy(update={"ek_sha256": A})]
     with pytest.raises(RefusedError, match=r"EK a1a1a1a1a1a1a1a1\.\.\. is of a and d: an EK belongs to one machine"):
@@ -336,6 +337,7 @@ def test_holds_are_put_on_where_they_do_not_stand(tmp_path: Path, run: Run, monk
         "dry_run": False,
         "enrolments": None,
         "holds": {"changed": 2, "same": 2},
+        "read_of_objects": [],
     }
     assert [(one.machine, one.owner, one.who) for one in store.all(2)] == [
         ("gpu-001", "operator", "hold/gpu-001"),
@@ -365,7 +367,15 @@ def test_who_is_in_no_file_is_named_and_no_file_takes_all_away(
     assert would.out.endswith("\non record no more, for no Enrolment is in the file: a\n\nNothing was written.\n")
     assert [one.ek_sha256 for one in store.records()] == [A, B]
     done = run("migrate", "--to", "files", "--from", folder, "-o", "json")
-    assert done.json["enrolments"] == {"changed": 1, "same": 0, "gone": ["a"]}
+    assert done.json["enrolments"] == {
+        "changed": 1,
+        "same": 0,
+        "gone": ["a"],
+        "machines": {
+            "a": [f"ek_sha256: {A} → none", "state: approved → none", "source: imported → none"],
+            "b": [f"ek_sha256: {B} → {C}"],
+        },
+    }
     assert [(one.machine, one.ek_sha256) for one in store.records()] == [("b", C)]
 
 
