@@ -144,8 +144,8 @@ def _require_meant(folder: Path, before: OnRecord, wanted: OnRecord, *, yes: boo
         if (words := [one.words for one in each if one.loses])
     ]
     if undone and not yes:
-        said = "\n".join(("nothing was written, for this would be undone:", *undone))
-        raise ApiError(said, _YES.format(folder / ENROLMENTS), NOT_ALLOWED)
+        told = "\n".join(("nothing was written, for this would be undone:", *undone))
+        raise ApiError(told, _YES.format(folder / ENROLMENTS), NOT_ALLOWED)
 
 
 def _enrolments(
