@@ -109,7 +109,9 @@ def _refuse_twice(file: Path, items: Sequence[EnrolmentWritten]) -> None:
     """Which of two counts would be left to their order."""
     first: dict[str, int] = {}
     faults = [
-        Fault(str(file), 0, f"items[{number}].metadata.name", f"{name} is that of items[{first[name]}], too: keep one")
+        Fault(
+            str(file), 0, f"items[{number}].metadata.name", f"{name} is that of items[{first[name]}], too: take one out"
+        )
         for number, name in enumerate(each.metadata.name for each in items)
         if first.setdefault(name, number) != number
     ]

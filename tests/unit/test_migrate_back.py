@@ -179,8 +179,8 @@ def test_a_machine_is_once_in_a_file(config: Config, run: Run) -> None:
     where = "exported/enrolments.yaml: items"
     assert (ran.status, ran.out, config.data.exists()) == (1, "", False)
     assert ran.err.startswith(
-        f"{where}[2].metadata.name: a is that of items[0], too: keep one\n"
-        f"{where}[3].metadata.name: a is that of items[0], too: keep one\n"
+        f"{where}[2].metadata.name: a is that of items[0], too: take one out\n"
+        f"{where}[3].metadata.name: a is that of items[0], too: take one out\n"
     )
 
 
