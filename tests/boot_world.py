@@ -131,6 +131,6 @@ def ready(number: int = 0, machine: str = "gpu-001") -> list[Any]:
     return [
         script(machine, number),
         event(machine, number, Phase.INITRD_STARTED, 4_000),
-        event(machine, number, Phase.ATTESTED, 15_000),
+        event(machine, number, Phase.ATTESTED, 15_000, "by tpm, PCR policy: none"),
         event(machine, number, Phase.READY, 20_000),
     ]

@@ -189,8 +189,9 @@ class World:
         times = (2, 9, 41, 118, 131, 133, 171, 173, 176, 177, 214, 222, 263)
         for step, seconds in zip(steps, times, strict=False):
             served = step in (Phase.KERNEL_FETCHED, Phase.INITRD_FETCHED)
+            said = "by tpm, PCR policy: none" if step is Phase.ATTESTED else ""
             uptime = None if served or step in steps[8:] else (seconds - 20) * 1000
-            made.append(EventRecord(at_ms=begun + seconds * 1000, phase=step, uptime_ms=uptime, detail="", **common))
+            made.append(EventRecord(at_ms=begun + seconds * 1000, phase=step, uptime_ms=uptime, detail=said, **common))
         return made
 
     def _health(self, boot: str, name: str) -> HealthRecord:

@@ -62,8 +62,9 @@ def joined(service: Service, boot: str, folder: Path) -> None:
             if phase not in KNOWS[owner]:
                 continue
             at_ms = minted_ms(boot) + 7_000 + 1_000 * number
+            said = {"sha256": QUOTE, "detail": "by tpm, PCR policy: none"} if phase is Phase.ATTESTED else {}
             fact = EventRecord(at_ms=at_ms, boot=boot, machine="gpu-001", phase=phase, peer="")
-            facts.append(fact.model_copy(update={"sha256": QUOTE if phase is Phase.ATTESTED else ""}))
+            facts.append(fact.model_copy(update=said))
         if owner == "approver":
             ends = minted_ms(boot) + 86_400_000
             known = {"boot": boot, "machine": "gpu-001", "sha256": CERTIFICATE, "until_ms": ends}
