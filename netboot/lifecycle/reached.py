@@ -73,14 +73,12 @@ def _age(entry: Reached | Failure, most: int) -> tuple[int, int, str, int, str, 
 
 
 def with_failure(failures: tuple[Failure, ...], new: Failure) -> tuple[Failure, ...]:
-    """A machine that got no answer says the same again, with the same uptime: of these the earliest stays, and
-    the last of all: other replicas are told that one, whoever heard the same before."""
+    """A machine that got no answer says the same again, with the same uptime: of these the earliest stays."""
     kept: dict[object, Failure] = {}
-    by_age = sorted({*failures, new}, key=lambda failure: _age(failure, FAILURE_DETAIL))
-    for failure in by_age:
+    for failure in sorted({*failures, new}, key=lambda failure: _age(failure, FAILURE_DETAIL)):
         said = failure.at_ms if failure.uptime_ms is None else (failure.uptime_ms,)
         kept.setdefault((said, failure.detail[:FAILURE_DETAIL]), failure)
-    return ends(tuple(dict.fromkeys((*kept.values(), by_age[-1]))), MOST_FAILURES)
+    return ends(tuple(kept.values()), MOST_FAILURES)
 
 
 def ends(ordered: tuple[T, ...], most: int) -> tuple[T, ...]:

@@ -127,28 +127,6 @@ def test_a_boot_that_is_under_way_no_more_is_not_told_as_one_that_is() -> None:
     assert in_object(site) == [boot_id(NAME, 2)]
 
 
-def test_failures_that_two_replicas_heard_end_in_one_state() -> None:
-    site = Site(2)
-    a, b = site.replicas
-    for replica in site.replicas:
-        replica.told(script(NAME, 1))
-    a.told(event(NAME, 1, Phase.ATTESTED, 100))
-    site.heal()
-    for replica, at, uptime_ms, detail in (
-        (a, 1000, 10, "g"),
-        (a, 1100, 20, "f"),
-        (a, 7000, 30, "e"),
-        (b, 9000, 20, "f"),
-    ):
-        failed = event(NAME, 1, Phase.FAILED, at, detail)
-        replica.told(failed.model_copy(update={"uptime_ms": uptime_ms}))
-    a.told(event(NAME, 1, Phase.BOOTED, 8000))
-    site.heal()
-    found = [replica.states.boot(boot_id(NAME, 1)) for replica in site.replicas]
-    assert [(each.state, each.reason) for each in found if each is not None] == [(Phase.FAILED, "f")] * 2
-    assert site.status["boots"][0]["phase"] == "Failed"
-
-
 def condition(status: str, at: str, kind: str = "Ready") -> ConditionTold:
     return ConditionTold.model_validate(
         {"type": kind, "status": status, "reason": "R", "message": "m", "lastTransitionTime": at}
