@@ -99,5 +99,5 @@ if [ "$(cat "$stamp" 2>/dev/null)" != "$want" ]; then
 fi
 
 # Bytecode of what runs as many processes: where PYTHONDONTWRITEBYTECODE is set, each of them would compile its modules again.
-.venv/bin/python -m compileall -q netboot images lab tests >/dev/null ||
+.venv/bin/python -m compileall -q netboot images ipxe tokens lab tests >/dev/null ||
   say "bytecode could not be written everywhere (files of another account?): all works, and starts more slowly"
