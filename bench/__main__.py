@@ -222,6 +222,7 @@ def main() -> int:
         host.raise_file_limit()
         (ROOT / ".work").mkdir(exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="bench-", dir=ROOT / ".work") as folder:
+            Path(folder).chmod(0o711)  # some of what is measured runs as an account of its own
             _run(options, console, Path(folder))
     except (BenchError, ValueError) as error:
         console.print(f"bench: {error}", markup=False, highlight=False)

@@ -15,7 +15,7 @@ from netboot.cli.file_acts import record
 from netboot.cli.outcomes import NOT_ALLOWED, ApiError, cannot
 from netboot.cli.output import say, show
 from netboot.cli.site_objects import ran
-from netboot.cli.written_holds import Orders, is_held_so, orders, who_of
+from netboot.cli.written_holds import HoldOrders, is_held_so, orders, who_of
 from netboot.cli.written_objects import ENROLMENTS, HOLDS, Back, read
 from netboot.join.enrolment import Act
 from netboot.join.errors import RefusedError
@@ -192,7 +192,7 @@ def _standing(settings: "Config", store: SqliteIntents, back: Back, now_ms: int)
         ) from None
 
 
-def _put_on(settings: "Config", store: SqliteIntents, back: Back, ordered: Orders, now_ms: int) -> None:
+def _put_on(settings: "Config", store: SqliteIntents, back: Back, ordered: HoldOrders, now_ms: int) -> None:
     """Raises ApiError: a machine is not held so afterwards."""
     for each, order in ordered.missing:
         store.order(each.spec.machine, order, who_of(each), now_ms)

@@ -10,14 +10,14 @@ from netboot.lifecycle.intents import OPERATORS, Intent, PutOn
 from netboot.lifecycle.transitions import Mark
 
 
-class Orders(NamedTuple):
+class HoldOrders(NamedTuple):
     """`missing`: Holds of which none stands, with what is ordered for each; `same`: how many stand."""
 
     missing: Sequence[tuple[HoldWritten, PutOn]]
     same: int
 
 
-def orders(holds: Sequence[HoldWritten], standing: Sequence[Intent], now_ms: int) -> Orders:
+def orders(holds: Sequence[HoldWritten], standing: Sequence[Intent], now_ms: int) -> HoldOrders:
     """A machine that an object held is held still: what it held stands on each disk that followed it."""
     now, missing = [*standing], list[tuple[HoldWritten, PutOn]]()
     for each in holds:
@@ -27,7 +27,7 @@ def orders(holds: Sequence[HoldWritten], standing: Sequence[Intent], now_ms: int
         change = decide(each.spec.machine, _of(now, each), order, who_of(each), now_ms)
         missing.append((each, order))
         now = [one for one in now if one.machine != each.spec.machine or one.owner != OPERATORS] + [*change.put]
-    return Orders(missing, len(holds) - len(missing))
+    return HoldOrders(missing, len(holds) - len(missing))
 
 
 def _of(intents: Sequence[Intent], written: HoldWritten) -> list[Intent]:

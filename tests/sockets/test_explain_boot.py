@@ -55,7 +55,7 @@ def test_a_past_boot_is_explained_by_what_was_written_down_then(service: Service
     inputs = ("class", "image", "machine", "profile", "service")
     assert lines[8] == f"  decided from   DIGEST: {', '.join(f'{name} DIGEST' for name in inputs)}"
     assert lines[9:] == [
-        "  proof          yes, at MOMENT",
+        "  proof          by tpm, PCR policy: none, at MOMENT",
         "  token          yes, at MOMENT",
         "  approval       yes, at MOMENT",
         "  gate           first in service at MOMENT",

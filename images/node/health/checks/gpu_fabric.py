@@ -19,7 +19,7 @@ _VERSION = re.compile(r"\b(\d{3,4}\.\d{1,4}(?:\.\d{1,4})?)\b", re.ASCII)
 _FABRIC = re.compile(r"Fabric Manager version is\s*:\s*(\d{3,4}\.\d{1,4}(?:\.\d{1,4})?)", re.ASCII)
 _UNIT = "nvidia-fabricmanager.service"
 _STATE, _STATUS = "Fabric/State", "Fabric/Status"
-PATIENCE_SECONDS = 240.0
+WAIT_SECONDS = 240.0
 """In Progress for longer is stuck: it takes seconds, and this is less than what lies between two runs."""
 
 
@@ -86,7 +86,7 @@ def _registered(machine: Machine, facts: dict[str, Any]) -> Result | None:
     if not wrong:
         return None
     summary = f"GPUs that are not in the fabric: {listed(wrong)}"
-    if waiting and since < PATIENCE_SECONDS:
+    if waiting and since < WAIT_SECONDS:
         return Result("unknown", summary, "wait: it is being set up; the next run tells", facts)
     where = f"see `journalctl -u {_UNIT}`; restart it while no program uses a GPU"
     if not facts["nvswitches"]:
