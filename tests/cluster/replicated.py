@@ -169,8 +169,19 @@ class Machine:
 
 
 def told(ask: Callable[[], Said]) -> Said:
-    """What is answered once it can be told: the first that is not 503."""
-    return wait_for(lambda: found if (found := ask()).status != 503 else None, SECONDS)
+    """What is answered once it can be told: the first that is not 503. Raises OSError: nobody answers there."""
+
+    def answer() -> Said | OSError | None:
+        try:
+            said = ask()
+        except OSError as error:  # for which `wait_for` would ask the same one again
+            return error
+        return said if said.status != 503 else None
+
+    found: Said | OSError = wait_for(answer, SECONDS)
+    if isinstance(found, OSError):
+        raise found
+    return found
 
 
 class World:

@@ -13,7 +13,6 @@ from contextlib import contextmanager, suppress
 from functools import partial
 
 import pytest
-import requests
 
 from lab.kube import cluster as lab
 from netboot.clock import moment_ms
@@ -90,7 +89,7 @@ def joining(world: World) -> Iterator[list[str]]:
 def of_next(replicas: Iterator[Replica], step: Callable[[Replica], T]) -> T:
     """What the next one answers; where nobody listens there, or it ends, whoever comes after it: a load balancer."""
     while True:
-        with suppress(requests.ConnectionError):
+        with suppress(OSError):
             return step(next(replicas))
 
 
