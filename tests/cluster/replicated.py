@@ -171,14 +171,14 @@ class Machine:
 def told(ask: Callable[[], Said]) -> Said:
     """What is answered once it can be told: the first that is not 503. Raises OSError: nobody answers there."""
 
-    def answer() -> Said | OSError | None:
+    def answer() -> tuple[Said | OSError] | None:
         try:
             said = ask()
         except OSError as error:  # for which `wait_for` would ask the same one again
-            return error
-        return said if said.status != 503 else None
+            return (error,)
+        return (said,) if said.status != 503 else None
 
-    found: Said | OSError = wait_for(answer, SECONDS)
+    (found,) = wait_for(answer, SECONDS)
     if isinstance(found, OSError):
         raise found
     return found
