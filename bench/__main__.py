@@ -30,6 +30,7 @@ from bench import (
     scale,
     scripts,
     siege,
+    storm,
     transfers,
 )
 from bench.besiegers import KINDS
@@ -39,7 +40,7 @@ from bench.stats import Verdict
 
 PARTS = (
     *("scripts", "bytes", "abuse", "flood", "siege", "join"),
-    *("images", "scale", "origins", "boot", "lifecycle", "rollout", "page"),
+    *("images", "scale", "origins", "boot", "lifecycle", "rollout", "storm", "page"),
 )
 ROOT = Path(__file__).resolve().parent.parent
 QUICK_NODES = 8
@@ -50,14 +51,17 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, help=f"alternating rounds (default 7; boot: {boot.ROUNDS})")
     parser.add_argument("--seconds", type=float, default=2, help="seconds of one measurement (default 2)")
     parser.add_argument("--only", choices=PARTS, action="append", help="this part (may be repeated; default all)")
-    parser.add_argument("--nodes", type=int, help=f"machines that join at once (default {join.NODES})")
+    parser.add_argument(
+        "--nodes", type=int, help=f"machines that join at once (default {join.NODES}; storm: {storm.MACHINES})"
+    )
     parser.add_argument("--output", choices=("table", "json"), default="table")
     parser.add_argument(
         "--quick", action="store_true", help="one short round of everything, small: tries the bench itself"
     )
     options = parser.parse_args()
     asked = options.rounds
-    options.nodes = options.nodes if options.nodes is not None else QUICK_NODES if options.quick else join.NODES
+    small = options.nodes if options.nodes is not None else QUICK_NODES if options.quick else None
+    options.nodes, options.storm = small or join.NODES, small or storm.MACHINES
     options.rounds, options.boots = (7, boot.ROUNDS) if asked is None else (asked, asked)
     if options.rounds < 1 or options.seconds < 1 or not 1 <= options.nodes <= join.MOST_NODES:
         parser.error(f"--rounds and --seconds must be at least 1, --nodes 1 to {join.MOST_NODES}")
@@ -120,6 +124,8 @@ def _run(options: argparse.Namespace, console: Console, folder: Path) -> list[Ve
     verdicts += report_boot.boot_verdicts(found_boot) if found_boot else []
     found_rollouts = _rollouts(options, console, folder) if "rollout" in parts else None
     verdicts += rolling.verdicts(found_rollouts) if found_rollouts else []
+    found_storm = _storm(options, console, folder) if "storm" in parts else None
+    verdicts += storm.verdicts(found_storm) if found_storm else []
     found_page = _page(options, console, folder) if "page" in parts else None
     verdicts += page.verdicts(found_page) if found_page else []
     report.print_verdicts(console, verdicts)
@@ -137,6 +143,7 @@ def _run(options: argparse.Namespace, console: Console, folder: Path) -> list[Ve
             "boot": found_boot,
             "lifecycle": found_lifecycle,
             "rollout": found_rollouts,
+            "storm": found_storm,
             "page": found_page,
         }
         whole |= {name: asdict(found) for name, found in more.items() if found}
@@ -184,6 +191,13 @@ def _rollouts(options: argparse.Namespace, console: Console, folder: Path) -> ro
     (folder / "rollout").mkdir()
     found = rolling.measure(folder / "rollout", ROOT / ".cache", options.nodes, quick=options.quick)
     console.print(rolling.described(found), "", highlight=False)
+    return found
+
+
+def _storm(options: argparse.Namespace, console: Console, folder: Path) -> storm.Storm:
+    (folder / "storm").mkdir()
+    found = storm.measure(folder / "storm", ROOT / ".cache", options.storm)
+    console.print(storm.described(found), "", highlight=False)
     return found
 
 

@@ -42,18 +42,24 @@ class Fleet:
     def __init__(self, wires: "Sequence[Connection[Any, Any]]") -> None:
         self._wires = wires
 
-    def join(self, fleet: Sequence[Member], door: Door, pairs: Path | None = None) -> Joined:
+    def each(self) -> list["Fleet"]:
+        """Its processes, as fleets of one."""
+        return [Fleet([wire]) for wire in self._wires]
+
+    def join(
+        self, fleet: Sequence[Member], door: Door, pairs: Path | None = None, seconds: float = RETRY_POLICY
+    ) -> Joined:
         """Have all of them join, started in the same moment. `pairs`: a folder for certificates with keys, NAME.pem.
 
         Raises:
-            BenchError: one of them did not, in five minutes.
+            BenchError: one of them did not, in so many seconds.
         """
         for number, wire in enumerate(self._wires):
             wire.send((list(fleet[number :: len(self._wires)]), door, pairs))
         self._answers(60.0)  # everything is prepared
         for wire in self._wires:
             wire.send("go")
-        answers = self._answers(RETRY_POLICY)
+        answers = self._answers(seconds)
         return Joined([machine for seen, _ in answers for machine in seen], sum(cpu for _, cpu in answers))
 
     def _answers(self, timeout: float) -> list[Any]:
@@ -69,9 +75,9 @@ class Fleet:
 
 
 @contextlib.contextmanager
-def fleet_processes() -> Iterator[Fleet]:
+def fleet_processes(count: int = PROCESSES) -> Iterator[Fleet]:
     """Start the processes; they end with the block."""
-    with worker_processes(PROCESSES, _simulate) as pipes:
+    with worker_processes(count, _simulate) as pipes:
         yield Fleet(pipes)
 
 

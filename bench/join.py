@@ -28,7 +28,7 @@ RESETS = 1_000_000
 """Between rounds of exchanges: the counters of the TPMs only ever grow, whatever each round counts by itself."""
 _OURS = ("join", "approver", "nodes", "boot", "management", "controllers")
 """How the names of the service's processes begin."""
-_SECTIONS = """\
+SECTIONS = """\
 join: {{listen: "0.0.0.0:{port}", url: "https://{host}:{port}"}}
 clusters:
   default: {{endpoints: ["{url}"], authority: "{authority}"}}
@@ -142,7 +142,7 @@ def world_of(
     with ExitStack() as stack:
         cluster = stack.enter_context(control_plane.control_plane(cache, folder / "cluster"))
         port, authority = free_port(), cluster.folder / "ca.crt"
-        config = _SECTIONS.format(host=HOST, port=port, url=cluster.url, authority=authority)
+        config = SECTIONS.format(host=HOST, port=port, url=cluster.url, authority=authority)
         eks = [member.tpm().machine.ek_sha256 for member in fleet]
         site = make_site(folder / "join", machines=len(fleet), root_mib=1, joining=Joining(port, config, eks))
         control_plane.accounts(cluster, site.folder / "secrets")

@@ -19,7 +19,7 @@ from bench.site import Identity, boot_path
 from tests.agent_tpm import SoftTpm
 from tests.soft_tpm import Machine
 
-_BOOT = re.compile(rb"netboot\.boot=([0-9a-f-]{36})")
+BOOT = re.compile(rb"netboot\.boot=([0-9a-f-]{36})")
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def booted(fleet: Sequence[Member], port: int, identities: Sequence[Identity]) -
     done = []
     for member, identity in zip(fleet, identities, strict=True):
         status, script = get(port, boot_path(identity))
-        match = _BOOT.search(script)
+        match = BOOT.search(script)
         if status != 200 or match is None:
             raise BenchError(f"{member.name} gets no boot from its script: status {status}: {script[:200]!r}")
         done.append(replace(member.rebooted(), boot=match[1].decode(), mac=identity.mac))

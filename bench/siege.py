@@ -18,6 +18,8 @@ from tests.sockets.join_site import JoinSite, join_site
 from tests.soft_tpm import Machine
 
 IDLE = "idle"
+_HELLO_SECONDS = 60.0
+"""Against hanging alone: how long a hello takes is what is measured."""
 HONEST = {4: "127.70.0.", 6: "2001:db8:51e7::"}
 """Where honest machines ask from; those of IPv6 from another /64 than the besiegers'."""
 FAMILIES = {"IPv4, 64 addresses": ("127.0.0.1", "127.66.0."), "IPv6, one /64": ("2001:db8:51e6::1", "2001:db8:51e6::")}
@@ -79,7 +81,9 @@ def _honest(target: Target, body: bytes, seconds: float) -> list[float]:
     took, end = list[float](), time.monotonic() + seconds
     while time.monotonic() < end:
         began, answer = time.monotonic(), b""
-        with context.wrap_socket(connected(target, f"{prefix}{len(took) % 100 + 1}")) as wrapped:
+        sock = connected(target, f"{prefix}{len(took) % 100 + 1}")
+        sock.settimeout(_HELLO_SECONDS)
+        with context.wrap_socket(sock) as wrapped:
             wrapped.sendall(head.encode() + body)
             while piece := wrapped.recv(65536):
                 answer += piece

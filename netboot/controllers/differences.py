@@ -29,10 +29,8 @@ class Differences:
         """`ours`: what other replicas that write these objects call themselves; empty: there is one, which leads.
         `now_ms`: the time of day."""
         self._replicas, self.leads, self._now_ms = ours, True, now_ms
-        self._conflicts = set[str]()
-        """Names: another replica had written these, which is not seen yet."""
-        self.dropped = set[str]()
-        """Names: where there are several, these do not say all by which boots are told."""
+        self._conflicts, self.dropped = set[str](), set[str]()
+        """Names: another replica had written these, which is not seen yet; these lack what boots are told by."""
         self.listed = False
         """Whether all were seen."""
         self._objects = dict[str, MachineObject]()
@@ -42,12 +40,11 @@ class Differences:
         self._in_force = InForce()
         self._writing = Writing("", set())
         self._awaited = dict[str, str]()
-        """Name → the version that its object got here: what a watch brings before is older."""
+        """Name → the version that its object got here: what a watch brings before is older. `_ours`: with what was
+        written then; nothing: it is gone."""
         self._ours = dict[str, tuple[str, Mapping[str, Any]]]()
-        """Name → the version that its object got here, and what was written then; nothing: it is gone."""
         self._pruned = dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]]()
-        """Name → what was written, and what its object said then, where that is another thing: an API server drops
-        what its definitions do not have, and others may have written there."""
+        """Name → what was written, and what its object said then: API servers drop what definitions do not have."""
         self._apart, self.refusals, self.overwritten = Apart(), Refusals(), Overwritten()
 
     def __len__(self) -> int:
@@ -122,11 +119,10 @@ class Differences:
         for table in (self._objects, self._looked_for, self._due, self._pruned, self._awaited, self._ours):
             table.pop(name, None)
         self._in_force.forget(name)
-        for names in (self._conflicts, self.dropped):
-            names.discard(name)
-        self._apart.forget(name)
-        self.refusals.forget(name)
-        self.overwritten.forget(name)
+        self._conflicts.discard(name)
+        self.dropped.discard(name)
+        for each in (self._apart, self.refusals, self.overwritten):
+            each.forget(name)
 
     def look_for(self, names: Iterable[str] | None, now: float) -> None:
         """These are to be looked at, or all; and what is due is put in order."""
@@ -148,13 +144,18 @@ class Differences:
             if (since := self._looked_for.pop(name, None)) is not None:
                 self._looked_for[name] = since
 
-    def found(self, looked_for: Mapping[str, float], facts: Mapping[str, Facts | None]) -> None:
-        """What is known of these now."""
+    def found(
+        self, looked_for: Mapping[str, float], facts: Mapping[str, Facts | None], objects: Iterable[MachineObject]
+    ) -> None:
+        """What is known of these now. `objects`: as they were when that was asked: of one that became another meanwhile
+        nothing was learnt yet, so it is looked at again."""
+        versions = {each.name: each.version for each in objects}
         for name, since in looked_for.items():
-            if self._looked_for.get(name) == since:
-                del self._looked_for[name]
             if (machine := self._objects.get(name)) is not None:
                 self._found(machine, facts.get(name), since)
+            same = machine is None or versions.get(name, machine.version) == machine.version
+            if same and self._looked_for.get(name) == since:
+                del self._looked_for[name]
 
     def _found(self, machine: MachineObject, facts: Facts | None, since: float) -> None:
         name, before = machine.name, self._due.get(machine.name)

@@ -137,7 +137,7 @@ class ShipperController:
             raise
         self._most = min(MOST_LOOKED_AT, 2 * self._most)
         with self._lock:
-            self._differences.found(some, facts)
+            self._differences.found(some, facts, objects)
 
     def _write(self) -> None:
         while not self._stopping.is_set():

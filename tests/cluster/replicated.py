@@ -78,6 +78,17 @@ class Replica:
         """What it knows of a boot."""
         return [one["phase"] for one in self.service.api(f"/v1/boots/{boot}").get("reached", ())]
 
+    def image(self, mac: str) -> list[int]:
+        """What a machine fetches to boot: script, manifest and its signature, kernel, initrd, root; the statuses."""
+        fetch, url = partial(self.service.machines.get, timeout=60), self.service.provisioning
+        script = fetch(f"{url}/v1/boot", params={"mac": mac})
+        found = re.search(r"image ([0-9a-f]{64})", script.text)
+        assert found is not None, script.text
+        manifest, signature = (fetch(f"{url}/v1/images/{found[1]}/manifest.{part}") for part in ("json", "sig"))
+        parts = manifest.json()["artifacts"]
+        blobs = [fetch(f"{url}/v1/blobs/{parts[part]['sha256']}") for part in ("kernel", "initrd", "root")]
+        return [each.status_code for each in (script, manifest, signature, *blobs)]
+
     def keys(self) -> list[str]:
         """Ids of its sealing keys; the first seals, all open."""
         return [key.id.hex() for key in read_keys(self.root / "shared-keys" / SEALING).keys]
@@ -158,8 +169,19 @@ class Machine:
 
 
 def told(ask: Callable[[], Said]) -> Said:
-    """What is answered once it can be told: the first that is not 503."""
-    return wait_for(lambda: found if (found := ask()).status != 503 else None, SECONDS)
+    """What is answered once it can be told: the first that is not 503. Raises OSError: nobody answers there."""
+
+    def answer() -> tuple[Said | OSError] | None:
+        try:
+            said = ask()
+        except OSError as error:  # for which `wait_for` would ask the same one again
+            return (error,)
+        return (said,) if said.status != 503 else None
+
+    (found,) = wait_for(answer, SECONDS)
+    if isinstance(found, OSError):
+        raise found
+    return found
 
 
 class World:

@@ -46,7 +46,7 @@ ROLES = {
 }
 """Files of kubeconfigs, and the roles that they are of."""
 MACHINES = [
-    *(Chassis(f"k-{number:03}", number, on_record=False) for number in range(1, 121)),
+    *(Chassis(f"k-{number:03}", number, on_record=False) for number in range(1, 200)),
     Chassis("held-200", 200, on_record=False),
 ]
 PLACES = ("provisioning", "management", "join")

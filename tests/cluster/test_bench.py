@@ -1,4 +1,4 @@
-"""The bench's part `join` runs, whole and small, and leaves nothing behind."""
+"""The bench's parts that need a control plane run, whole and small, and leave nothing behind."""
 
 import json
 import subprocess
@@ -6,15 +6,18 @@ import sys
 
 import pytest
 
+from bench.early import REPORTED
+from bench.storm import PHASES
 from tests.tools.test_bench import ROOT, folders, left_over
 
 pytestmark = pytest.mark.cluster
-QUICK = (sys.executable, "-m", "bench", "--quick", "--only", "join", "--nodes", "5", "--output", "json")
+QUICK = (sys.executable, "-m", "bench", "--quick", "--output", "json")
 
 
 def test_a_quick_bench_of_join_has_a_certificate_for_every_machine_and_leaves_nothing() -> None:
     before = folders()
-    done = subprocess.run(QUICK, cwd=ROOT, capture_output=True, text=True, timeout=900, check=False)
+    argv = [*QUICK, "--only", "join", "--nodes", "5"]
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)["join"]
     [fleet] = found["fleets"]
@@ -31,5 +34,19 @@ def test_a_quick_bench_of_join_has_a_certificate_for_every_machine_and_leaves_no
     assert "--cluster-signing-duration=24h" in found["flags"]
     assert "--kube-api-qps=20 (default)" in found["flags"]
     assert "machines started at once" in done.stderr
+    assert folders() == before
+    assert left_over() == []
+
+
+def test_forty_machines_boot_at_once_by_three_replicas_which_all_know_all_of_it_in_fewer_writes_than_phases() -> None:
+    before = folders()
+    argv = [*QUICK, "--only", "storm", "--nodes", "40"]
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=900, check=False)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)["storm"]
+    assert (found["machines"], found["lost"]) == (40, 0)
+    assert 40 <= found["status_writes"] < 40 * len(PHASES)
+    assert len(found["script_ms"]) == 40
+    assert len(found["event_ms"]) == 40 * len(REPORTED)
     assert folders() == before
     assert left_over() == []

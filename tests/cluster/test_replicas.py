@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 
 import pytest
@@ -20,13 +20,14 @@ from tests.cluster.replicated import KINDS, LEASES, SECONDS, Machine, Replica, W
 from tests.cluster.replicated_start import LEASE_SECONDS, replicated
 from tests.cluster.test_holds import held, hold
 from tests.cluster.test_resources import compacted
-from tests.processes import wait_for
+from tests.processes import T, wait_for
 from tests.sockets.join_site import Said
 
 pytestmark = pytest.mark.cluster
 APPROVED = ("Approved", "NetbootAttested")
 APART = " of this one: check NTP on both replicas"
 HELD = ("held-200", "alice (hold/compacted)", "DIMM 4")
+COLD = ("held-200", "alice (hold/cold)", "DIMM 4")
 
 
 @pytest.fixture(scope="module")
@@ -64,15 +65,17 @@ def test_a_machine_begins_at_one_replica_reports_to_another_and_joins_at_the_thi
 
 @contextmanager
 def joining(world: World) -> Iterator[list[str]]:
-    """Machines join all the while, each step at the next replica: their requests."""
+    """Machines join all the while, each step at the next replica that answers: their requests."""
     joined: list[str] = []
     ends = threading.Event()
+    replicas = itertools.cycle(itertools.chain(*itertools.permutations(world.replicas)))
 
     def run() -> None:
-        for first, second, third in itertools.cycle(itertools.permutations(world.replicas)):
-            if ends.is_set():
-                return
-            joined.append(world.boots(first).joins(second, third))
+        while not ends.is_set():
+            machine = of_next(replicas, world.boots)
+            of_next(replicas, machine.greets)
+            of_next(replicas, machine.proves)
+            joined.append(machine.asks())
 
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(run)
@@ -81,6 +84,13 @@ def joining(world: World) -> Iterator[list[str]]:
         finally:
             ends.set()
             running.result()
+
+
+def of_next(replicas: Iterator[Replica], step: Callable[[Replica], T]) -> T:
+    """What the next one answers; where nobody listens there, or it ends, whoever comes after it: a load balancer."""
+    while True:
+        with suppress(OSError):
+            return step(next(replicas))
 
 
 def rotated(world: World, *step: str) -> bool:
@@ -310,6 +320,60 @@ def test_what_etcd_has_compacted_while_they_watched_is_listed_anew_and_nothing_i
     for each in world.replicas:
         wait_for(lambda at=each: held(at.service) == [], SECONDS)  # type: ignore[misc]
     once(world, world.boots(gamma).joins(alpha, beta))
+
+
+def test_after_a_power_cut_of_everything_all_boot_machines_by_their_disks_and_join_goes_on_with_the_api_server(
+    world: World,
+) -> None:
+    """The machines of the control plane boot first, from these three, whose state is in that control plane."""
+    alpha, beta, gamma = world.replicas
+    epochs = {kind: world.lease(kind)[1] for kind in KINDS}
+    before = world.boots(alpha)
+    before.greets(beta)
+    world.kubectl.apply("hold", hold("cold", "held-200", by="alice"))
+    for each in world.replicas:
+        wait_for(lambda at=each: held(at.service) == [COLD], SECONDS)  # type: ignore[misc]
+    with ended(world, "kube-apiserver"):
+        for each in world.replicas:
+            each.service.kill()
+        for each in world.replicas:
+            each.service.start()
+        machines = [world.boots(each) for each in world.replicas]
+        assert [each.image(machines[0].chassis.mac) for each in world.replicas] == [[200] * 6] * 3
+        reported = [one.reports(at, "InitrdStarted") for one, at in zip(machines, (beta, gamma, alpha), strict=True)]
+        assert reported == [[204]] * 3
+        assert before.reports(gamma, "InitrdStarted") == [204]
+        for each in world.replicas:
+            refused = world.site.hello(machines[0].soft, each.name)
+            assert (refused.status, "Retry-After" in refused.headers) == (503, True), refused
+            assert held(each.service) == [COLD]
+            said = each.service.readyz()
+            assert (said["ready"], said["details"]["approver-default"]["ok"]) == (True, False)
+    world.settle()
+    before.proves(gamma)
+    requests = [one.joins(at, gamma) for one, at in zip(machines, world.replicas, strict=True)]
+    once(world, before.asks(), *requests)
+    for each in world.replicas:
+        assert held(each.service) == [COLD]
+        for machine in machines:
+            wait_for(lambda at=each, one=machine: "CSRApproved" in at.phases(one.boot), SECONDS)  # type: ignore[misc]
+            assert "InitrdStarted" in each.phases(machine.boot)
+    assert all(world.lease(kind)[1] > epochs[kind] for kind in KINDS)
+    world.kubectl("delete", "-n", "netboot", "hold/cold")
+    for each in world.replicas:
+        wait_for(lambda at=each: held(at.service) == [], SECONDS)  # type: ignore[misc]
+
+
+def test_one_after_the_other_is_restarted_while_machines_join_and_none_fails(world: World) -> None:
+    with joining(world) as joined:
+        for each in world.replicas:
+            more_join(joined)
+            assert each.service.stop() == 0
+            more_join(joined)
+            each.service.start()
+            world.in_order(each)
+    world.settle()
+    once(world, *joined)
 
 
 def test_clocks_that_are_half_a_minute_apart_change_nothing_and_of_more_it_is_said_what_to_do(world: World) -> None:

@@ -56,7 +56,7 @@ def test_what_is_secret_is_for_its_owner_alone(site: Path) -> None:
     assert len((site / "secrets/operator.token").read_text().strip()) >= 32
     assert (site / "secrets/operator.token").read_text().strip() not in (site / "secrets/access.json").read_text()
     ignored = (site / ".gitignore").read_text().splitlines()
-    assert {"keys/*.key", "secrets/", "tls/*.key", "data/", "store/"} <= set(ignored)
+    assert {"keys/*.key", "secrets/", "tls/*.key", "data/", "store/", "restored-objects/"} <= set(ignored)
 
 
 def test_the_bundle_is_signed_by_the_sites_key(site: Path) -> None:

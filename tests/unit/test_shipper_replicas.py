@@ -216,6 +216,27 @@ def test_a_conflict_is_seen_merged_and_written_again(api: ApiServer) -> None:
     assert b.controller.status().ok
 
 
+def test_what_comes_while_a_replica_looks_at_what_was_before_is_learnt_at_once(api: ApiServer) -> None:
+    """Not only when all are listed again, ten minutes later."""
+    _, b, c = api.replicas
+    api.leader = "nobody"
+    facts = b.facts
+
+    def meanwhile(names: Sequence[str]) -> Mapping[str, Facts | None]:
+        b.facts = facts  # type: ignore[method-assign]
+        found = facts(names)
+        c.says(1, Phase.SWITCHED, Phase.ATTESTED)
+        c.controller.step()
+        assert steps(api) == ["ScriptServed", "Switched", "Attested"]
+        return found
+
+    b.news = {NAME}
+    b.facts = meanwhile  # type: ignore[method-assign]
+    api.passes(10)
+    assert b.facts is facts
+    assert known(b) == [Phase.SCRIPT_SERVED, Phase.SWITCHED, Phase.ATTESTED]
+
+
 def test_a_status_that_was_wiped_is_written_again_by_whoever_knows(api: ApiServer) -> None:
     for number, one in enumerate(api.replicas, 1):
         one.says(number, Phase.ATTESTED)

@@ -118,7 +118,8 @@ UNSCRAPED = (
     "serviceMonitor.enabled: the NetworkPolicy lets nobody in to take metrics: name Prometheus in "
     "networkPolicy.operators"
 )
-NO_WAY = "upstream.place is asked on port {}, which networkPolicy.egressPorts lacks: add it"
+NO_WAY_TO = "{} is asked on port {}, which networkPolicy.egressPorts lacks: add it"
+NO_WAY = NO_WAY_TO.replace("{}", "upstream.place", 1)
 TWO_INVENTORIES = (
     "inventory.configMap has files, and with inventory.kubernetes none are read: remove it, or set "
     "inventory.kubernetes to false"
@@ -179,8 +180,16 @@ def test_what_the_schema_refuses(given: str, why: str) -> None:
         ("networkPolicy.operators=null", UNSCRAPED),
         ("networkPolicy.egressPorts={443,6443}", NO_WAY.format(5000)),
         ("upstream.place=http://cache.example/v1", NO_WAY.format(80)),
+        ("inventory.server=https://api.example:7443", NO_WAY_TO.format("inventory.server", 7443)),
+        (
+            "config.clusters.default.endpoints={https://a.example:6443,https://b.example:7443}",
+            NO_WAY_TO.format("config.clusters.default.endpoints[1]", 7443),
+        ),
         ("upstream.place=https://[2001:db8::50]:5001/v1", NO_WAY.format(5001)),
-        ("upstream.place=registry.example/images,networkPolicy.egressPorts={6443}", NO_WAY.format(443)),
+        (
+            "upstream.place=registry.example/images,networkPolicy.egressPorts={6443},inventory.server=https://a:6443",
+            NO_WAY.format(443),
+        ),
         (
             "storage.data.existingClaim=x,storage.data.hostPath=/x",
             "storage.data.existingClaim and storage.data.hostPath exclude each other: remove one of them",

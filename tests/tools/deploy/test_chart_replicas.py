@@ -36,6 +36,10 @@ MOUNTED = (
     "secrets: that of sharedKeys.secret is read by the account of sharedKeys.kubeconfig, and would be mounted for all "
     "processes: remove it"
 )
+ONE_FILE = (
+    "{}: enrolments-join.kubeconfig is that of another account already: each has a file of its own, of `netboot "
+    "cluster kubeconfigs`"
+)
 NO_NUMBER = "config.replicas has keys, as docs/configuration.md says, or is {}; how many there are is `replicas`"
 CHARTS = "config.{} is the chart's to say: remove it, values of its own have what may be chosen"
 
@@ -72,6 +76,10 @@ def pod(*more: str, values: Path = THREE) -> Object:
             "config.replicas.name would be that of all replicas, which are named by their Pods: remove it",
         ),
         ("config.replicas=3", NO_NUMBER),
+        ("config.replicas.count=3", "config.replicas.count is what `replicas` says: remove it"),
+        ("enrolments.readerKubeconfig=enrolments-join.kubeconfig", ONE_FILE.format("enrolments.readerKubeconfig")),
+        ("sharedKeys.kubeconfig=enrolments-join.kubeconfig", ONE_FILE.format("sharedKeys.kubeconfig")),
+        ("inventory.shipperKubeconfig=enrolments-join.kubeconfig", ONE_FILE.format("inventory.shipperKubeconfig")),
         ("config.keys_kubernetes.replica=a", CHARTS.format("keys_kubernetes")),
         ("config.enrolments_kubernetes.namespace=a", CHARTS.format("enrolments_kubernetes")),
     ],
@@ -91,7 +99,23 @@ def test_one_asks_nobody_who_leads(tmp_path: Path) -> None:
     assert config(tmp_path, "--set", "replicas=1").replicas is None
     made = config(tmp_path, "--set", "config.replicas.lease_seconds=30").replicas
     assert made is not None
-    assert (made.name, made.lease_seconds) == (None, 30)
+    assert (made.name, made.lease_seconds, made.count) == (None, 30, 3)
+
+
+def test_how_many_there_are_each_is_told(tmp_path: Path) -> None:
+    """By that the shipper divides what may be written in a second."""
+    made = config(tmp_path, "--set", "replicas=5").replicas
+    assert made is not None
+    assert made.count == 5
+
+
+def test_as_many_as_the_service_takes() -> None:
+    assert "- at '/replicas': maximum: got 26, want 25" in refused("--set", "replicas=26", values=THREE)
+
+
+@pytest.mark.parametrize("value", ["enrolments", "inventory", "sharedKeys"])
+def test_what_is_taken_away_whole_is_asked_for(value: str) -> None:
+    assert f"missing property '{value}'" in refused("--set-json", f"{value}=null", values=THREE)
 
 
 def test_shared_keys_are_on_the_volume_and_beside_what_other_processes_read(tmp_path: Path) -> None:

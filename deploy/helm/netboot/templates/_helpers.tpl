@@ -50,7 +50,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- if $v.inventory.shipperKubeconfig }}{{ $_ := set $declared "shipper" (printf "secrets/%s" $v.inventory.shipperKubeconfig) }}{{ end -}}
 {{- $_ := set $own "inventory_kubernetes" $declared -}}
 {{- end -}}
-{{- if include "netboot.elects" . }}{{ $_ := set $own "replicas" dict }}{{ end -}}
+{{- if include "netboot.elects" . }}{{ $_ := set $own "replicas" (dict "count" (int $v.replicas)) }}{{ end -}}
 {{- with $v.sharedKeys }}
 {{- if .kubeconfig }}{{ $_ := set $own "keys_kubernetes" (dict "kubeconfig" (printf "secrets/%s" .kubeconfig) "namespace" $.Release.Namespace "secret" .secret) }}{{ end -}}
 {{- end -}}
@@ -84,11 +84,19 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- if and (not $v.serviceAccount.create) (not $v.serviceAccount.name) }}{{ fail "serviceAccount.create is false: give serviceAccount.name, an account that is there" }}{{ end -}}
 {{- if and $v.networkPolicy.enabled (not $v.hostNetwork) }}
 {{- if and $v.serviceMonitor.enabled (not $v.networkPolicy.operators) }}{{ fail "serviceMonitor.enabled: the NetworkPolicy lets nobody in to take metrics: name Prometheus in networkPolicy.operators" }}{{ end -}}
-{{- if $v.upstream.place }}
-{{- $plain := or $v.upstream.plainHttp (hasPrefix "http://" $v.upstream.place) -}}
-{{- $authority := regexFind "^[^/]*" (regexReplaceAll "^https?://" $v.upstream.place "") -}}
+{{- $asked := dict -}}
+{{- if $v.upstream.place }}{{ $_ := set $asked "upstream.place" $v.upstream.place }}{{ end -}}
+{{- if $v.inventory.kubernetes }}{{ $_ := set $asked "inventory.server" $v.inventory.server }}{{ end -}}
+{{- if kindIs "map" $v.config.clusters }}
+{{- range $name, $cluster := $v.config.clusters }}
+{{- if kindIs "map" $cluster }}{{ range $i, $url := $cluster.endpoints }}{{ $_ := set $asked (printf "config.clusters.%s.endpoints[%d]" $name $i) $url }}{{ end }}{{ end -}}
+{{- end }}
+{{- end -}}
+{{- range $what, $url := $asked }}
+{{- $plain := or (hasPrefix "http://" $url) (and $v.upstream.plainHttp (eq $what "upstream.place")) -}}
+{{- $authority := regexFind "^[^/]*" (regexReplaceAll "^https?://" $url "") -}}
 {{- $port := regexFind "[0-9]+$" (regexFind ":[0-9]+$" $authority) | default (ternary "80" "443" $plain) -}}
-{{- if not (has $port (toStrings $v.networkPolicy.egressPorts)) }}{{ fail (printf "upstream.place is asked on port %s, which networkPolicy.egressPorts lacks: add it" $port) }}{{ end -}}
+{{- if not (has $port (toStrings $v.networkPolicy.egressPorts)) }}{{ fail (printf "%s is asked on port %s, which networkPolicy.egressPorts lacks: add it" $what $port) }}{{ end -}}
 {{- end }}
 {{- end -}}
 {{- if ne (empty $v.enrolments.joinKubeconfig) (empty $v.enrolments.readerKubeconfig) }}{{ fail "enrolments.joinKubeconfig and enrolments.readerKubeconfig are of two accounts, and go together: give both" }}{{ end -}}
@@ -116,6 +124,14 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end -}}
 {{- if has $v.sharedKeys.secret $v.secrets }}{{ fail "secrets: that of sharedKeys.secret is read by the account of sharedKeys.kubeconfig, and would be mounted for all processes: remove it" }}{{ end -}}
 {{- if not (kindIs "map" ($v.config.replicas | default dict)) }}{{ fail "config.replicas has keys, as docs/configuration.md says, or is {}; how many there are is `replicas`" }}{{ end -}}
+{{- if hasKey ($v.config.replicas | default dict) "count" }}{{ fail "config.replicas.count is what `replicas` says: remove it" }}{{ end -}}
+{{- $files := list -}}
+{{- range $of, $file := dict "enrolments.joinKubeconfig" $v.enrolments.joinKubeconfig "enrolments.readerKubeconfig" $v.enrolments.readerKubeconfig "inventory.shipperKubeconfig" $v.inventory.shipperKubeconfig "sharedKeys.kubeconfig" $v.sharedKeys.kubeconfig }}
+{{- if $file }}
+{{- if has $file $files }}{{ fail (printf "%s: %s is that of another account already: each has a file of its own, of `netboot cluster kubeconfigs`" $of $file) }}{{ end -}}
+{{- $files = append $files $file -}}
+{{- end }}
+{{- end -}}
 {{- if hasKey ($v.config.replicas | default dict) "name" }}{{ fail "config.replicas.name would be that of all replicas, which are named by their Pods: remove it" }}{{ end -}}
 {{- range $name := list "data" "store" }}
 {{- $one := index $v.storage $name }}
