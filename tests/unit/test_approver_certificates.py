@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from netboot.controllers.approver import approver as module
-from netboot.join.certificates import AT_WILL, MOST, BootCertificates, issued
+from netboot.join.certificates import AT_WILL, MOST, BootCertificates, descends, issued
 from netboot.join.errors import ClusterUnavailableError
 from netboot.join.ports import Csr
 from netboot.join.signing import NOT_SEEN, SIGNING_REMEDY, Signing
@@ -34,6 +34,16 @@ def reboot(stage: Stage) -> None:
     held = stage.cluster.credentials["default", "gpu-001"]
     changes = {"boot": boot_id("gpu-001", 2), "holder": "e" * 64, "token_id": "def456"}
     stage.cluster.leases.write(held.model_copy(update=changes))
+
+
+def test_one_that_is_not_on_record_is_of_no_boot(stage: Stage) -> None:
+    stage.approver()
+    mine = stage.join()
+    record = stage.cluster.certificates.records["default", "gpu-001"]
+    held = stage.cluster.credentials["default", "gpu-001"]
+    later = held.model_copy(update={"generation": held.generation + 1})
+    assert [descends(record, held, each) for each in (mine, "2" * 64)] == [True, False]
+    assert [descends(None, held, mine), descends(record, later, mine)] == [False, False]
 
 
 @pytest.mark.parametrize("ask", [renewal, serving])
