@@ -60,8 +60,8 @@ def _options() -> argparse.Namespace:
     )
     options = parser.parse_args()
     asked = options.rounds
-    small = options.nodes if options.nodes is not None else QUICK_NODES if options.quick else None
-    options.nodes, options.storm = small or join.NODES, small or storm.MACHINES
+    of_all = options.nodes if options.nodes is not None else QUICK_NODES if options.quick else None
+    options.nodes, options.storm = (join.NODES, storm.MACHINES) if of_all is None else (of_all, of_all)
     options.rounds, options.boots = (7, boot.ROUNDS) if asked is None else (asked, asked)
     if options.rounds < 1 or options.seconds < 1 or not 1 <= options.nodes <= join.MOST_NODES:
         parser.error(f"--rounds and --seconds must be at least 1, --nodes 1 to {join.MOST_NODES}")

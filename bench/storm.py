@@ -44,7 +44,7 @@ _OBJECTS = "/apis/netboot.dev/v1alpha1/namespaces/netboot/machines"
 
 class Sample(NamedTuple):
     """At one moment: statuses of Machines written so far, by all replicas; how many of the machines each is behind
-    with, and for how long at most; MiB of the largest replica."""
+    with, and for how long at most; MiB of the largest replica, in each tenth sample, else 0."""
 
     at: float
     written: int

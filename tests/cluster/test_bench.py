@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -14,12 +15,18 @@ pytestmark = pytest.mark.cluster
 QUICK = (sys.executable, "-m", "bench", "--quick", "--output", "json")
 
 
-def test_a_quick_bench_of_join_has_a_certificate_for_every_machine_and_leaves_nothing() -> None:
-    before = folders()
-    argv = [*QUICK, "--only", "join", "--nodes", "5"]
+def measured(part: str, nodes: int) -> tuple[Any, str]:
+    """What a part found, and what it told on the way; it leaves nothing."""
+    before, argv = folders(), [*QUICK, "--only", part, "--nodes", str(nodes)]
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)["join"]
+    assert folders() == before
+    assert left_over() == []
+    return json.loads(done.stdout)[part], done.stderr
+
+
+def test_a_quick_bench_of_join_has_a_certificate_for_every_machine_and_leaves_nothing() -> None:
+    found, told = measured("join", 5)
     [fleet] = found["fleets"]
     assert len(fleet["joined"]["machines"]) == 5
     for one in fleet["joined"]["machines"]:
@@ -33,20 +40,12 @@ def test_a_quick_bench_of_join_has_a_certificate_for_every_machine_and_leaves_no
     assert found["issued"][0]["tokens"] > 0
     assert "--cluster-signing-duration=24h" in found["flags"]
     assert "--kube-api-qps=20 (default)" in found["flags"]
-    assert "machines started at once" in done.stderr
-    assert folders() == before
-    assert left_over() == []
+    assert "machines started at once" in told
 
 
 def test_forty_machines_boot_at_once_by_three_replicas_which_all_know_all_of_it_in_fewer_writes_than_phases() -> None:
-    before = folders()
-    argv = [*QUICK, "--only", "storm", "--nodes", "40"]
-    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=900, check=False)
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)["storm"]
+    found, _ = measured("storm", 40)
     assert (found["machines"], found["lost"]) == (40, 0)
     assert 40 <= found["status_writes"] < 40 * len(PHASES)
     assert len(found["script_ms"]) == 40
     assert len(found["event_ms"]) == 40 * len(REPORTED)
-    assert folders() == before
-    assert left_over() == []
