@@ -87,6 +87,11 @@ def test_where_no_policy_is_made_or_enforced_none_is_asked_for_ports() -> None:
         assert objects("--set", f"{of},networkPolicy.egressPorts={{443}},networkPolicy.operators=null")
 
 
+def test_what_machines_ask_is_not_for_the_policy_of_the_pod() -> None:
+    """`endpoints` are of nodes; the service goes where its kubeconfigs lead, which are in Secrets."""
+    assert objects("--set", "config.clusters.default.endpoints={https://a.example:7443}")
+
+
 def test_a_node_may_have_no_ipv6() -> None:
     config = yaml.safe_load(one("ConfigMap", "--set", "ipv6=false")["data"]["netboot.yaml"])
     assert [config[listener]["listen"] for listener in ("provisioning", "management", "join")] == [
@@ -181,10 +186,6 @@ def test_what_the_schema_refuses(given: str, why: str) -> None:
         ("networkPolicy.egressPorts={443,6443}", NO_WAY.format(5000)),
         ("upstream.place=http://cache.example/v1", NO_WAY.format(80)),
         ("inventory.server=https://api.example:7443", NO_WAY_TO.format("inventory.server", 7443)),
-        (
-            "config.clusters.default.endpoints={https://a.example:6443,https://b.example:7443}",
-            NO_WAY_TO.format("config.clusters.default.endpoints[1]", 7443),
-        ),
         ("upstream.place=https://[2001:db8::50]:5001/v1", NO_WAY.format(5001)),
         (
             "upstream.place=registry.example/images,networkPolicy.egressPorts={6443},inventory.server=https://a:6443",

@@ -87,11 +87,6 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- $asked := dict -}}
 {{- if $v.upstream.place }}{{ $_ := set $asked "upstream.place" $v.upstream.place }}{{ end -}}
 {{- if $v.inventory.kubernetes }}{{ $_ := set $asked "inventory.server" $v.inventory.server }}{{ end -}}
-{{- if kindIs "map" $v.config.clusters }}
-{{- range $name, $cluster := $v.config.clusters }}
-{{- if kindIs "map" $cluster }}{{ range $i, $url := $cluster.endpoints }}{{ $_ := set $asked (printf "config.clusters.%s.endpoints[%d]" $name $i) $url }}{{ end }}{{ end -}}
-{{- end }}
-{{- end -}}
 {{- range $what, $url := $asked }}
 {{- $plain := or (hasPrefix "http://" $url) (and $v.upstream.plainHttp (eq $what "upstream.place")) -}}
 {{- $authority := regexFind "^[^/]*" (regexReplaceAll "^https?://" $url "") -}}
