@@ -169,7 +169,11 @@ class Machine:
 
 
 def told(ask: Callable[[], Said]) -> Said:
-    """What is answered once it can be told: the first that is not 503. Raises OSError: nobody answers there."""
+    """What is answered once it can be told: the first that is not 503.
+
+    Raises:
+        OSError: nobody answers there.
+    """
 
     def answer() -> tuple[Said | OSError] | None:
         try:
