@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import requests
@@ -148,6 +149,7 @@ def installed(control_plane: Cluster, config: Config, *more: str) -> None:
         "site=test",
         f"provisioning.url={config.provisioning.url},provisioning.port={config.provisioning.listen.port}",
         f"management.port={config.management.listen.port},inventory.server={control_plane.url}",
+        f"networkPolicy.egressPorts={{{urlsplit(control_plane.url).port}}}",
         "keys.configMap=keys,siteBundle.configMap=bundle",
         "config.provisioning.workers=1",  # each reads the snapshot by itself, and probes may ask any
         *more,
