@@ -60,7 +60,7 @@ def test_a_machine_is_looked_into_its_journal_is_kept_and_its_crash_is_told(
             with receiver.switched_on():
                 address = here.latest(MINE.name)["reached"][-1]["peer"]
                 operator = who_may_log_in(ca, address, told[1])
-                its_console_was_sent(address, operator)
+                its_console_was_sent(here, address, operator)
                 here.wait_for_console(first["boot"], " systemd[1]: ")
                 its_journal_is_taken(here, receiver, first["boot"])
                 its_clock_is_held(address, operator, here.net.inside)
@@ -108,9 +108,17 @@ def who_may_log_in(ca: SshAuthority, address: str, fingerprint: str) -> Path:
     return good
 
 
-def its_console_was_sent(address: str, operator: Path) -> None:
+def its_console_was_sent(here: DataCentre, address: str, operator: Path) -> None:
     """While the boot was not over, by a unit without privileges that has not failed: what systemd said last."""
-    body = json.loads(ssh(address, operator, "cat /run/netboot/console.json").stdout)
+    said = ""
+
+    def whole() -> bool:  # it may be written just now
+        nonlocal said
+        said = ssh(address, operator, "cat /run/netboot/console.json").stdout
+        return said.endswith("}")
+
+    here.service.wait_until("its console is whole", whole, LOG_SECONDS)
+    body = json.loads(said)
     text = body.pop("text")
     assert (body["mac"], body["machine"], sorted(body)) == (MINE.mac, MINE.name, ["mac", "machine", "uptime_ms"])
     assert re.search(rf"\] {MINE.name} systemd\[1\]: (Start|Finished|Reached target)", text), text
