@@ -2,14 +2,21 @@
 
 Steps are the interpreter's own audit events of the file system (open, rename, mkdir, remove, …) and `os.fsync`, as far
 as they concern the folder under test; so nothing in the product knows of this.
+
+The children are of a process of their own, this file run as a program, which is told the code by pickle: whoever runs
+tests has all of them in its memory, and copies its page tables at each fork.
 """
 
+import atexit
 import os
+import pickle
 import signal
+import subprocess
 import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +39,7 @@ _EVENTS |= {"os.listdir", "os.scandir", "fcntl.flock"}
 
 def killed_at(step: int, folder: Path, code: Callable[[], object]) -> str:
     """Run `code` in a child that ends by SIGKILL just before its `step`-th step; KILLED, or DONE if it has fewer."""
-
-    def die() -> None:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    return _child(step, folder, code, die, lasting=False)
+    return str(_ordered(_child, step, folder, code, None, False))
 
 
 def refused_at(step: int, folder: Path, code: Callable[[], object], errno: int, *, lasting: bool) -> str:
@@ -44,15 +47,44 @@ def refused_at(step: int, folder: Path, code: Callable[[], object], errno: int, 
 
     DONE: it ended well. REFUSED: with an error of ours. WRONG: with any other, whose traceback is on stderr.
     """
-
-    def fail() -> None:
-        raise OSError(errno, os.strerror(errno))
-
-    return _child(step, folder, code, fail, lasting=lasting)
+    return str(_ordered(_child, step, folder, code, errno, lasting))
 
 
 def steps(folder: Path, code: Callable[[], object]) -> int:
     """How many steps `code` has."""
+    return int(_ordered(_steps, folder, code))
+
+
+def _ordered(what: Callable[..., object], *arguments: object) -> Any:
+    forking = _forking()
+    assert forking.stdin is not None
+    assert forking.stdout is not None
+    pickle.dump((what.__name__, arguments), forking.stdin)
+    forking.stdin.flush()
+    return pickle.load(forking.stdout)
+
+
+@cache
+def _forking() -> "subprocess.Popen[bytes]":
+    """The process that forks; it ends with this one."""
+    argv = [sys.executable, "-m", "tests.unit.images.faults"]
+    process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=Path(__file__).parents[3])
+    atexit.register(process.communicate)
+    return process
+
+
+def _follow_orders() -> None:
+    known: dict[str, Callable[..., object]] = {"_steps": _steps, "_child": _child}
+    while True:
+        try:
+            name, arguments = pickle.load(sys.stdin.buffer)
+        except EOFError:
+            return
+        pickle.dump(known[name](*arguments), sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+
+
+def _steps(folder: Path, code: Callable[[], object]) -> int:
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -68,7 +100,15 @@ def steps(folder: Path, code: Callable[[], object]) -> int:
         return int(pipe.read())
 
 
-def _child(step: int, folder: Path, code: Callable[[], object], strike: Callable[[], None], *, lasting: bool) -> str:
+def _child(step: int, folder: Path, code: Callable[[], object], errno: int | None, lasting: bool) -> str:
+    """`errno`: of what its step fails with; None: it is killed."""
+
+    def strike() -> None:
+        if errno is None:
+            os.kill(os.getpid(), signal.SIGKILL)
+        else:
+            raise OSError(errno, os.strerror(errno))
+
     pid = os.fork()
     if pid == 0:
         status = 3
@@ -155,3 +195,7 @@ def recorded() -> Iterator[list[Event]]:
         os.fsync, os.mkdir = fsync, mkdir
         for name, real in naming.items():
             setattr(os, name, real)
+
+
+if __name__ == "__main__":
+    _follow_orders()

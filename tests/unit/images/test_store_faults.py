@@ -36,6 +36,11 @@ def bundle(number: int) -> tuple[bytes, bytes]:
     return data, KEY.sign(data)
 
 
+def second() -> int:
+    """Of the stores that acts write to."""
+    return 2
+
+
 class World:
     """A store with a bit of everything, and what can be done to it."""
 
@@ -50,11 +55,16 @@ class World:
         collect(store, LATER - 100, grace=10**9)  # `idle` is marked as unneeded
         self.files = samples.parts(folder / "next", "next")
         self.next = samples.manifest(self.files).to_bytes()
+        self.manifest = (self.path / "images" / self.old / "manifest.json").read_bytes()
+        self.parts = samples.parts(folder / "old", "old")
+        self.signature = SigningKey.generate().sign(self.manifest)
+        """By another key."""
+
+    def act(self, name: str, store: Store) -> object:
+        return self.acts()[name](store)
 
     def acts(self) -> dict[str, Act]:
-        other = SigningKey.generate()
-        old = (self.path / "images" / self.old / "manifest.json").read_bytes()
-        parts = samples.parts(self.folder / "old", "old")
+        old = self.manifest
 
         def rm(store: Store) -> None:
             if self.idle in store.digests():
@@ -62,9 +72,9 @@ class World:
 
         return {
             "add": lambda store: store.add_image(self.next, KEY.sign(self.next), self.files),
-            "add again": lambda store: store.add_image(old, KEY.sign(old), parts),
-            "sign again": lambda store: store.add_image(old, other.sign(old), parts),
-            "sign too": lambda store: store.add_signature(self.old, other.sign(old)),
+            "add again": lambda store: store.add_image(old, KEY.sign(old), self.parts),
+            "sign again": lambda store: store.add_image(old, self.signature, self.parts),
+            "sign too": lambda store: store.add_signature(self.old, self.signature),
             "channel": lambda store: store.set_channel("stable", self.new),
             "new channel": lambda store: store.set_channel("next", self.idle),
             "references": lambda store: store.set_references("boots", frozenset({self.new, self.idle})),
@@ -77,7 +87,7 @@ class World:
         target = self.folder / "store"
         shutil.rmtree(target, ignore_errors=True)
         shutil.copytree(self.path, target, symlinks=True)
-        return Store(target, now=lambda: 2)
+        return Store(target, now=second)
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +136,7 @@ def test_every_act_is_tried(world: World) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_killed_at_every_step_the_store_is_as_before_or_after(world: World, name: str) -> None:
-    act = world.acts()[name]
+    act = partial(world.act, name)
     store = world.fresh()
     before = visible(store)
     act(store)
@@ -148,7 +158,7 @@ def test_killed_at_every_step_the_store_is_as_before_or_after(world: World, name
 @pytest.mark.parametrize("lasting", [False, True], ids=["once", "from then on"])
 @pytest.mark.parametrize("name", NAMES)
 def test_refused_at_every_step_the_error_is_ours_and_the_store_sound(world: World, name: str, lasting: bool) -> None:
-    act = world.acts()[name]
+    act = partial(world.act, name)
     for step in range(1, faults.steps(world.folder, partial(act, world.fresh())) + 1):
         store = world.fresh()
         outcome = faults.refused_at(step, world.folder, partial(act, store), errno.EIO, lasting=lasting)
@@ -162,7 +172,7 @@ def test_blobs_that_a_killed_collection_left_go_with_the_next(world: World) -> N
     store = world.fresh()
     collect(store, LATER, grace=60)
     want = state(store)
-    act = world.acts()["collect"]
+    act = partial(world.act, "collect")
     for step in range(1, faults.steps(world.folder, partial(act, world.fresh())) + 1):
         store = world.fresh()
         faults.killed_at(step, world.folder, partial(act, store))
@@ -171,7 +181,7 @@ def test_blobs_that_a_killed_collection_left_go_with_the_next(world: World) -> N
 
 
 def test_folders_that_a_killed_writer_left_go_with_a_collection(world: World) -> None:
-    store, act, left = world.fresh(), world.acts()["add"], 0
+    store, act, left = world.fresh(), partial(world.act, "add"), 0
     for step in range(1, faults.steps(world.folder, partial(act, world.fresh())) + 1):
         store = world.fresh()
         faults.killed_at(step, world.folder, partial(act, store))
