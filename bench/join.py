@@ -16,9 +16,10 @@ from bench.issuing import Issuing, issuing
 from bench.members import Door, Member, booted, members
 from bench.pairs import Paired, exchange
 from bench.procfs import cpu_seconds, named_so, pin, settle
-from bench.serving import HOST, BenchError, Server, free_port, tail
+from bench.serving import HOST, BenchError, Server, tail
 from bench.site import Joining, Site, make_site, netboot
 from lab.kube.cluster import Cluster
+from lab.site import free_port
 
 NODES = 437
 MOST_NODES = 10_000
@@ -141,7 +142,7 @@ def world_of(
     """
     with ExitStack() as stack:
         cluster = stack.enter_context(control_plane.control_plane(cache, folder / "cluster"))
-        port, authority = free_port(), cluster.folder / "ca.crt"
+        port, authority = free_port(HOST), cluster.folder / "ca.crt"
         config = SECTIONS.format(host=HOST, port=port, url=cluster.url, authority=authority)
         eks = [member.tpm().machine.ek_sha256 for member in fleet]
         site = make_site(folder / "join", machines=len(fleet), root_mib=1, joining=Joining(port, config, eks))

@@ -10,7 +10,8 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from bench.serving import HOST, AbsentError, BenchError, Server, free_port, serving, tail
+from bench.serving import HOST, AbsentError, BenchError, Server, serving, tail
+from lab.site import free_port
 from lab.toolchain import NoGoError, find_go
 
 _MODULE = Path(__file__).with_name("matchbox")
@@ -67,7 +68,7 @@ def matchbox(binary: Path, folder: Path, macs: Sequence[str]) -> Iterator[Server
     for number, mac in enumerate(macs):
         group = {"id": f"node-{number}", "name": f"node-{number}", "profile": "node", "selector": {"mac": mac}}
         (folder / f"groups/node-{number}.json").write_text(json.dumps(group))
-    port = free_port()
+    port = free_port(HOST)
     argv = [str(binary), f"-address={HOST}:{port}", f"-data-path={folder}", f"-assets-path={folder}/assets"]
     with serving(
         f"matchbox({len(macs)})", [*argv, "-log-level=warn"], port, folder / "log", ready=f"/ipxe?mac={macs[0]}"
@@ -113,7 +114,7 @@ def nginx(store: Path, folder: Path, blob: str) -> Iterator[Server]:
     if binary is None:
         raise AbsentError("nginx: not installed here; run ./setup.sh")
     (folder / "tmp").mkdir(parents=True)
-    port = free_port()
+    port = free_port(HOST)
     user = "user root;\n" if os.geteuid() == 0 else ""  # its default account may not read the site's folder
     config = folder / "nginx.conf"
     config.write_text(_NGINX.format(user=user, folder=folder, store=store, host=HOST, port=port))

@@ -16,12 +16,13 @@ import yaml
 from bench import control_plane
 from bench.join import SECTIONS
 from bench.members import Door, Member
-from bench.serving import HOST, BenchError, Server, free_port, get
+from bench.serving import HOST, BenchError, Server, get
 from bench.site import ROOT, Joining, Site, make_site, netboot
 from lab.errors import EndedError
 from lab.kube.binaries import find
 from lab.kube.cluster import Cluster
 from lab.kube.kubectl import Kubectl
+from lab.site import free_port
 from netboot.join.errors import ClusterUnavailableError
 from netboot.kube.accounts import make_kubeconfig
 from netboot.kube.manifests import inventory_text
@@ -72,7 +73,7 @@ def replicas(folder: Path, cache: Path, cluster: Cluster, fleet: Sequence[Member
 
 
 def _first(folder: Path, cluster: Cluster, fleet: Sequence[Member]) -> Site:
-    port = free_port()
+    port = free_port(HOST)
     sections = SECTIONS.format(host=HOST, port=port, url=cluster.url, authority=cluster.folder / "ca.crt")
     eks = [member.tpm().machine.ek_sha256 for member in fleet]
     return make_site(folder, machines=len(fleet), root_mib=1, joining=Joining(port, sections, eks))
@@ -84,7 +85,7 @@ def _copied(first: Site, folder: Path) -> Site:
     file = folder / "netboot.yaml"
     document = yaml.safe_load(file.read_text())
     for place in _PLACES:
-        port, listen = free_port(), urlsplit(f"//{document[place]['listen']}")
+        port, listen = free_port(HOST), urlsplit(f"//{document[place]['listen']}")
         document[place]["listen"] = f"{listen.hostname}:{port}"
         if url := document[place].get("url"):
             document[place]["url"] = f"{urlsplit(url).scheme}://{HOST}:{port}"

@@ -31,13 +31,6 @@ class Server:
     """How the last argument begins of those of its processes that answer; empty: all do."""
 
 
-def free_port() -> int:
-    """A port of loopback that nobody has right now."""
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        return int(probe.getsockname()[1])
-
-
 def get(port: int, path: str, headers: Mapping[str, str] | None = None) -> tuple[int, bytes]:
     """One request on a connection of its own: status and body."""
     connection = http.client.HTTPConnection(HOST, port, timeout=30)

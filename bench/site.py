@@ -12,11 +12,12 @@ from pathlib import Path
 
 import yaml
 
-from bench.serving import HOST, BenchError, Server, free_port, get, serving, tail
+from bench.serving import HOST, BenchError, Server, get, serving, tail
 from images.artifact.keyring import KeyRing
 from images.artifact.manifest import Artifacts, Manifest
 from images.artifact.measure import measure
 from images.store.store import Store
+from lab.site import free_port
 from netboot.config import Provisioning
 
 _CLI = (sys.executable, "-m", "netboot.cli.main")
@@ -117,8 +118,8 @@ def make_site(
     done = subprocess.run(argv, capture_output=True, text=True, check=False, cwd=ROOT)
     if done.returncode != 0:
         raise BenchError(f"netboot init ended with status {done.returncode}:\n{done.stdout}{done.stderr}")
-    port, known = free_port(), identities(machines)
-    config = _CONFIG.format(host=HOST, port=port, management=free_port(), ingest=ingest)
+    port, known = free_port(HOST), identities(machines)
+    config = _CONFIG.format(host=HOST, port=port, management=free_port(HOST), ingest=ingest)
     (folder / "netboot.yaml").write_text(config + (joining.config if joining else ""))
     manifest = add_image(folder, root_mib)
     (folder / "inventory" / "site.yaml").write_text(

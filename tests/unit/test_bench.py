@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from bench import download, flood, peers, procfs, report, scripts, serving, site, stats, wrk
 from bench.abuse import Abused
 from bench.transfers import Bytes, Transfer
+from lab.site import free_port
 from netboot.lifecycle.claims import parse_claim
 
 WRK = """\
@@ -252,7 +253,7 @@ def test_a_server_that_ends_at_once_shows_its_log(tmp_path: Path) -> None:
     argv = ["sh", "-c", "echo no such thing >&2; exit 3"]
     with (
         pytest.raises(serving.BenchError, match=r"peer ended with status 3:\nno such thing"),
-        serving.serving("peer", argv, serving.free_port(), tmp_path / "log", ready="/"),
+        serving.serving("peer", argv, free_port(serving.HOST), tmp_path / "log", ready="/"),
     ):
         pass
 
