@@ -59,7 +59,7 @@ def _ordered(what: Callable[..., object], *arguments: object) -> Any:
     forking = _forking()
     assert forking.stdin is not None
     assert forking.stdout is not None
-    pickle.dump((what.__name__, arguments), forking.stdin)
+    forking.stdin.write(pickle.dumps((what.__name__, arguments)))  # whole or not at all
     forking.stdin.flush()
     return pickle.load(forking.stdout)
 

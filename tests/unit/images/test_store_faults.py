@@ -37,7 +37,7 @@ def bundle(number: int) -> tuple[bytes, bytes]:
 
 
 def second() -> int:
-    """Of the stores that acts write to."""
+    """The clock of stores that acts write to; a function of the module, for it goes to another process."""
     return 2
 
 
