@@ -200,7 +200,9 @@ class World:
 
     def boots(self, replica: Replica, kind: str = "k") -> Machine:
         """A machine that nobody had fetches its script."""
-        chassis = self.site.fresh(kind)
+        return self.reboots(self.site.fresh(kind), replica)
+
+    def reboots(self, chassis: Chassis, replica: Replica) -> Machine:
         chassis.resets += 1
         return Machine(self, chassis, replica.service.boot(chassis.mac))
 

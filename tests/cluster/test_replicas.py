@@ -25,6 +25,8 @@ from tests.sockets.join_site import Said
 
 pytestmark = pytest.mark.cluster
 APPROVED = ("Approved", "NetbootAttested")
+TURNS = 16
+"""Of machines that join while something happens."""
 APART = " of this one: check NTP on both replicas"
 HELD = ("held-200", "alice (hold/compacted)", "DIMM 4")
 COLD = ("held-200", "alice (hold/cold)", "DIMM 4")
@@ -65,17 +67,25 @@ def test_a_machine_begins_at_one_replica_reports_to_another_and_joins_at_the_thi
 
 @contextmanager
 def joining(world: World) -> Iterator[list[str]]:
-    """Machines join all the while, each step at the next replica that answers: their requests."""
+    """Machines join all the while, each step at the next replica that answers: their requests. They take turns: how
+    many join until a replica has started depends on how fast this machine is, and only so many are declared."""
     joined: list[str] = []
     ends = threading.Event()
     replicas = itertools.cycle(itertools.chain(*itertools.permutations(world.replicas)))
+    turns = [world.site.fresh() for _ in range(TURNS)]
 
     def run() -> None:
-        while not ends.is_set():
-            machine = of_next(replicas, world.boots)
+        for chassis in itertools.cycle(turns):
+            if ends.is_set():
+                break
+            if len(joined) >= TURNS:
+                world.joined(joined[-TURNS])  # its own: who boots again before that gives the certificate up
+            machine = of_next(replicas, partial(world.reboots, chassis))
             of_next(replicas, machine.greets)
             of_next(replicas, machine.proves)
             joined.append(machine.asks())
+        for request in joined[-TURNS:]:
+            world.joined(request)
 
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(run)
