@@ -23,7 +23,7 @@ demo: setup ## from nothing to a Ready node: image, cluster, service, a disk-les
 	@$(PY) -m lab.demo $(if $(KEEP),--keep) $(if $(RECIPE),--recipe '$(RECIPE)') $(if $(FIRMWARE),--firmware '$(FIRMWARE)') $(if $(DISCOVER),--discover)
 
 test: setup lint ## everything: lint, types, contracts, unit, tools, boots of real machines
-	@$(SUDO) tests/in_memory.sh $(PY) $(PYTEST) -p tests.plugins.reruns -p tests.plugins.disk tests -rR
+	@$(SUDO) tests/in_memory.sh $(PY) $(PYTEST) -p tests.plugins.reruns -p tests.plugins.disk tests -rfER
 
 check: setup lint unit ## lint, types, contracts, unit tests: about three minutes on two free cores
 

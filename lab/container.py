@@ -16,6 +16,7 @@ from importlib import metadata
 from pathlib import Path
 
 from images.build.documents import licences, sbom
+from images.build.steps.bootstrap import ALONE
 from images.formats import debian
 from lab import packages
 from lab.work import ROOT, work_folder
@@ -67,7 +68,8 @@ def base(target: Path) -> Path:
     """A root of this machine's own distribution, as a tar: what is packed here is for its Python."""
     suite = platform.freedesktop_os_release()["VERSION_CODENAME"]
     options = [f"--dpkgopt={line}" for line in _SLIM]
-    said(["mmdebstrap", "--variant=minbase", f"--include={','.join(PACKAGES)}", *options, suite, str(target)])
+    options = ["--mode=root", "--variant=minbase", f"--include={','.join(PACKAGES)}", *options]
+    said([*ALONE, "mmdebstrap", *options, suite, str(target)])
     return target
 
 

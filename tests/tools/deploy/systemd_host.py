@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from images.build.steps.bootstrap import ALONE
 from tests.processes import wait_for
 
 SECONDS = 240.0
@@ -74,7 +75,9 @@ def made(root: Path, *more: str) -> None:
     """The root of this machine's own distribution: what is built here is for its Python. `more`: packages."""
     suite = platform.freedesktop_os_release()["VERSION_CODENAME"]
     argv = [
+        *ALONE,
         "mmdebstrap",
+        "--mode=root",
         "--variant=minbase",
         f"--include={','.join((PACKAGES, *more))}",
         "--format=directory",

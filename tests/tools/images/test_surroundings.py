@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -169,18 +170,32 @@ def test_a_second_build_that_is_stopped_leaves_no_mount_and_no_process(there: Su
     assert list(there.place.iterdir()) == []
 
 
-@pytest.mark.parametrize(("folder", "seen"), [("own", True), ("popen-gw99/other", False)])
+@pytest.mark.parametrize(
+    ("worker", "folder", "seen"),
+    [
+        (None, "mmdebstrap.x/proc", True),
+        ("gw98", "popen-gw98/own", True),
+        ("gw98", "popen-gw99/other", False),
+        ("gw98", "mmdebstrap.x/proc", False),
+    ],
+)
 def test_a_mount_that_is_left_is_seen_and_another_workers_is_none_of_ours(
-    tmp_path: Path, folder: str, seen: bool
+    monkeypatch: pytest.MonkeyPatch, worker: str | None, folder: str, seen: bool
 ) -> None:
-    before, place = mounts(), tmp_path / folder
-    place.mkdir(parents=True)
-    subprocess.run(["mount", "-t", "tmpfs", "none", place], check=True)
-    try:
-        assert (mounts() != before) is seen
-    finally:
-        subprocess.run(["umount", place], check=True)
-    assert mounts() == before
+    """Neither is that of a tool, in a folder that the tool names."""
+    if worker is None:
+        monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
+    else:
+        monkeypatch.setenv("PYTEST_XDIST_WORKER", worker)
+    with tempfile.TemporaryDirectory(prefix="netboot-mounts-") as temporary:
+        place = Path(temporary, folder)
+        place.mkdir(parents=True)
+        subprocess.run(["mount", "-t", "tmpfs", "none", place], check=True)
+        try:
+            found = [line for line in mounts() if f"{place} " in line]
+        finally:
+            subprocess.run(["umount", place], check=True)
+    assert (found != []) is seen
 
 
 def command_of(process: Path) -> str:
