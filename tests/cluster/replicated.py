@@ -51,6 +51,10 @@ class Replica:
         more = {"PYTHONPATH": f"{CLOCKS}:{ours['PYTHONPATH']}", "NETBOOT_TEST_CLOCK": str(self._clock)}
         self.service.environment = {**ours, **more}
 
+    @property
+    def runs(self) -> bool:
+        return self.service.process is not None and self.service.process.poll() is None
+
     def set_clock(self, seconds: int) -> None:
         """How wrong the time of day is here, in one write, into the very file: the processes have it open."""
         with self._clock.open("r+b", buffering=0) as file:

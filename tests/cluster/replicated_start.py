@@ -88,7 +88,7 @@ def replicated() -> Iterator[World]:
 
 def _ended(replica: Replica) -> None:
     replica.service.machines.close()
-    if replica.service.process is not None and replica.service.process.poll() is None:
+    if replica.runs:
         replica.service.kill()
 
 

@@ -40,8 +40,11 @@ def world() -> Iterator[World]:
 
 @pytest.fixture(autouse=True)
 def afterwards(world: World) -> Iterator[None]:
-    """After each test, as before it."""
+    """After each test, as before it; whom one that failed has left ended is started for those that follow."""
     yield
+    for each in world.replicas:
+        if not each.runs:
+            each.service.start()
     world.settle()
 
 
