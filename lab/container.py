@@ -16,7 +16,7 @@ from importlib import metadata
 from pathlib import Path
 
 from images.build.documents import licences, sbom
-from images.build.steps.bootstrap import ALONE
+from images.build.steps.bootstrap import OWN_NAMESPACES
 from images.formats import debian
 from lab import packages
 from lab.work import ROOT, work_folder
@@ -69,7 +69,7 @@ def base(target: Path) -> Path:
     suite = platform.freedesktop_os_release()["VERSION_CODENAME"]
     options = [f"--dpkgopt={line}" for line in _SLIM]
     options = ["--mode=root", "--variant=minbase", f"--include={','.join(PACKAGES)}", *options]
-    said([*ALONE, "mmdebstrap", *options, suite, str(target)])
+    said([*OWN_NAMESPACES, "mmdebstrap", *options, suite, str(target)])
     return target
 
 

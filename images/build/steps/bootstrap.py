@@ -21,7 +21,7 @@ EXCLUDED = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/info/*", "/usr/s
 KEPT = ("/usr/share/doc/*/copyright",)
 OF_KERNEL = "{kernel}"
 """In a package's name: the version of the kernel that the image got (Ubuntu: linux-modules-extra-6.8.0-151-generic)."""
-ALONE = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--")
+OWN_NAMESPACES = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--")
 """What mmdebstrap is run by: in namespaces of its own no mount and no process can outlive it, even killed."""
 MERGED_USR = "/usr/share/mmdebstrap/hooks/merged-usr"
 """mmdebstrap's hook for suites where /bin → usr/bin is not base-files' work: where usr-is-merged is (Debian 12)."""
@@ -45,7 +45,7 @@ class Inputs:
 def argv(inputs: Inputs, tree: Path, sources: Path, options: tuple[str, ...] = ()) -> list[str]:
     """The command."""
     return [
-        *ALONE,
+        *OWN_NAMESPACES,
         *("mmdebstrap", "--verbose", "--mode=root", "--format=directory", "--variant=essential"),
         f"--architectures={inputs.architecture}",
         *([f"--hook-dir={MERGED_USR}"] if "usr-is-merged" in inputs.packages else []),

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from images.build.steps.bootstrap import ALONE
+from images.build.steps.bootstrap import OWN_NAMESPACES
 from tests.processes import wait_for
 
 SECONDS = 240.0
@@ -75,7 +75,7 @@ def made(root: Path, *more: str) -> None:
     """The root of this machine's own distribution: what is built here is for its Python. `more`: packages."""
     suite = platform.freedesktop_os_release()["VERSION_CODENAME"]
     argv = [
-        *ALONE,
+        *OWN_NAMESPACES,
         "mmdebstrap",
         "--mode=root",
         "--variant=minbase",
