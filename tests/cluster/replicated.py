@@ -256,7 +256,12 @@ class World:
             try:
                 wait_for(lambda one=each: one.troubles() == {}, SECONDS)  # type: ignore[misc]
             except DeadlineError:
-                raise AssertionError({each.name: each.troubles()}) from None
+                raise DeadlineError(f"not in order within {SECONDS:g} s: {each.name}: {each.troubles()}") from None
+
+    def lets_join(self, replica: Replica) -> None:
+        """Until machines can join there, and it leads or follows. What works at the lowest priority may be late."""
+        needed = {"ready", "join-0", *(f"{kind}-default" for kind in KINDS)}
+        wait_for(lambda: not needed & replica.troubles().keys(), SECONDS)
 
     def _one_leads(self, kind: str) -> bool:
         led = [each for each in self.replicas if self._leads(kind, each)]

@@ -382,7 +382,7 @@ def test_one_after_the_other_is_restarted_while_machines_join_and_none_fails(wor
             assert each.service.stop() == 0
             more_join(joined)
             each.service.start()
-            world.in_order(each)
+            world.lets_join(each)
     world.settle()
     once(world, *joined)
 

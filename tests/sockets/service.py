@@ -58,10 +58,19 @@ class Service:
         wait_for(lambda: all(requests.get(f"{self.provisioning}/readyz", timeout=60).ok for _ in range(20)))
 
     def launch(self) -> None:
-        """Until all its processes are ready."""
+        """Until all its processes are ready. In a session of its own, as what `lab.processes` starts: to the scheduler
+        each session is one (sched(7), autogroups), as a unit is; in that of all tests, what the service does at the
+        lowest priority would get next to nothing of a busy machine."""
         with self.out.open("w") as out, self.out.with_suffix(".log").open("a") as log:
             command = [*self.prefix, *self._serve()]
-            self.process = subprocess.Popen(command, stdout=out, stderr=log, env=self.environment, cwd=self.file.parent)
+            self.process = subprocess.Popen(
+                command,
+                stdout=out,
+                stderr=log,
+                env=self.environment,
+                cwd=self.file.parent,
+                start_new_session=True,
+            )
         wait_for(self._ready, 300.0)  # a dozen and more of them begin at once
 
     def _serve(self) -> list[str]:
@@ -162,7 +171,8 @@ def serving(
     try:
         service.start()
         yield service
-        assert defects(service.log) == []
+        if found := defects(service.log):
+            raise AssertionError("\n".join(found))
     finally:
         service.machines.close()
         if service.process is not None and service.process.poll() is None:

@@ -189,7 +189,8 @@ def test_a_frozen_disk_costs_scripts_and_events_never_images_and_probes(service:
         for _ in range(2):  # before, and after the deadline of what has to be written down
             paths = [*["/healthz"] * 8, "/boot.ipxe", *(f"/v1/blobs/{blob}" for blob in blobs_of(service))]
             for path in paths:  # before writes that wait for the disk are given up
-                assert requests.get(f"{service.provisioning}{path}", timeout=4).status_code == 200
+                answer = requests.get(f"{service.provisioning}{path}", timeout=4)
+                assert answer.status_code == 200, (path, answer.text, service.log)
             assert outcome(service) == "unavailable"
             assert status_of_an_event(service, boot) == (503, "10")
     wait_for(lambda: status_of_an_event(service, boot)[0] == 204)
