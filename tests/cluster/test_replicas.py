@@ -51,6 +51,7 @@ def afterwards(world: World) -> Iterator[None]:
 def once(world: World, *requests: str) -> None:
     """Each is approved, has its certificate, and was approved by one replica, one time."""
     assert {request: world.joined(request) for request in requests} == dict.fromkeys(requests, APPROVED)
+    wait_for(lambda: set(requests) <= world.approvals().keys(), SECONDS)  # it is logged once it was done
     assert {request: world.approvals()[request] for request in requests} == dict.fromkeys(requests, 1)
 
 
@@ -181,7 +182,7 @@ def test_a_leader_that_is_frozen_past_its_lease_does_nothing_late_and_follows(wo
     wait_for(lambda: world.follows("approver", frozen), SECONDS)
     world.settle()
     once(world, early, *late)
-    assert frozen.logged("this replica leads approver-default no longer: ") != []
+    wait_for(lambda: frozen.logged("this replica leads approver-default no longer: "), SECONDS)
     assert [line for line in frozen.logged("approved: machine") if any(f"request={one} " in line for one in late)] == []
     once(world, world.boots(frozen).joins(frozen, frozen))
 
@@ -231,7 +232,9 @@ def test_a_leader_whose_disk_is_full_says_so_and_hands_over(world: World) -> Non
         once(world, *requests)
         machine.registers(requests[0])
         world.elected("nodes", second, third)
-        assert full.logged("this replica lets another lead nodes-default, for it cannot do the work: ") != []
+        wait_for(
+            lambda: full.logged("this replica lets another lead nodes-default, for it cannot do the work: "), SECONDS
+        )
         wait_for(lambda: "NodeRegistered" in third.phases(machine.boot), SECONDS)  # to which it proved itself
         assert full.service.outcome(machine.chassis.mac) in ("boot", "unavailable")
         world.in_order(second, third)
