@@ -256,12 +256,18 @@ class World:
             try:
                 wait_for(lambda one=each: one.troubles() == {}, SECONDS)  # type: ignore[misc]
             except DeadlineError:
-                raise DeadlineError(f"not in order within {SECONDS:g} s: {each.name}: {each.troubles()}") from None
+                raise AssertionError({each.name: each.troubles()}) from None
 
     def lets_join(self, replica: Replica) -> None:
-        """Until machines can join there, and it leads or follows. What works at the lowest priority may be late."""
-        needed = {"ready", "join-0", *(f"{kind}-default" for kind in KINDS)}
-        wait_for(lambda: not needed & replica.troubles().keys(), SECONDS)
+        """Until it is ready, and says that what machines join by is in order: what works there at the lowest priority
+        may be late."""
+        needed = ("join-0", *(f"{kind}-default" for kind in KINDS))
+
+        def can_join() -> bool:
+            said = replica.service.readyz()
+            return said["ready"] and all(said["details"].get(name, {}).get("ok") for name in needed)
+
+        wait_for(can_join, SECONDS)
 
     def _one_leads(self, kind: str) -> bool:
         led = [each for each in self.replicas if self._leads(kind, each)]
