@@ -2,8 +2,10 @@
 
 import logging
 import signal
+import tempfile
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -44,8 +46,27 @@ def logs_as_they_were() -> Iterator[None]:
     threading.excepthook = ended
 
 
+@pytest.fixture(autouse=True, scope="session")
+def folders_as_they_were(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Who may enter the folders that tests have in common is what services of other tests began by: whoever opens one
+    takes the ground from under them, for the next pytest to begin, as tests of plugins do, closes it. See `open_path`.
+    """
+    base = tmp_path_factory.getbasetemp()
+    modes = {folder: folder.stat().st_mode for folder in (base, *base.parents)}
+    yield
+    assert {folder: folder.stat().st_mode for folder in modes} == modes
+
+
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
     """The `netboot` command, which knows of no site but where the test goes."""
     monkeypatch.delenv("NETBOOT_CONFIG", raising=False)
     return caller(capsys)
+
+
+@pytest.fixture
+def open_path() -> Iterator[Path]:
+    """A folder of the test's own that every account may enter; what `tmp_path` is in may be entered by its owner."""
+    with tempfile.TemporaryDirectory(prefix="netboot-open-") as folder:
+        (path := Path(folder).resolve()).chmod(0o755)
+        yield path

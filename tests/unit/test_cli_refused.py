@@ -33,12 +33,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def site(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    site = tmp_path / "site"
+def site(made: Path, open_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    site = open_path / "site"
     shutil.copytree(made, site, symlinks=True)
-    for path in (tmp_path, *tmp_path.parents):
-        if path.stat().st_uid == os.geteuid() and path.stat().st_mode & 0o111 != 0o111:
-            path.chmod(path.stat().st_mode | 0o111)
     monkeypatch.chdir(site)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(site / "config"))
     for path in (site, *site.rglob("*")):

@@ -19,20 +19,19 @@ from netboot.config import Config
 from netboot.stores import audit, proofkey, sealing
 from tests.commands import Run
 from tests.sites import add_image, make_site
-from tests.unit.test_cli_not_allowed import closed, enterable
+from tests.unit.test_cli_not_allowed import closed
 from tokens.sealed import SealingKey
 
 CVE = ("--reason", "CVE-2026-1234", "--force-nothing-boots")
 
 
 @pytest.fixture
-def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Config:
+def config(open_path: Path, monkeypatch: pytest.MonkeyPatch) -> Config:
     """A site on which a service has run."""
-    made = make_site(tmp_path / "site")
-    enterable(tmp_path)
+    made = make_site(open_path / "site")
     made.data.mkdir()
     audit.make(made.data / "audit.db").close()
-    monkeypatch.chdir(tmp_path / "site")
+    monkeypatch.chdir(open_path / "site")
     monkeypatch.delenv("SUDO_USER", raising=False)
     return made
 
@@ -60,20 +59,20 @@ def failing(*_: object) -> None:
     raise OSError(errno.EIO, os.strerror(errno.EIO))
 
 
-def test_a_dry_run_of_a_store_only_reads_also_while_another_writes(config: Config, run: Run, tmp_path: Path) -> None:
+def test_a_dry_run_of_a_store_only_reads_also_while_another_writes(config: Config, run: Run, open_path: Path) -> None:
     image = add_image(config)
     store = Store(config.store)
     (store.root / "tmp/staged").write_text("of a build")
     (store.root / "blobs").chmod(0o700)
     with flock.exclusive(store.root / "lock", "the store"):
-        before = tree(tmp_path)
+        before = tree(open_path)
         removed = run("image", "rm", image, "--dry-run", "-o", "json")
         assert (removed.status, removed.json) == (0, {"removed": image, "dry_run": True})
         collected = run("image", "gc", "--grace", "0", "--dry-run", "-o", "json").json
         assert (collected["removed"], collected["dry_run"]) == ([image], True)
         assert run("image", "gc", "--dry-run", "--store", "newstore").status == 3
         assert run("image", "rm", image, "--dry-run", "--store", "newstore").status == 3
-        assert tree(tmp_path) == before
+        assert tree(open_path) == before
     assert records(config) == []
 
 

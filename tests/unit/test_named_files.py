@@ -15,7 +15,7 @@ from tests.commands import Run
 from tests.unit.images import samples
 from tests.unit.images.test_audit import bill
 from tests.unit.test_cli_help import commands
-from tests.unit.test_cli_not_allowed import closed, enterable
+from tests.unit.test_cli_not_allowed import closed
 
 NAMED = (GivenFile, NamedFile, NamedFolder)
 TEXTS = {"RECIPE", "[CLUSTER=]FILE"}
@@ -82,13 +82,12 @@ ALL = dict(commands("", cli))
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    (tmp_path / "closed").touch()
-    (tmp_path / "closed-folder").mkdir()
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "file").touch()
-    enterable(tmp_path)
-    return tmp_path
+def folder(open_path: Path) -> Path:
+    (open_path / "closed").touch()
+    (open_path / "closed-folder").mkdir()
+    (open_path / "folder").mkdir()
+    (open_path / "file").touch()
+    return open_path
 
 
 def test_each_that_names_a_file_goes_by_the_rule() -> None:
