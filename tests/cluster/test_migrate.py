@@ -181,7 +181,7 @@ def test_who_is_interrupted_goes_on(site: Service, own: Cluster, kubectl: Kubect
     assert "Remedy: put right what is named, then give the same command again" in stopped.stderr
     before = there(kubectl, space)
     assert len(before) == 10
-    kubectl("delete", "validatingadmissionpolicybinding", space)
+    allow(kubectl, space)
     # as where it was killed between an object and its status
     kubectl("patch", "-n", space, f"enrolments.{GROUP}/gpu-001", "--subresource=status", "--type=json", "-p", NO_STATUS)
     again = told(migrate(site, own, space, "-o", "json"))
@@ -214,18 +214,25 @@ def refuse(kubectl: Kubectl, space: str, name: str) -> None:
         document = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": f"ValidatingAdmissionPolicy{kind}"}
         kubectl.apply(f"policy{kind}", {**document, "metadata": {"name": space}, "spec": spec})
     probe = {"apiVersion": f"{GROUP}/v1alpha1", "kind": "Enrolment", "metadata": {"name": name, "namespace": space}}
-    file = kubectl.folder / "probe.json"
-    file.write_text(json.dumps({**probe, "spec": {}}))
+    (kubectl.folder / "probe.json").write_text(json.dumps({**probe, "spec": {}}))
+    wait_for(lambda: taken(kubectl) is False, 180.0)
 
-    def in_force() -> bool:
-        try:
-            kubectl("create", "-f", str(file))
-        except EndedError as error:
-            return "no more of them" in str(error)
-        kubectl("delete", "-f", str(file))
-        return False
 
-    wait_for(in_force, 180.0)
+def allow(kubectl: Kubectl, space: str) -> None:
+    """Take that back. An API server goes by a policy, and without it, a moment after it was told."""
+    kubectl("delete", "validatingadmissionpolicybinding", space)
+    wait_for(lambda: taken(kubectl) is True, 180.0)
+
+
+def taken(kubectl: Kubectl) -> bool | None:
+    """Whether the API server takes what `refuse` is about now; None: it says something else."""
+    file = str(kubectl.folder / "probe.json")
+    try:
+        kubectl("create", "-f", file)
+    except EndedError as error:
+        return False if "no more of them" in str(error) else None
+    kubectl("delete", "-f", file)
+    return True
 
 
 NO_STATUS = '[{"op": "remove", "path": "/status"}]'
