@@ -117,13 +117,15 @@ def _listen(text: str, section: str, address: str) -> str:
 
 
 def free_port(host: str) -> int:
-    """A port of this address that nobody has at the moment, and none that was given here before: nor one that the
-    kernel gives to whoever asks for any (by default from 32768 on), for it takes a while until it is used.
+    """A port of this address that nobody has at the moment, and none that was given here before, nor to another worker
+    of tests: nor one that the kernel gives to whoever asks for any (by default from 32768 on), for it takes a while
+    until it is used.
 
     Raises:
         UnusableError: of a hundred none is free. OSError: the address is not of this host.
     """
-    for port in random.sample(range(10_000, 20_000), 100):
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]) % 3
+    for port in random.sample(range(10_000 + worker, 20_000, 3), 100):
         with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
             if port in _GIVEN:
                 continue

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from lab.registry import registry
 from tests.boot.data_centre import BOOT_SECONDS, BuiltImage, data_centre, entry, hardware
+from tests.processes import wait_for
 
 
 def test_push_wipe_the_store_pull_through_boot(built: BuiltImage, folder: Path) -> None:
@@ -23,4 +24,5 @@ def test_push_wipe_the_store_pull_through_boot(built: BuiltImage, folder: Path) 
             here.service.wait_for(mine.name, "Booted", BOOT_SECONDS)
             here.wait_for_trace(mine.name)
         assert here.latest(mine.name)["script"]["image"] == built.digest
-        assert here.service.api("/readyz")["details"]["fetcher"]["fetched"] == 1
+        fetched = wait_for(lambda: here.service.api("/readyz")["details"].get("fetcher", {}).get("fetched"))
+        assert fetched == 1

@@ -9,7 +9,7 @@ import pytest
 
 from bench.early import REPORTED
 from bench.storm import PHASES
-from tests.tools.test_bench import ROOT, folders, left_over
+from tests.tools.test_bench import ROOT, folders, nothing_is_left
 
 pytestmark = pytest.mark.cluster
 QUICK = (sys.executable, "-m", "bench", "--quick", "--output", "json")
@@ -21,7 +21,7 @@ def measured(part: str, nodes: int) -> tuple[Any, str]:
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stderr
     assert folders() == before
-    assert left_over() == []
+    nothing_is_left()
     return json.loads(done.stdout)[part], done.stderr
 
 

@@ -283,7 +283,7 @@ def test_a_leader_that_is_told_to_stop_hands_over(several: Several, as_admin: Ad
     several.processes["alpha"].terminate()
     assert several.elected("beta") == "beta"
     assert several.site.decision(several.ask("n-21"))[0] == "Approved"
-    assert several.says("alpha", "this replica lets go of approver-default")
+    wait_for(lambda: several.says("alpha", "this replica lets go of approver-default"))
     assert several.epoch() == 2
 
 

@@ -93,9 +93,15 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
         wait_for(lambda: 'target="InService"' in service.text("/metrics"))
         # each process says what it has to tell when it comes to it; what is never told a test names
         asked = {name for each in expressions() for name, _ in selectors(each)} - ELSEWHERE
+        texts = [""]
+
+        def told() -> bool:
+            texts.append(service.text("/metrics"))
+            return asked <= {sample(line) for line in texts[-1].splitlines()}
+
         with suppress(DeadlineError):
-            wait_for(lambda: asked <= {sample(line) for line in service.text("/metrics").splitlines()})
-        yield Watched(service.text("/metrics"), service.log, prometheus)
+            wait_for(told)
+        yield Watched(texts[-1], service.log[: service.log.rindex("\n") + 1], prometheus)
 
 
 @pytest.fixture(scope="module")
