@@ -17,6 +17,7 @@ from lab.work import ROOT
 
 COMMAND = (sys.executable, "-m", "netboot.cli.main")
 COMMAND_SECONDS = 1200.0
+WORKERS = 3
 _GIVEN = set[int]()
 """Ports."""
 
@@ -116,6 +117,11 @@ def _listen(text: str, section: str, address: str) -> str:
     return changed
 
 
+def worker() -> int:
+    """Which of `WORKERS` of tests this is, by pytest-xdist: each has ports of its own; 0 where there is one."""
+    return int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]) % WORKERS
+
+
 def free_port(host: str) -> int:
     """A port of this address that nobody has at the moment, and none that was given here before, nor to another worker
     of tests: nor one that the kernel gives to whoever asks for any (by default from 32768 on), for it takes a while
@@ -124,8 +130,7 @@ def free_port(host: str) -> int:
     Raises:
         UnusableError: of a hundred none is free. OSError: the address is not of this host.
     """
-    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]) % 3
-    for port in random.sample(range(10_000 + worker, 20_000, 3), 100):
+    for port in random.sample(range(10_000 + worker(), 20_000, WORKERS), 100):
         with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
             if port in _GIVEN:
                 continue

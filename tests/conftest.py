@@ -48,8 +48,9 @@ def logs_as_they_were() -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="session")
 def folders_as_they_were(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Who may enter the folders that tests have in common is what services of other tests began by: whoever opens one
-    takes the ground from under them, for the next pytest to begin, as tests of plugins do, closes it. See `open_path`.
+    """The folders that tests have in common keep their modes: how a service's account comes to its files is settled by
+    these when it starts. One that a test opens is closed by the next pytest that begins, as tests of plugins begin
+    some, and services beside can open no file any more. See `open_path`.
     """
     base = tmp_path_factory.getbasetemp()
     modes = {folder: folder.stat().st_mode for folder in (base, *base.parents)}

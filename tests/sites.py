@@ -1,7 +1,6 @@
 """A whole small site in a folder, for tests: keys, a signed image of tiny blobs, inventory, configuration, token."""
 
 import hashlib
-import os
 import random
 import socket
 from collections import deque
@@ -11,6 +10,7 @@ from images.artifact.keyring import KeyRing
 from images.artifact.manifest import Artifact, Artifacts, Manifest
 from images.artifact.signing import SigningKey
 from images.store.store import Store
+from lab.site import worker
 from netboot.config import Config, load_config
 from netboot.machines.declared import documents_of, items_of
 from netboot.machines.resources import Resource
@@ -44,7 +44,7 @@ _GIVEN: deque[int] = deque(maxlen=1_000)
 def free_ports(count: int = 2) -> list[int]:
     """Ports of loopback that nobody has at the moment: none that the kernel gives to whoever asks for any, nor that
     another worker gets here, for it takes a while until they are used."""
-    first = 20_000 + 4_000 * (int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]) % 3)
+    first = 20_000 + 4_000 * worker()
     held: list[socket.socket] = []
     try:
         while len(held) < count:

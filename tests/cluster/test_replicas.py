@@ -152,8 +152,8 @@ def test_of_a_leader_that_is_killed_another_leads_within_two_durations_and_joins
     proven.proves(killed)
     asked.proves(second)
     requests = [asked.asks()]
-    killed.service.kill()
     before = time.time()
+    killed.service.kill()
     requests.append(proven.asks())
     greeted.proves(third)
     requests += [greeted.asks(), booted.joins(second, third)]
