@@ -75,7 +75,7 @@ class Record(Strict):
     @property
     def day(self) -> str:
         """When it was built, and whether as the recipe is, as the page has it."""
-        return f"{self.built}, an heir" if self.heir else self.built
+        return f"**NOT BUILT** as it ships; an heir: {self.built}" if self.heir else self.built
 
     @property
     def mib(self) -> str:

@@ -77,6 +77,23 @@ def test_a_bench_that_is_told_to_stop_stops_its_servers() -> None:
     assert folders() == before
 
 
+def test_quick_origins_bring_the_image_together_also_where_one_lies_or_dies() -> None:
+    before, argv = folders(), [*QUICK[:-3], "origins", "--output", "json"]
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=900, check=False)
+    assert done.returncode == 0, done.stderr
+    whole = json.loads(done.stdout)
+    rounds = {case: len(seconds) for case, seconds in whole["origins"].items() if case != "mib"}
+    assert rounds == dict.fromkeys(("together", "rest", "lies", "dies", "alone", "stream"), 1)
+    assert [(one["what"], one["target"], one["at_least"]) for one in whole["verdicts"]] == [
+        ("origins together ÷ sum of their links", 0.85, True),
+        ("one origin lies half-way ÷ the honest rest", 1.3, False),
+        ("one origin dies half-way ÷ the honest rest", 1.3, False),
+        ("one fast origin ÷ one stream, then hashed", 1.0, False),
+    ]
+    assert folders() == before
+    nothing_is_left()
+
+
 def test_a_quick_siege_of_join_has_honest_answers_of_both_families_and_leaves_nothing() -> None:
     before, argv = folders(), [*QUICK[:-3], "siege", "--output", "json"]
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=900, check=False)

@@ -209,6 +209,17 @@ FAULTS = {
     "disk-read-only": Fault(
         "nvme-smart", "fail", "nvme2: it is read-only", tools={SMART: smart("critical_warning", '{"value": 8}')}
     ),
+    **{
+        f"disk-warning-{bit}": Fault(
+            "nvme-smart", "fail", f"nvme2: {words}", tools={SMART: smart("critical_warning", str(bit))}
+        )
+        for bit, words in (
+            (0x02, "its temperature is beyond its limits"),
+            (0x04, "it is degraded by errors"),
+            (0x10, "its backup of volatile memory failed"),
+            (0x20, "its persistent memory is read-only"),
+        )
+    },
     "disk-worn": Fault(
         "nvme-smart", "warn", "nvme2: 101 % of its endurance is used", tools={SMART: smart("percent_used", "101")}
     ),
