@@ -188,7 +188,7 @@ def _revoked(config: Config, inventory: Inventory) -> Iterator[Fault]:
 
 def _fit(findings: Findings, config: Config, inventory: Inventory) -> None:
     """Whether each class of machines can boot what its channel names."""
-    for misfit in fit.of_channels(inventory, Store(config.store)):
+    for misfit in fit.of_channels(inventory, config):
         if misfit.outcome == "warn":
             findings.warnings.append(str(misfit))
             continue

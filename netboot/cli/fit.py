@@ -15,9 +15,10 @@ from images.store.store import Store
 from images.values import files
 from images.values.strict import FaultsError
 from netboot.cli.paths import config_path, find_config
+from netboot.config import Config
 from netboot.lifecycle.channels import resolve
 from netboot.lifecycle.errors import LifecycleError
-from netboot.machines.fit import Candidate, Misfit, misfits
+from netboot.machines.fit import JOURNALS, SERVICES, TOOLS, Candidate, Misfit, misfits
 from netboot.machines.values import Inventory
 from netboot.stores.image_repository import open_image_repository
 from netboot.stores.inventory import declarations_of
@@ -66,17 +67,22 @@ def judge(config: Path | None, channel: str, image: str) -> Judged:
         digest = resolve(repository.images(), image).digest
         found = candidate(Store(settings.store), repository.verified(digest))
         inventory = declarations_of(settings).judged(None).inventory
-        return Judged(tuple(misfits(inventory, channel, found)), digest)
+        return Judged(tuple(misfits(inventory, channel, found, told(settings))), digest)
     except FaultsError:
         return Judged(why="the site has faults, see `netboot config check`")
     except (ImageError, LifecycleError, OSError) as error:
         return Judged(why=str(error))
 
 
-def of_channels(inventory: Inventory, store: Store) -> list[Misfit]:
+def told(config: Config) -> tuple[str, ...]:
+    """Features that the site speaks to in its bundle, whatever profiles say."""
+    return (JOURNALS,) if config.journal is not None else ()
+
+
+def of_channels(inventory: Inventory, config: Config) -> list[Misfit]:
     """Of each channel that names an image of this store; what is wrong with others is said elsewhere."""
     known: dict[str, Candidate] = {}
-    found = []
+    store, found = Store(config.store), []
     for channel in inventory.channels:
         try:
             state = None if channel.image is not None else store.channel(channel.name)
@@ -85,7 +91,7 @@ def of_channels(inventory: Inventory, store: Store) -> list[Misfit]:
                 known[digest] = candidate(store, store.manifest(digest))
         except (ImageError, OSError):
             continue
-        found += misfits(inventory, channel.name, known[digest]) if digest is not None else []
+        found += misfits(inventory, channel.name, known[digest], told(config)) if digest is not None else []
     return found
 
 
@@ -97,16 +103,20 @@ def candidate(store: Store, manifest: Manifest) -> Candidate:
     """
     artifacts = manifest.artifacts
     if artifacts.files is None:
-        drivers, join = None, '"kubelet"' in _text(store, artifacts.packages)
+        drivers, parts, join = None, None, '"kubelet"' in _text(store, artifacts.packages)
     else:
         built_in = _text(store, artifacts.config) if artifacts.config is not None else ""
         paths = list(_paths(store, artifacts.files))
         join = f"{HOME}/node" in paths
         modules = (module_name(path) for path in paths if path.endswith(SUFFIXES))
         drivers = frozenset((*modules, *(BUILT_IN[name] for name in BUILT_IN if f"\nCONFIG_{name}=y\n" in built_in)))
+        names = {path.rpartition("/")[2] for path in paths if "/bin/" in path or "/sbin/" in path}
+        parts = frozenset(
+            {feature for path, feature in SERVICES.items() if path in paths} | names & set(TOOLS.values())
+        )
     containers = sum(one.size for one in manifest.container_images)
     image = budget.Image(manifest.name, artifacts.root.size, containers, join)
-    return Candidate(manifest.name, manifest.architecture, partial(budget.too_little, image), drivers)
+    return Candidate(manifest.name, manifest.architecture, partial(budget.too_little, image), drivers, parts)
 
 
 def drivers(store: Store, manifest: Manifest) -> frozenset[str] | None:

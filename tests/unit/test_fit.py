@@ -6,6 +6,7 @@ import pytest
 
 from images.store.store import Store
 from netboot.cli.fit import candidate
+from netboot.machines.classes import Active
 from netboot.machines.fit import Candidate, Misfit, boots, misfits
 from netboot.machines.inventory import load_inventory
 from netboot.machines.values import Inventory
@@ -81,6 +82,43 @@ def test_drivers_that_a_class_wants_and_the_image_has_not(inventory: Inventory) 
     assert misfits(inventory, "other", Candidate("node", "arm64", None, None)) == []
 
 
+def test_what_is_asked_of_an_image_in_vain_is_said(inventory: Inventory) -> None:
+    compute, spare = inventory.profiles
+
+    def said(parts: set[str] | None, *arguments: str, told: tuple[str, ...] = ()) -> list[str]:
+        asking = compute.model_copy(update={"kernel_arguments": arguments})
+        asked = inventory.model_copy(update={"profiles": (asking, spare)})
+        image = Candidate("node", "amd64", None, ALL, frozenset(parts) if parts is not None else None)
+        return [str(one) for one in misfits(asked, "stable", image, told) if one.outcome == "warn"]
+
+    hgx, none, small = (
+        f"channel stable, {who}: " for who in ("2 machines of class hgx", OLD, "1 machine of class small")
+    )
+    feature = "build it with that feature (docs/features.md)"
+    journal = f"the site's bundle speaks to the feature `journal-upload`, which node has not; {feature}"
+    assert said(set(), told=("journal-upload",)) == [none + journal, hgx + journal, small + journal]
+    assert said({"journal-upload"}, told=("journal-upload",)) == []
+    for argument, name in (("netboot.ssh=ops", "ssh"), ("netboot.netconsole=192.0.2.9", "netconsole")):
+        key = argument.partition("=")[0]
+        words = f"profile compute says {key}, to the feature `{name}`, which node has not; {feature}"
+        assert said(set(), argument) == [f"{who}{words}, or take the argument out" for who in (none, hgx, small)]
+        assert said({name}, argument) == said(None, argument) == []
+    asks = "profile compute asks for tests under load whose tool node has not: "
+    remedy = (
+        "; add the tools to its recipe, or name the tests in `active: {skip: […]}` of the class: what is asked for and "
+        "not measured keeps a Node from work"
+    )
+    every = "disk (fio), dcgm (dcgmi), gpu-copy (nvbandwidth), nccl (all_reduce_perf), nic (ib_write_bw)"
+    assert said(set(), "netboot.active=all") == [
+        f"{none}{asks}disk (fio), nic (ib_write_bw){remedy}",
+        f"{hgx}{asks}{every}{remedy}",
+    ]
+    assert said({"fio"}, "netboot.active=memory,disk,nccl") == [f"{hgx}{asks}nccl (all_reduce_perf){remedy}"]
+    skipping = inventory.classes[0].model_copy(update={"active": Active(skip=("nccl",))})
+    inventory = inventory.model_copy(update={"classes": (skipping, *inventory.classes[1:])})
+    assert said({"fio"}, "netboot.active=memory,disk,nccl") == []
+
+
 def listed(*paths: str) -> bytes:
     entries = [f'{{"kind":"file","mode":"0644","path":"{path}","size":1}}\n' for path in paths]
     return "".join(entries).encode()
@@ -93,7 +131,11 @@ FILES = (
     f"{MODULES}/net/mlx5/core/mlx5-core.ko.zst",
     "/usr/lib/systemd/catalog/systemd.ko.catalog",
     "/usr/share/locale/messages.korean",
+    "/usr/lib/systemd/system/netboot-ssh.service",
+    "/usr/bin/fio",
+    "/usr/share/fio/nvbandwidth",
 )
+OLD = "1 machine of no class (old-001)"
 
 
 def test_what_an_image_is_judged_by_is_read_from_its_documents(tmp_path: Path) -> None:
@@ -104,6 +146,7 @@ def test_what_an_image_is_judged_by_is_read_from_its_documents(tmp_path: Path) -
     found = candidate(store, store.images()[0].manifest)
     assert (found.name, found.architecture) == ("tiny", "amd64")
     assert found.drivers == frozenset({"ice", "mlx5_core", "nvme", "i40e"})
+    assert found.parts == frozenset({"ssh", "fio"})
     assert found.too_little is not None
     assert found.too_little(2048) == ""
     words = "tiny leaves 110 of 744 MiB for work, and a quarter is 186: "
