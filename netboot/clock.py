@@ -4,6 +4,9 @@ import re
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import Annotated
+
+from pydantic import AfterValidator, StringConstraints
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999
@@ -52,3 +55,12 @@ def moment_ms(text: str) -> int:
         return (datetime.fromisoformat(text) - _EPOCH) // timedelta(milliseconds=1)
     except (ValueError, OverflowError):
         raise ValueError("is a moment of no calendar") from None
+
+
+def _is_moment(text: str) -> str:
+    moment_ms(text)
+    return text
+
+
+Moment = Annotated[str, StringConstraints(max_length=40), AfterValidator(_is_moment)]
+"""As `moment_ms` takes it, in a document."""

@@ -189,7 +189,7 @@ class Config(Strict):
         pause = self.pause and under(folder, self.pause, "token_file", "authority")
         traces = self.traces and under(folder, self.traces, "headers_file", "authority")
         shared = self.keys_kubernetes and under(folder, self.keys_kubernetes, "kubeconfig", "folder")
-        declared = self.inventory_kubernetes and under(folder, self.inventory_kubernetes, "kubeconfig", "shipper")
+        declared = self.inventory_kubernetes and under(folder, self.inventory_kubernetes, *InKubernetes.FILES)
         enrolled = self.enrolments_kubernetes and under(folder, self.enrolments_kubernetes, "join", "reader")
         inner = {"management": self.management.resolved(folder), "join": join, "clusters": clusters}
         outer = under(folder, self, "data", "boot_id_key", "store", "inventory", "keys", "proof_key")

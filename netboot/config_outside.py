@@ -4,7 +4,7 @@ images come from that it does not have, who says whether anything may begin now,
 from collections.abc import Iterator, Mapping
 from os.path import normpath
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, ClassVar, Self
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, model_validator
@@ -40,6 +40,7 @@ Namespace = Annotated[
 class InKubernetes(Strict):
     """Where custom resources are the inventory, in the place of files."""
 
+    FILES: ClassVar = ("kubeconfig", "shipper", "orders")
     kubeconfig: Path = Path("secrets/inventory.kubeconfig")
     """Of an account that may read them, and nothing else."""
     namespace: Namespace = "netboot"
@@ -47,6 +48,8 @@ class InKubernetes(Strict):
     """Kubeconfig of an account that may write their status; None: nobody does."""
     holds: bool = False
     """Whether Holds there hold machines, beside what is held otherwise."""
+    orders: Path | None = None
+    """Kubeconfig of an account that may write Orders, which replicas share; None: each has its own."""
 
 
 class EnrolmentsInKubernetes(Strict):

@@ -45,6 +45,9 @@ class MemoryDrains:
     def last(self, owner: str, machines: Collection[str]) -> Mapping[str, Drain]:
         return {one.machine: one for one in self._all if one.owner == owner and one.machine in machines}
 
+    def look(self, machine: str) -> None:
+        """There is nobody else."""
+
     def reserve(self, asked: Sequence[Drain], known: Collection[str]) -> list[Drain]:
         standing = {one.machine for one in self.standing()}
         if not slots(self.standing(), ()) <= set(known):

@@ -2,6 +2,7 @@
 
 import base64
 import ipaddress
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -95,3 +96,9 @@ def csr_object(csr: Csr, name: str) -> dict[str, Any]:
         spec["expirationSeconds"] = csr.expiration_seconds
     kind = {"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest"}
     return {**kind, "metadata": {"name": name}, "spec": spec}
+
+
+def condition(kind: str) -> dict[str, str]:
+    """Of a Node, or of a Pod: that this is so, now."""
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    return {"type": kind, "status": "True", "lastHeartbeatTime": now, "lastTransitionTime": now}

@@ -103,7 +103,7 @@ def kubeconfigs(
 
 def _files_of(config: "Config", which: "Manifests", name: str) -> tuple[str, dict[str, Path]]:
     """The accounts' namespace, and role → file. `name`: of the cluster, where they are a cluster's."""
-    from netboot.kube.accounts import ACCOUNTS, ENROLMENTS, INVENTORY, KEYS, SHIPPER
+    from netboot.kube.accounts import ACCOUNTS, ENROLMENTS, INVENTORY, KEYS, ORDERS, SHIPPER
 
     if which == "keys":
         secret = keys_secret.place_of(config)
@@ -113,8 +113,8 @@ def _files_of(config: "Config", which: "Manifests", name: str) -> tuple[str, dic
         return enrolled.namespace, {role: getattr(enrolled, role) for role in ENROLMENTS}
     if which == "inventory":
         place = _inventory_of(config)
-        shipper = {SHIPPER: place.shipper} if place.shipper is not None else {}
-        return place.namespace, {INVENTORY: place.kubeconfig, **shipper}
+        files = {INVENTORY: place.kubeconfig, SHIPPER: place.shipper, ORDERS: place.orders}
+        return place.namespace, {role: path for role, path in files.items() if path is not None}
     cluster = find_cluster(config, name)
     return cluster.namespace, {role: getattr(cluster, role) for role in ACCOUNTS}
 

@@ -24,6 +24,7 @@ AGAIN = "`netboot cluster kubeconfigs`"
 ROLES: "dict[tuple[Manifests, str], str]" = {
     ("inventory", "kubeconfig"): "inventory",
     ("inventory", "shipper"): "shipper",
+    ("inventory", "orders"): "writer of orders",
     ("enrolments", "join"): "join servers",
     ("enrolments", "reader"): "readers",
     ("keys", "kubeconfig"): "keys",

@@ -47,6 +47,7 @@ KUBECONFIGS: Mapping[str, frozenset[str]] = {
     "clusters.*.nodes": frozenset({"nodes"}),
     "inventory_kubernetes.kubeconfig": frozenset({"resources"}),
     "inventory_kubernetes.shipper": frozenset({"shipper"}),
+    "inventory_kubernetes.orders": frozenset({"controllers", "management"}),
     "enrolments_kubernetes.join": frozenset({"join"}),
     "enrolments_kubernetes.reader": frozenset({"approver", "management"}),
     "keys_kubernetes.kubeconfig": frozenset({"keys"}),
@@ -146,7 +147,10 @@ def access_of(kind: str, name: str, cluster: str, config: Config) -> Access:
     if kind == "management" and config.management.oidc is not None:
         ports |= {_NAMES, config.management.oidc.port}
     asks = config.management.token_review is not None or config.enrolments_kubernetes is not None
-    if (asks and kind == "management") or kind in ("keys", "resources", "shipper"):
+    orders = any(values(config, "inventory_kubernetes.orders"))
+    if (asks and kind == "management") or (orders and kind in ("controllers", "management")):
+        ports |= _USUAL_PORTS
+    if kind in ("keys", "resources", "shipper"):
         ports |= _USUAL_PORTS
     if kind == "pause" and config.pause is not None:
         ports |= {_NAMES, urlsplit(config.pause.where).port or 443}

@@ -2,23 +2,17 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, StringConstraints, model_validator
+from pydantic import Field, StringConstraints, model_validator
 
 from images.values.strict import Strict
 from images.values.types import Sha256
-from netboot.clock import moment_ms
+from netboot.clock import Moment
 
 MOST_REPLACED = 64
 """TPMs that one machine may have had."""
 
 
-def _moment(text: str) -> str:
-    moment_ms(text)
-    return text
-
-
 WindowId = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
-_Moment = Annotated[str, StringConstraints(max_length=40), AfterValidator(_moment)]
 _Text = Annotated[str, StringConstraints(max_length=500)]
 
 
@@ -29,7 +23,7 @@ class Window(Strict):
     """enrol: the first TPM that it shows waits for approval. boot: it joins once without a TPM."""
     id: WindowId
     """Of this window alone: what was used once by this id stays used."""
-    until: _Moment
+    until: Moment
     """When it ends, by the clock of the hosts that netboot runs on."""
 
 
@@ -84,7 +78,7 @@ class Proposed(Strict):
     """What `spec.ek_sha256` has to be for this one to join: compare it on the machine first."""
     window: WindowId
     """Of the window that it used up."""
-    since: _Moment
+    since: Moment
     """When it was first shown."""
     details: Described = Described()
     """What the machine said of itself."""
@@ -95,9 +89,9 @@ class AlertTold(Strict):
 
     kind: Annotated[str, StringConstraints(max_length=32)]
     """window-used, counters, reissues, other-key or weaker: docs/join.md."""
-    first: _Moment
+    first: Moment
     """When it was noticed first."""
-    last: _Moment
+    last: Moment
     """And last."""
     count: Annotated[int, Field(ge=1)]
     """How often, at least."""

@@ -21,14 +21,18 @@ INVENTORY = "inventory"
 """The role of who reads the inventory's custom resources, in `inventory_kubernetes`."""
 SHIPPER = "shipper"
 """Of who writes the status of machines there."""
+ORDERS = "orders"
+"""Of who writes the orders there that replicas share."""
 ENROLMENTS = {"reader": "netboot-enrolments", "join": "netboot-enroller"}
 """Key in `enrolments_kubernetes` → ServiceAccount: who reads Enrolments, and who writes their status, too."""
 KEYS = "keys"
 """Of who reads the keys that replicas share, in `keys_kubernetes`."""
-_NAMES = {**ACCOUNTS, INVENTORY: "netboot-inventory", SHIPPER: "netboot-shipper", **ENROLMENTS, KEYS: "netboot-keys"}
+_NAMES = {**ACCOUNTS, INVENTORY: "netboot-inventory", SHIPPER: "netboot-shipper", ORDERS: "netboot-orders"}
+_NAMES |= {**ENROLMENTS, KEYS: "netboot-keys"}
 _OPTIONS = {
     INVENTORY: " --inventory",
     SHIPPER: " --inventory",
+    ORDERS: " --inventory",
     **dict.fromkeys(ENROLMENTS, " --enrolments"),
     KEYS: " --keys",
 }

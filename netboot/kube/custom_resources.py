@@ -9,7 +9,7 @@ from kubernetes import client
 from netboot.kube.connection import Connection
 from netboot.kube.errors import ClusterRefusedError, StatusError
 from netboot.kube.following import watched
-from netboot.kube.resources.definitions import ALL, GROUP, HOLD, VERSION
+from netboot.kube.resources.definitions import ALL, GROUP, TIED, VERSION
 from netboot.machines.resources import MOST_BYTES, Changed, Listed, Resource, Same, Seen, fit
 
 
@@ -125,15 +125,19 @@ def resource_of(kind: str, thing: Mapping[str, Any]) -> Resource:
     if not isinstance(name, str):
         raise ClusterRefusedError(f"the apiserver sent a {ALL[kind].kind} without a name")
     found = Resource(kind=kind, name=name, shown=f"{ALL[kind].kind.lower()}/{name}", spec=thing.get("spec"))
-    if ALL[kind] is HOLD:
+    if kind in TIED:
         of = {"uid": str(metadata.get("uid") or ""), "generation": generation if isinstance(generation, int) else 0}
         found = found.model_copy(update=of)
     return fit(found)
 
 
-class KubeHolds(KubeResources):
-    """Holds of one namespace. Who held machines is not let go because a definition was removed and made anew: which
-    one it is belongs to what is known of them."""
+class KubeTied(KubeResources):
+    """Objects of one kind, of one namespace, each of which is an act: a hold, an order. None is taken back because a
+    definition was removed and made anew: which one it is belongs to what is known of them."""
+
+    def __init__(self, connection: Connection, namespace: str, kind: str) -> None:
+        super().__init__(connection, namespace)
+        self._plural = ALL[kind].plural
 
     def uid(self) -> str:
         """Of the namespace and of the definition.
@@ -141,7 +145,7 @@ class KubeHolds(KubeResources):
         Raises:
             ClusterUnavailableError: one of them cannot be told.
         """
-        definition = f"{HOLD.plural}.{GROUP}"
+        definition = f"{self._plural}.{GROUP}"
         path = client.ApiextensionsV1Api(self._connection.api).read_custom_resource_definition
         try:
             found = self._connection.call(path, definition, expected=(403, 404))

@@ -18,7 +18,7 @@ from netboot.kube.connection import Connection
 from netboot.kube.errors import REFUSALS, ClusterRefusedError, StatusError, refusal
 from netboot.kube.events import KubeMachineEvents
 from netboot.kube.following import watched
-from netboot.kube.resources.definitions import GROUP, HOLD, KINDS, VERSION, Kind
+from netboot.kube.resources.definitions import GROUP, KINDS, VERSION, Kind
 from netboot.lifecycle.objects import MachineObject, ObjectSeen, ObjectsListed, Seen, Unchanged
 
 MANAGER = "netboot-shipper"
@@ -80,14 +80,14 @@ class KubeMachineObjects(KubeMachineEvents):
             ) from None
 
 
-class KubeHoldObjects:
-    """Holds of one namespace, for who writes their status: `netboot.controllers.hold_statuses.Objects`."""
+class KubeStatuses:
+    """Objects of one kind, of one namespace, for who writes their status: `netboot.controllers.act_statuses`."""
 
-    def __init__(self, connection: Connection, namespace: str) -> None:
-        self._connection, self._namespace = connection, namespace
+    def __init__(self, connection: Connection, namespace: str, kind: Kind) -> None:
+        self._connection, self._namespace, self._kind = connection, namespace, kind
 
     def write(self, name: str, uid: str, status: Mapping[str, Any]) -> None:
-        _write_status(self._connection, HOLD, self._namespace, {"name": name, "uid": uid}, status)
+        _write_status(self._connection, self._kind, self._namespace, {"name": name, "uid": uid}, status)
 
 
 def _write_status(

@@ -70,6 +70,12 @@ def decide(standing: Drain | None, asked: Drain) -> Change:
     return Change(asked, did=True, replaced=standing)
 
 
+def ended_by(replaced: Drain, asked: Drain) -> Drain:
+    """An order whose place a newer one took."""
+    words = f"{asked.what} was ordered by {asked.who}"
+    return replaced.model_copy(update={"end": "replaced", "ended_ms": asked.since_ms, "words": words})
+
+
 class State(Strict):
     """How far an order is, as who carries it out says. `state`: waiting, draining, drained, ordered (to reboot), or the
     end that it has come to; `words`: why, for people."""
@@ -140,6 +146,10 @@ class Drains(Protocol):
 class DrainStore(Drains, Protocol):
     """With the side that writes. Durable when a method returns; raises StateUnavailableError, and then nothing was
     done."""
+
+    def look(self, machine: str) -> None:
+        """Have known here what others ordered of this machine."""
+        ...
 
     def order(self, asked: Drain) -> Change:
         """Carry out `decide`."""

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field, StringConstraints, ValidationError
 from images.values.faults import first_fault
 from images.values.strict import Strict
 from images.values.types import NAME, Name
-from netboot.clock import moment_ms, rfc3339
+from netboot.clock import Moment, moment_ms, rfc3339
 from netboot.lifecycle.intents import LONGEST_REASON, Intent
 from netboot.lifecycle.object_status import ConditionTold
 from netboot.machines.resources import Resource
@@ -31,11 +31,6 @@ def _one_line(text: str) -> str:
     return text
 
 
-def _moment(text: str) -> str:
-    moment_ms(text)
-    return text
-
-
 class Hold(Strict):
     """A machine takes no new work for as long as this object is there: its Node has the taint netboot.dev/held, that of
     each boot to come, too."""
@@ -46,7 +41,7 @@ class Hold(Strict):
     """Why, for whoever finds it held."""
     by: Annotated[str, StringConstraints(min_length=1, max_length=64), AfterValidator(_one_line)] | None = None
     """Who wants it, in his own words; nobody checks it. Who wrote the object is in the API server's audit log."""
-    until: Annotated[str, StringConstraints(max_length=40), AfterValidator(_moment)] | None = None
+    until: Moment | None = None
     """When it ends by itself, by the clock of the host that netboot runs on; left out: when the object is deleted."""
 
     @property
@@ -104,6 +99,10 @@ class HoldsSaid(Strict):
     """Of all, by their names."""
 
     holds: Mapping[str, HoldSaid] = Field(default_factory=dict)
+
+    def statuses(self) -> dict[str, tuple[str, Mapping[str, Any]]]:
+        """Name → the uid of the object, and what it is to say."""
+        return {name: (each.uid, each.status()) for name, each in self.holds.items()}
 
 
 def shown(name: str) -> str:

@@ -25,6 +25,7 @@ from netboot.controllers.loop import Beats, Controllers
 from netboot.controllers.needless import NeedlessOrders
 from netboot.controllers.nodes.cordoned import file_of
 from netboot.controllers.noticed import Noticed
+from netboot.controllers.orders import ordering
 from netboot.controllers.projection import ProjectionController
 from netboot.controllers.proofs import Proofs, Prover
 from netboot.controllers.remedies import RemedyController, Surveyed
@@ -44,6 +45,7 @@ from netboot.lifecycle.snapshot import BootWindow
 from netboot.machines.maintenance import Window
 from netboot.machines.values import Inventory
 from netboot.process import ProcessSpec
+from netboot.processes.shared import drains_of
 from netboot.status import FRESH_MS, up_ms
 from netboot.status.controllers import LifecycleStatus
 from netboot.status.fetcher import FetcherStatus
@@ -51,7 +53,6 @@ from netboot.stores import proofkey
 from netboot.stores.commits import Commits
 from netboot.stores.conditions import JudgedFile, SqliteConditions
 from netboot.stores.control_planes import SaidControlPlanes
-from netboot.stores.drains import SqliteDrains
 from netboot.stores.freezes import SqliteFreezes
 from netboot.stores.history_writer import HistoryFile
 from netboot.stores.image_repository import open_image_repository
@@ -88,10 +89,9 @@ def run(spec: ProcessSpec) -> None:
     for make in (lambda: projection.cursor(""), kept.names, history.has_proofs):
         with suppress(CannotTellError):
             make()  # the file, for the management server to find; what fails here is told soon enough
-    noticed = Noticed(kept, clock)
-    status = StatusFolder(config.data / "status")
+    noticed, status = Noticed(kept, clock), StatusFolder(config.data / "status")
     wanted = config.data / "intents.db"
-    intents, drains, freezes = SqliteIntents(wanted), SqliteDrains(wanted), SqliteFreezes(wanted)
+    intents, drains, freezes = SqliteIntents(wanted), drains_of(config), SqliteFreezes(wanted)
     lifecycle = LifecycleController(
         states,
         noticed,
@@ -183,16 +183,16 @@ def run(spec: ProcessSpec) -> None:
         controller.joins_read_to,
         clock,
     )
-    settling = AndRemedies(holding(config, acting, intents, publisher, clock), remedies)
+    following = ordering(config, holding(config, acting, intents, publisher, clock), drains, publisher, clock)
+    settling = AndRemedies(following, remedies)
     beats = Beats(
         spec.heartbeat("publisher"), spec.heartbeat(), spec.heartbeat("lifecycle"), spec.heartbeat("rollouts")
     )
     files = {name: StatusFile(config.data / "status", name) for name in Beats._fields}
     loops = Controllers(publisher, controller, judging, settling, lambda name, status: files[name].write(status), clock)
     loops.run(spec.say_ready, beats)
-    projection.close()
-    kept.close()
-    history.close()
+    for each in (projection, kept, history):
+        each.close()
 
 
 def journals(config: Config) -> frozenset[str]:

@@ -14,12 +14,12 @@ from netboot.lifecycle.publish import fault_of
 from netboot.oidc.logins import Logins
 from netboot.oidc.people import People
 from netboot.process import ProcessSpec
+from netboot.processes.shared import drains_of
 from netboot.status import up_ms
 from netboot.stores import bootkey
 from netboot.stores.acceptance import Acceptance
 from netboot.stores.audit import SqliteAudit
 from netboot.stores.conditions import SqliteConditions
-from netboot.stores.drains import SqliteDrains
 from netboot.stores.freezes import SqliteFreezes
 from netboot.stores.history import SqliteHistory
 from netboot.stores.idempotency import SqliteIdempotency
@@ -126,7 +126,7 @@ def compose(
         intents=intents,
         freezes=SqliteFreezes(config.data / "intents.db"),
         signals=SaidSignal(config, up_ms),
-        drains=SqliteDrains(config.data / "intents.db"),
+        drains=drains_of(config),
         remedies=SqliteRemedies(config.data / "intents.db"),
         issuer=_issuer(config, register, intents) if config.clusters else None,
         has_join=config.join is not None,

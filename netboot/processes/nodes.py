@@ -35,6 +35,7 @@ from netboot.machines.topology import NOWHERE
 from netboot.machines.values import Machine
 from netboot.process import ProcessSpec
 from netboot.processes.leading import leading
+from netboot.processes.shared import orders_in
 from netboot.status import up_ms
 from netboot.status.nodes import NodesStatus
 from netboot.status.reporting import Reporting
@@ -117,6 +118,7 @@ def run(spec: ProcessSpec) -> None:
         now_ms=now_ms,
         leads=leads.leads,
         given=_given(SqliteDrains(wanted)) if config.replicas is not None else None,
+        shared=orders_in(config) is not None,
     )
     control_plane = ControlPlaneLook(
         connect=lambda: KubeControlPlane(connect(config.clusters[cluster].nodes)),

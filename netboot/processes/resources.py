@@ -1,5 +1,5 @@
 """The process `resources`, with `inventory_kubernetes`: the inventory's custom resources, as the API server has them,
-onto the disk, where the publisher reads them; with `holds`, holds likewise, where the controllers read them
+onto the disk, where the publisher reads them; with `holds` and `orders` these likewise, for the controllers
 (docs/custom-resources.md)."""
 
 import logging
@@ -11,17 +11,17 @@ from netboot.clock import SystemClock
 from netboot.config_outside import InKubernetes
 from netboot.controllers import runner
 from netboot.controllers.resources import ResourcesController
-from netboot.controllers.resources_and_holds import AndHolds
+from netboot.controllers.resources_and_acts import AndActs
 from netboot.controllers.runner import Controller
 from netboot.kube.connection import connect
-from netboot.kube.custom_resources import KubeHolds, KubeResources
+from netboot.kube.custom_resources import KubeResources, KubeTied
 from netboot.kube.resources.definitions import KINDS
+from netboot.lifecycle import holds, order_objects
 from netboot.lifecycle.errors import CannotTellError
-from netboot.lifecycle.holds import KIND
 from netboot.machines.resources import Resource
 from netboot.process import ProcessSpec
 from netboot.status.resources import Followed
-from netboot.stores.resources import FOLDER, HOLDS, KeptResources
+from netboot.stores.resources import FOLDER, HOLDS, ORDERS, KeptResources
 from netboot.stores.status import StatusFile, StatusFolder
 
 log = logging.getLogger(__name__)
@@ -31,18 +31,23 @@ def run(spec: ProcessSpec) -> None:
     """Follow them until told to stop."""
     place = spec.config.inventory_kubernetes
     assert place is not None
-    inventory = _follow(spec.config.data, place, KINDS, KeptResources(spec.config.data, place.namespace), "followed")
-    controller: Controller = inventory
-    if place.holds:
-        kept = KeptResources(spec.config.data, place.namespace, HOLDS)
-        controller = AndHolds(inventory, _follow(spec.config.data, place, (KIND,), kept, "followed_holds", tied=True))
+    data, namespace = spec.config.data, place.namespace
+    inventory = _follow(data, place, KINDS, KeptResources(data, namespace), "followed")
+    followed = {HOLDS: holds.KIND} if place.holds else {}
+    followed |= {ORDERS: order_objects.KIND} if place.orders is not None else {}
+    acts = {
+        file: _follow(data, place, (kind,), KeptResources(data, namespace, file), f"followed_{file}", tied=kind)
+        for file, kind in followed.items()
+    }
+    controller: Controller = AndActs(inventory, acts) if acts else inventory
     runner.run(controller, StatusFile(spec.config.data / "status", spec.name).write, spec.say_ready, spec.heartbeat())
 
 
 def _follow(
-    data: Path, place: InKubernetes, kinds: Iterable[str], kept: KeptResources, sign: str, *, tied: bool = False
+    data: Path, place: InKubernetes, kinds: Iterable[str], kept: KeptResources, sign: str, *, tied: str = ""
 ) -> ResourcesController:
-    """Objects of these kinds, kept there; `sign`: the file that says when they were seen last."""
+    """Objects of these kinds, kept there; `sign`: the file that says when they were seen last. `tied`: the kind, where
+    each is an act."""
     folder = data / FOLDER
     written: tuple[Resource, ...] | None = None
     seen: Followed | None = None
@@ -55,14 +60,18 @@ def _follow(
         log.info("%s", error)
     except CannotTellError as error:
         log.warning("when custom resources were read last is not known: %s", error)
-    sees = KubeHolds if tied else KubeResources
+
+    def sees() -> KubeResources:
+        connection = connect(place.kubeconfig, manifests="inventory")
+        return KubeTied(connection, place.namespace, tied) if tied else KubeResources(connection, place.namespace)
+
     return ResourcesController(
         kinds,
-        lambda: sees(connect(place.kubeconfig, manifests="inventory"), place.namespace),
+        sees,
         kept,
         written,
         seen,
         StatusFile(folder, sign).write,
         SystemClock(),
-        tied=tied,
+        tied=bool(tied),
     )

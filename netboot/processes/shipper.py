@@ -4,13 +4,14 @@
 from functools import partial
 
 from netboot.clock import SystemClock
-from netboot.controllers.hold_statuses import AndHoldStatuses
-from netboot.controllers.runner import Controller
+from netboot.controllers.act_statuses import AndStatuses
 from netboot.controllers.several import Several
 from netboot.controllers.sharing import Sharing
 from netboot.controllers.shipper import ShipperController
 from netboot.kube.connection import connect
-from netboot.kube.machine_objects import MANAGER, KubeHoldObjects, KubeMachineObjects
+from netboot.kube.machine_objects import MANAGER, KubeMachineObjects, KubeStatuses
+from netboot.kube.resources.definitions import HOLD, ORDER
+from netboot.lifecycle import holds, order_objects
 from netboot.process import ProcessSpec
 from netboot.processes.leading import leading
 from netboot.stores.conditions import SqliteConditions
@@ -18,6 +19,7 @@ from netboot.stores.facts import Facts
 from netboot.stores.holds import SaidHolds
 from netboot.stores.live import LiveView
 from netboot.stores.object_facts import ObjectFacts
+from netboot.stores.said_orders import SaidOrders
 from netboot.stores.state import SqliteStates
 from netboot.stores.status import StatusFile, StatusFolder
 
@@ -45,10 +47,14 @@ def run(spec: ProcessSpec) -> None:
         SystemClock(),
         several=several,
     )
-    controller: Controller = shipper
+    controller: ShipperController | AndStatuses = shipper
     if place.holds:
         said = SaidHolds(data).read
-        controller = AndHoldStatuses(shipper, said, lambda: KubeHoldObjects(connected(), namespace))
+        controller = AndStatuses(controller, holds.KIND, said, lambda: KubeStatuses(connected(), namespace, HOLD))
+    if place.orders is not None:
+        orders = SaidOrders(data, namespace, config.clusters).read
+        kind = order_objects.KIND
+        controller = AndStatuses(controller, kind, orders, lambda: KubeStatuses(connected(), namespace, ORDER))
     leads.run(controller, StatusFile(data / "status", spec.name).write, spec)
     if facts is not None:
         facts.close()

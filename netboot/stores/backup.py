@@ -25,6 +25,7 @@ from images.values import files
 from images.values.strict import Strict
 from images.values.types import Sha256
 from netboot.config import Config
+from netboot.config_outside import InKubernetes
 from netboot.stores import bootkey, leftovers, proofkey
 from netboot.stores.resources import FOLDER
 
@@ -96,7 +97,7 @@ def places(config: Config, file: Path) -> dict[str, Path]:
     )
     keys = ("credentials", "token_file", "headers_file", "authority", "client_secret_file", "certificate_authority")
     for name, section in (*sections, *shared):
-        for key in (*keys, "kubeconfig", "shipper", "join", "reader"):
+        for key in (*keys, *InKubernetes.FILES, "join", "reader"):
             if (path := getattr(section, key, None)) is not None:
                 paths[f"file/{name}.{key}"] = path
     for name, told in (("journal", config.journal), ("ssh", config.ssh)):

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from netboot.lifecycle.budget import slots
-from netboot.lifecycle.drains import Change, Drain, End, decide
+from netboot.lifecycle.drains import Change, Drain, End, decide, ended_by
 from netboot.stores import intents
 from netboot.stores.intents import opened
 
@@ -42,6 +42,9 @@ class SqliteDrains:
         with opened(self._path, "ro") as db:
             return {one.machine: one for one in _read(db, query, json.dumps(list(machines)), owner)}
 
+    def look(self, machine: str) -> None:
+        """There is nobody else."""
+
     def order(self, asked: Drain) -> Change:
         with opened(self._path, "rw") as db:
             db.execute("BEGIN IMMEDIATE")
@@ -70,6 +73,31 @@ class SqliteDrains:
             db.execute("COMMIT")
         return found[0] if found else None
 
+    def named(self, drains: Iterable[str]) -> list[Drain]:
+        """Those of these ids that are known. Raises StateUnavailableError."""
+        with opened(self._path, "ro") as db:
+            return list(named(db, drains).values())
+
+    def take(self, said: Iterable[Drain]) -> None:
+        """Orders as others know them; one that has ended here stays so. Raises StateUnavailableError."""
+        with opened(self._path, "rw") as db:
+            db.execute("BEGIN IMMEDIATE")
+            for each in said:
+                _take(db, each)
+            db.execute("COMMIT")
+
+
+def _take(db: sqlite3.Connection, said: Drain) -> None:
+    known = named(db, [said.id]).get(said.id)
+    if known is None:
+        if said.end is None:
+            stands = _read(db, f"{_SELECT} WHERE machine = ? AND end IS NULL", said.machine)
+            for one in stands:
+                _replace(db, one, said)
+        _insert(db, said)
+    elif known.end is None and said.end is not None:
+        db.execute(_END, (said.end, said.ended_ms, said.words, said.id))
+
 
 def carry_out(db: sqlite3.Connection, asked: Drain) -> Change:
     """Read, decide and write, in the transaction that is open."""
@@ -77,10 +105,14 @@ def carry_out(db: sqlite3.Connection, asked: Drain) -> Change:
     change = decide(stands[0] if stands else None, asked)
     if change.did:
         if change.replaced is not None:
-            words = f"{asked.what} was ordered by {asked.who}"
-            db.execute(_END, ("replaced", asked.since_ms, words, change.replaced.id))
+            _replace(db, change.replaced, asked)
         _insert(db, asked)
     return change
+
+
+def _replace(db: sqlite3.Connection, stands: Drain, asked: Drain) -> None:
+    over = ended_by(stands, asked)
+    db.execute(_END, (over.end, over.ended_ms, over.words, over.id))
 
 
 def standing(db: sqlite3.Connection) -> list[Drain]:

@@ -1,6 +1,7 @@
 """`data/resources/objects.json`: custom resources of the inventory as the API server had them last, so that they are
 there while it is not, over restarts, too. The process `resources` writes it; whoever reads the inventory reads it.
-`data/resources/holds.json`: likewise of holds, for the controllers; what is wrong with one keeps none of the other.
+`data/resources/holds.json`, `orders.json`: likewise of holds and of orders, for the controllers; what is wrong with one
+of these keeps none of the others.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,11 +22,15 @@ from netboot.stores.removals import RemovalsFile
 from netboot.stores.snapshot import read_snapshot
 
 FOLDER = "resources"
-HOLDS = "holds"
-"""The file of holds, in the place of that of the inventory."""
-MOST_BYTES_OF_HOLDS = 8 << 20
-MOST_HOLDS = 10_000
-"""Each step of the controllers looks at all of them."""
+HOLDS, ORDERS = "holds", "orders"
+"""Files of these, in the place of that of the inventory."""
+MOST_BYTES_OF_HOLDS, MOST_BYTES_OF_ORDERS = 8 << 20, 64 << 20
+MOST_HOLDS, MOST_ORDERS = 10_000, 100_000
+"""Each step of the controllers looks at all holds; of orders there is one of each machine at most."""
+_MOST: Mapping[str, tuple[int | None, int]] = {
+    HOLDS: (MOST_HOLDS, MOST_BYTES_OF_HOLDS),
+    ORDERS: (MOST_ORDERS, MOST_BYTES_OF_ORDERS),
+}
 _MODE = 0o644
 
 
@@ -50,17 +55,13 @@ class KeptResources:
 
     def __init__(self, data: Path, namespace: str, file: str = "objects") -> None:
         self._path, self._namespace = data / FOLDER / f"{file}.json", namespace
-        self._holds = file == HOLDS
+        self._of, self._most_objects, self._most = file, *_MOST.get(file, (None, MOST_BYTES))
         self._snapshot, self._removals = data / "snapshot.json", RemovalsFile(data)
         self.where = f"namespace {namespace}"
         self._known: Look = None
         """Of the file that was read or written last."""
         self.uid, self.at_ms = "", 0
         """What that said of the namespace, and of when it is."""
-
-    @property
-    def _most(self) -> int:
-        return MOST_BYTES_OF_HOLDS if self._holds else MOST_BYTES
 
     def paths(self) -> Iterable[Path]:
         return [self._path]
@@ -91,12 +92,13 @@ class KeptResources:
         Raises:
             StoreError: it cannot be written. TooMuchError: they are too many, or longer than is read.
         """
-        if self._holds and len(objects) > MOST_HOLDS:
-            raise TooMuchError(f"there are {len(objects):,} Holds, and {self.where} may have {MOST_HOLDS:,}")
+        if self._most_objects is not None and len(objects) > self._most_objects:
+            what = self._of.capitalize()
+            raise TooMuchError(f"there are {len(objects):,} {what}, and {self.where} may have {self._most_objects:,}")
         kept = _Kept(namespace=self._namespace, uid=uid, at_ms=at_ms, objects=tuple(objects))
         content = kept.model_dump_json(exclude_defaults=True).encode()
         if len(content) > self._most:
-            what = "holds have" if self._holds else "an inventory has"
+            what = f"{self._of} have" if self._of in _MOST else "an inventory has"
             raise TooMuchError(f"the objects have {len(content):,} bytes, and {what} at most {self._most:,}")
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)

@@ -174,7 +174,10 @@ def _boot(name: str) -> str:
 
 
 def _standing(name: str) -> Drain | None:
-    return next((one for one in dependencies().drains.of(name, 1) if one.end is None), None)
+    """Raises CannotTellError."""
+    drains = dependencies().drains
+    drains.look(name)
+    return next((one for one in drains.of(name, 1) if one.end is None), None)
 
 
 def _did(change: Change) -> Did:

@@ -25,7 +25,7 @@ from netboot.stores.sealing import read_keys
 from tests import soft_tpm
 from tests.cluster.threats.chassis import Chassis
 from tests.cluster.threats.live_site import CSRS, NODES, LiveSite
-from tests.kubelets import client
+from tests.kubelets import client, condition
 from tests.processes import environment, stopped, wait_for
 from tests.relays import Relay
 from tests.sockets.join_site import JoinSite, Said
@@ -158,14 +158,20 @@ class Machine:
         self.proves(second)
         return self.asks()
 
-    def registers(self, request: str) -> None:
-        """Its kubelet makes its Node, with the certificate that was signed."""
+    def registers(self, request: str, *, ready: bool = False) -> None:
+        """Its kubelet makes its Node, with the certificate that was signed. `ready`: it says that it is, once."""
         site = self._world.site
         metadata = {"name": self.chassis.name, "labels": self.admission["labels"]}
         body = {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": {"taints": [UNCHECKED]}}
         session = site.as_node(site.certificate(request), self.soft.key)
         made = session.post(f"{site.cluster.url}{NODES}", json=body, timeout=60)
         assert made.status_code == 201, made.text
+        if ready:
+            said = {"status": {"conditions": [condition("Ready")]}}
+            how = {"Content-Type": "application/strategic-merge-patch+json"}
+            path = f"{site.cluster.url}{NODES}/{self.chassis.name}/status"
+            beaten = session.patch(path, data=json.dumps(said), headers=how, timeout=60)
+            assert beaten.status_code == 200, beaten.text
 
     def asks(self) -> str:
         site, csr = self._world.site, client(self.chassis.name, key=self.soft.key)

@@ -40,6 +40,7 @@ ROLES = {
     "nodes": "nodes",
     "inventory": "inventory",
     "shipper": "shipper",
+    "orders": "orders",
     "enrolments-reader": "reader",
     "enrolments-join": "join",
     "keys": "keys",
@@ -105,7 +106,8 @@ def _site(root: Path, own: Cluster) -> Path:
     """The first one, from whose files the others come."""
     inventory = {"machines": [each.entry() for each in MACHINES]}
     rest = {"profiles": [{"name": "compute", "channel": "stable", "pcrs": "none"}], "channels": [{"name": "stable"}]}
-    more = "enrolments_kubernetes: {}\ninventory_kubernetes: {holds: true, shipper: secrets/shipper.kubeconfig}\n"
+    more = "enrolments_kubernetes: {}\ninventory_kubernetes: {holds: true, shipper: secrets/shipper.kubeconfig, "
+    more += "orders: secrets/orders.kubeconfig}\n"
     file = make_whole_site(root, 1, inventory=yaml.safe_dump(inventory | rest), workers=1, more=more)
     document = yaml.safe_load(file.read_text())
     document["clusters"]["default"] = {"endpoints": [own.url], "authority": "tls/cluster.crt"}

@@ -184,9 +184,11 @@ def test_kinds_are_found_by_their_short_names_and_all_together(as_admin: Admin) 
         "racks": (["nbr"], ["netboot"]),
         "maintenancewindows": (["nbmw"], ["netboot"]),
         "holds": (["nbh"], ["netboot"]),
+        "orders": (["nbo"], ["netboot"]),
         "enrolments": (["nbe"], ["netboot"]),
         "enrolments/status": (None, None),
         "holds/status": (None, None),
+        "orders/status": (None, None),
     }
 
 

@@ -16,10 +16,12 @@ import pytest
 
 from lab.kube import cluster as lab
 from netboot.clock import moment_ms
+from netboot.join.node_drains import DRAIN, DRAIN_ORDER
 from tests.cluster.replicated import KINDS, LEASES, SECONDS, Machine, Replica, World
 from tests.cluster.replicated_start import LEASE_SECONDS, replicated
 from tests.cluster.test_holds import held, hold
 from tests.cluster.test_resources import compacted
+from tests.cluster.threats.live_site import NODES
 from tests.processes import T, wait_for
 from tests.sockets.join_site import Said
 
@@ -242,6 +244,43 @@ def test_a_leader_whose_disk_is_full_says_so_and_hands_over(world: World) -> Non
     world.settle()
     wait_for(lambda: "CSRApproved" in full.phases(machine.boot), SECONDS)
     once(world, world.boots(full).joins(full, full))
+
+
+def drained(world: World, machine: Machine) -> str:
+    """By which order its Node is drained; "": by none."""
+    node = world.admin("GET", f"{NODES}/{machine.chassis.name}").json()
+    tainted = any(taint["key"] == DRAIN for taint in node["spec"].get("taints", ()))
+    return str(node["metadata"].get("annotations", {}).get(DRAIN_ORDER, "")) if tainted else ""
+
+
+def ends(replica: Replica, path: str) -> list[str | None]:
+    """Of orders of a machine, as a replica knows them."""
+    return [one["end"] for one in replica.service.api(f"{path}/drains")["drains"]]
+
+
+def test_an_order_of_one_replica_is_carried_out_by_the_one_that_leads_and_taken_off_at_a_third(world: World) -> None:
+    leader = world.elected("nodes")
+    second, third = world.others(leader)
+    machine = world.boots(second)
+    request = machine.joins(second, third)
+    once(world, request)
+    machine.registers(request, ready=True)
+    for each in world.replicas:
+        wait_for(lambda at=each: "NodeRegistered" in at.phases(machine.boot), SECONDS)  # type: ignore[misc]
+    path = f"/v1/machines/{machine.chassis.name}"
+    given = second.service.order(f"{path}/drain", reason="DIMM 4")
+    assert given.status_code == 200, given.text
+    order = given.json()["drain"]["id"]
+    again = third.service.order(f"{path}/drain", reason="fans")
+    assert (again.json()["did"], again.json()["drain"]["id"]) == ("", order), "whoever is asked, one stands"
+    wait_for(lambda: drained(world, machine) == order, SECONDS)
+    asked = ("get", "-n", "netboot", f"order/{machine.chassis.name}", "-o", "jsonpath={.status.state}")
+    wait_for(lambda: world.kubectl(*asked) == "drained", SECONDS)
+    off = third.service.order(f"{path}/undrain", reason="mended")
+    assert (off.status_code, off.json()["did"]) == (200, "taken-off"), off.text
+    wait_for(lambda: drained(world, machine) == "", SECONDS)
+    for each in world.replicas:
+        wait_for(lambda at=each: ends(at, path) == ["taken-off"], SECONDS)  # type: ignore[misc]
 
 
 def at_once(*acts: Callable[[], Said]) -> list[Said]:

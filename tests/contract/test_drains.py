@@ -11,14 +11,18 @@ from netboot.lifecycle.drains import DrainsStatus, DrainStore, State
 from netboot.lifecycle.errors import StateUnavailableError
 from netboot.stores.drains import KEPT, SqliteDrains
 from netboot.stores.intents import MIGRATIONS, make
+from netboot.stores.shared_drains import SharedDrains
 from tests.drains import START, MemoryDrains, drain
+from tests.order_objects import MemoryOrders
 
 
-@pytest.fixture(params=["file", "memory"])
+@pytest.fixture(params=["file", "memory", "objects"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> DrainStore:
     if request.param == "memory":
         return MemoryDrains()
     make(tmp_path / "intents.db").close()
+    if request.param == "objects":
+        return SharedDrains(tmp_path / "intents.db", MemoryOrders())
     return SqliteDrains(tmp_path / "intents.db")
 
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from images.values import strict
 from netboot.config import load_config
-from netboot.controllers.hold_statuses import ANEW_SECONDS, GONE_SECONDS, LOOK_SECONDS, PACE_SECONDS, AndHoldStatuses
+from netboot.controllers.act_statuses import ANEW_SECONDS, GONE_SECONDS, LOOK_SECONDS, PACE_SECONDS, AndStatuses
 from netboot.controllers.holds import MOST_AT_ONCE, AndHolds
 from netboot.controllers.resources import SETTLE_SECONDS, UNSETTLED_SECONDS, ResourcesController
-from netboot.controllers.resources_and_holds import AndHolds as BothFollowed
+from netboot.controllers.resources_and_acts import AndActs
 from netboot.controllers.shipper import ShipperController
 from netboot.join.errors import ConflictError, InvalidError
 from netboot.kube.errors import ClusterRefusedError
@@ -622,7 +622,7 @@ def test_too_many_are_said_as_that_and_not_tried_in_each_round(
     follower: Follower, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert follower.sees(Listed((hold("dimm"),))) == ["dimm"]
-    monkeypatch.setattr(stores, "MOST_HOLDS", 1)
+    monkeypatch.setattr(follower.kept, "_most_objects", 1)
     assert follower.sees(Listed((hold("dimm"), hold("psu")))) == ["dimm"]
     status = follower.controller.status()
     assert (status.ok, status.message.split(";")[0], status.remedy) == (
@@ -649,14 +649,14 @@ def test_too_many_are_said_as_that_and_not_tried_in_each_round(
 
 
 def test_more_than_is_read_is_not_written(follower: Follower, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stores, "MOST_BYTES_OF_HOLDS", 100)
+    monkeypatch.setattr(follower.kept, "_most", 100)
     with pytest.raises(stores.TooMuchError, match="and holds have at most 100"):
         follower.kept.write([hold("dimm"), hold("psu")])
 
 
 def test_what_is_wrong_with_one_of_the_two_is_said_and_keeps_none_of_the_other(tmp_path: Path) -> None:
     holds, inventory = Follower(tmp_path), Follower(tmp_path / "other")
-    both = BothFollowed(inventory.controller, holds.controller)
+    both = AndActs(inventory.controller, {"holds": holds.controller})
     holds.controller._reflectors["hold"].problem = "403"
     inventory.sees(Listed(()))
     status = both.status()
@@ -705,8 +705,8 @@ class Told:
         self.now, self.written, self.away = 0.0, list[tuple[str, str, str]](), False
         self.refused = self.unanswered = self.gone = self.unforeseen = ""
         self.holds: HoldsSaid | None = None
-        shipper = ShipperController(cast("Any", self), lambda: cast("Any", self), self)
-        self.statuses = AndHoldStatuses(shipper, lambda: self.holds, lambda: self, lambda: self.now)
+        self.shipper = ShipperController(cast("Any", self), lambda: cast("Any", self), self)
+        self.statuses = AndStatuses(self.shipper, "hold", lambda: self.holds, lambda: self, lambda: self.now)
 
     def now_ms(self) -> int:
         return NOW
@@ -753,7 +753,7 @@ def test_what_differs_is_written_once_and_all_of_it_now_and_then() -> None:
 
 def test_an_api_server_that_is_away_is_said_and_asked_again() -> None:
     told = Told()
-    told.statuses._shipper._reflector.problem = None
+    told.shipper._reflector.problem = None
     told.says(a="Held")
     told.away = True
     assert told.steps(1) == []
@@ -765,7 +765,7 @@ def test_an_api_server_that_is_away_is_said_and_asked_again() -> None:
 
 def test_one_that_is_refused_holds_up_no_other_and_is_said() -> None:
     told = Told()
-    told.statuses._shipper._reflector.problem = None
+    told.shipper._reflector.problem = None
     told.says(a="Held", b="Held")
     told.refused = "a"
     assert told.steps(3) == [("b", "u", "Held")]
@@ -777,7 +777,7 @@ def test_one_that_is_refused_holds_up_no_other_and_is_said() -> None:
 
 def test_one_of_which_the_answer_is_not_understood_holds_up_no_other_and_is_named() -> None:
     told = Told()
-    told.statuses._shipper._reflector.problem = None
+    told.shipper._reflector.problem = None
     told.says(a="Held", b="Held")
     told.unforeseen = "a"
     assert told.steps(3) == [("b", "u", "Held")]
@@ -791,7 +791,7 @@ def test_one_of_which_the_answer_is_not_understood_holds_up_no_other_and_is_name
 
 def test_one_that_is_gone_for_the_api_server_alone_is_said_after_a_while() -> None:
     told = Told()
-    told.statuses._shipper._reflector.problem = None
+    told.shipper._reflector.problem = None
     told.says(a="Held", b="Held")
     told.gone = "a"
     assert told.steps(3) == [("b", "u", "Held")]
@@ -806,7 +806,7 @@ def test_one_that_is_gone_for_the_api_server_alone_is_said_after_a_while() -> No
 
 def test_what_is_wrong_with_machines_hides_nothing_of_holds() -> None:
     told = Told()
-    told.statuses._shipper._reflector.problem = "403"
+    told.shipper._reflector.problem = "403"
     told.says(a="Held")
     told.refused = "a"
     told.steps(2)
@@ -849,7 +849,7 @@ def test_what_became_of_the_most_holds_is_read_again_and_once(tmp_path: Path) ->
 
 def test_one_that_is_never_answered_holds_up_no_other() -> None:
     told = Told()
-    told.statuses._shipper._reflector.problem = None
+    told.shipper._reflector.problem = None
     told.says(a="Held", b="Held", c="Held")
     told.unanswered = "a"
     assert told.steps(4) == [("b", "u", "Held"), ("c", "u", "Held")]

@@ -22,7 +22,7 @@ from netboot.join.ports import NodeView
 from netboot.kube import custom_resources, transport
 from netboot.kube import following as watches
 from netboot.kube.connection import Connection, connect
-from netboot.kube.custom_resources import KubeHolds, KubeResources
+from netboot.kube.custom_resources import KubeResources, KubeTied
 from netboot.kube.drains import KubeDrains
 from netboot.kube.errors import ClusterRefusedError
 from netboot.kube.leases import KubeLeases
@@ -602,9 +602,9 @@ def test_of_which_namespace_holds_are_is_never_nothing(
     definition = {"metadata": {"uid": "d-1"}}
     server.answer = lambda _method, path: namespace if path == "/api/v1/namespaces/site" else (200, definition)
     with pytest.raises(ClusterRefusedError, match=words):
-        KubeHolds(connection, "site").uid()
+        KubeTied(connection, "site", "hold").uid()
     server.answer = lambda _method, path: (200, PLACE if path == "/api/v1/namespaces/site" else definition)
-    assert KubeHolds(connection, "site").uid() == "u-1/d-1"
+    assert KubeTied(connection, "site", "hold").uid() == "u-1/d-1"
 
 
 def test_where_kinds_cannot_be_told_nobody_says_that_there_are_none(server: Server, connection: Connection) -> None:

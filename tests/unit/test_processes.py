@@ -17,7 +17,7 @@ KINDS: tuple[str, ...] = get_args(Kind)
 
 def test_every_kind_of_process_has_one_file_and_no_other_file_builds_one() -> None:
     files = {path.stem for path in Path(processes.__file__).parent.glob("*.py")}
-    assert files == {*KINDS, "__init__", "leading", "start", "supervisor"}
+    assert files == {*KINDS, "__init__", "leading", "shared", "start", "supervisor"}
     assert [kind for kind in KINDS if not callable(import_module(f"netboot.processes.{kind}").run)] == []
 
 

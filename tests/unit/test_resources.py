@@ -26,7 +26,7 @@ from netboot.controllers.resources import (
 )
 from netboot.kube.manifests import inventory_text
 from netboot.kube.resources.definitions import ALL as ALL_KINDS
-from netboot.kube.resources.definitions import GROUP, HOLD, KINDS
+from netboot.kube.resources.definitions import GROUP, HOLD, KINDS, ORDER
 from netboot.lifecycle.errors import CannotTellError
 from netboot.machines.declarations import Judged
 from netboot.machines.inventory import load_inventory
@@ -37,7 +37,6 @@ from netboot.machines.resources import Changed, Listed, Resource, Same, Seen, fi
 from netboot.reread import AGAIN_SECONDS
 from netboot.status.controllers import InventoryStatus, PendingInventory
 from netboot.status.resources import Followed, ResourcesStatus
-from netboot.stores import resources as stores
 from netboot.stores.acceptance import Acceptance
 from netboot.stores.inventory import place_of
 from netboot.stores.resources import KeptResources
@@ -766,7 +765,7 @@ def test_what_changes_while_it_is_read_was_read_whole(in_force: InForce, monkeyp
 
 
 def test_more_than_an_inventory_may_be_is_not_written(follower: Follower, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stores, "MOST_BYTES", 400)
+    monkeypatch.setattr(follower.kept, "_most", 400)
     with pytest.raises(ValueError, match="bytes, and an inventory has at most 400"):
         follower.kept.write(fleet(9))
 
@@ -795,9 +794,16 @@ def test_the_accounts_may_read_the_kinds_and_write_the_status_of_machines_and_no
             },
             {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get"]},
         ],
+        "netboot-orders": [
+            {"apiGroups": [GROUP], "resources": ["orders"], "verbs": ["get", "list", "create", "update"]}
+        ],
         "netboot-shipper": [
             {"apiGroups": [GROUP], "resources": ["machines"], "verbs": ["list", "watch"]},
-            {"apiGroups": [GROUP], "resources": ["machines/status", "holds/status"], "verbs": ["patch"]},
+            {
+                "apiGroups": [GROUP],
+                "resources": ["machines/status", "holds/status", "orders/status"],
+                "verbs": ["patch"],
+            },
             {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
             {
                 "apiGroups": ["coordination.k8s.io"],
@@ -810,11 +816,13 @@ def test_the_accounts_may_read_the_kinds_and_write_the_status_of_machines_and_no
     account = ["ServiceAccount", "Role", "RoleBinding"]
     policy = ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"]
     of_all = ["ClusterRole", "ClusterRoleBinding"]
-    kinds = [*account, *of_all, *account, "Lease", *policy]
+    kinds = [*account, *of_all, *account, *policy, *account, "Lease", *policy]
     assert [each["kind"] for each in documents] == kinds, "no namespace of the inventory to delete"
     within = [each for each in documents if each["kind"] not in (*policy, *of_all)]
     definition = {"apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"], "verbs": ["get"]}
-    assert documents[3]["rules"] == [{**definition, "resourceNames": [f"{HOLD.plural}.{GROUP}"]}]
+    assert documents[3]["rules"] == [
+        {**definition, "resourceNames": [f"{kind.plural}.{GROUP}" for kind in (HOLD, ORDER)]}
+    ]
     assert documents[4]["subjects"] == documents[2]["subjects"]
     assert {each["metadata"]["namespace"] for each in within} == {"site"}
     conditions = documents[-2]["spec"]["matchConditions"]

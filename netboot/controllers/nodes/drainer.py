@@ -66,7 +66,8 @@ class Drainer:
     """`orders()`: those that stand, of all machines (raises CannotTellError); `machines()`: of this cluster by the name
     of their node; `classes()`: by name; `marked()`: names of Nodes that have our taint; `say`: publishes; `lacks()`:
     which rights the account has not that it needs, in words; `leads()`: whether this replica does; `given(machine)`:
-    ids of the orders that it was given, those that have ended too; None: there is no other replica. One thread's."""
+    ids of the orders that it was given, those that have ended too; None: there is no other replica; `shared`: all
+    replicas have all orders. One thread's."""
 
     connect: Callable[[], NodeDrains]
     orders: Callable[[], list[Drain]]
@@ -79,6 +80,7 @@ class Drainer:
     now_ms: Callable[[], int]
     leads: Callable[[], bool] = lambda: True
     given: Callable[[str], Collection[str]] | None = None
+    shared: bool = False
     monotonic: Callable[[], float] = time.monotonic
     _nodes: NodeDrains | None = None
     _under: dict[str, _Under] = field(default_factory=dict)
@@ -102,7 +104,7 @@ class Drainer:
         drains = {drain.id: drain for drain in self.orders() if drain.machine in nodes}
         if not self.leads():
             self._under = {}
-            self._tell([f"{len(drains)} orders wait: {ELSEWHERE}"] if drains else [])
+            self._tell([f"{len(drains)} orders wait: {ELSEWHERE}"] if drains and not self.shared else [])
             return
         self._under = {name: self._under.get(name) or _Under(drain) for name, drain in drains.items()}
         now = self.monotonic()

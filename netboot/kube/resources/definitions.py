@@ -12,8 +12,9 @@ from images.values.types import NAME
 from netboot.join.enrolment_documents import EnrolmentSpec, EnrolmentStatus
 from netboot.kube.resources.cel import Schema, literal, pattern, rule, with_rules
 from netboot.kube.resources.schema import schema_of
-from netboot.lifecycle import holds
+from netboot.lifecycle import holds, order_objects
 from netboot.lifecycle.object_status import ObjectStatus
+from netboot.lifecycle.order_objects import OrderSpec, OrderStatus
 from netboot.machines.classes import Class
 from netboot.machines.declared import Declared
 from netboot.machines.maintenance import Window
@@ -146,7 +147,26 @@ ENROLMENT = Kind(
     ),
 )
 """By its machine's name. Read where it is needed and by nobody who follows the inventory."""
-ALL: Mapping[str, Kind] = {**KINDS, holds.KIND: HOLD}
+ORDER = Kind(
+    "Order",
+    "orders",
+    "nbo",
+    OrderSpec,
+    {
+        "What": (".spec.what", "string"),
+        "State": (".status.state", "string"),
+        "By": (".spec.who", "string"),
+        "Deadline": (".spec.deadline", "date"),
+        "End": (".spec.end.how", "string"),
+        "Reason": (".spec.reason", "string"),
+    },
+    {"Boot": (".spec.boot", "string"), "Why": (".status.message", "string")},
+    OrderStatus,
+)
+"""By its machine's name: the last order to drain or reboot it. netboot writes it."""
+ALL: Mapping[str, Kind] = {**KINDS, holds.KIND: HOLD, order_objects.KIND: ORDER}
+TIED = frozenset({holds.KIND, order_objects.KIND})
+"""Of ALL those that are acts, each of one object."""
 _NAMED = frozenset({"name"})
 """What an object has in its metadata."""
 

@@ -145,8 +145,7 @@ def _moment_with_zone(schema: Schema, _bounds: Bounds) -> Schema:
 FORMS: Mapping[str, Form] = {
     "images.values.kernel_arguments._of_profile": _argument,
     "netboot.addresses.parse_machine_url": _machine_url,
-    "netboot.join.enrolment_documents._moment": _moment_with_zone,
-    "netboot.lifecycle.holds._moment": _moment_with_zone,
+    "netboot.clock._is_moment": _moment_with_zone,
     "netboot.lifecycle.holds._one_line": _printable,
     "netboot.machines.boot_limit._none": _boots,
     "netboot.machines.classes._seconds": _span(_DURATION),

@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +19,7 @@ from netboot.join.node_drains import DO_NOT_DISRUPT, ORDER
 from netboot.join.ports import MARK
 from tests.cluster.threats.chassis import Chassis
 from tests.cluster.threats.live_site import BUDGETS, NODES, SETS, LiveSite
+from tests.kubelets import condition
 from tests.processes import wait_for
 
 pytestmark = pytest.mark.cluster
@@ -101,11 +101,6 @@ class Kubelet:
         """The value of our taint."""
         taints = self.node()["spec"].get("taints", [])
         return next((one["value"] for one in taints if one["key"] == "netboot.dev/drain"), None)
-
-
-def condition(kind: str) -> dict[str, str]:
-    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    return {"type": kind, "status": "True", "lastHeartbeatTime": now, "lastTransitionTime": now}
 
 
 def a_pod_of_a_set(machine: Kubelet, annotations: dict[str, str] | None = None) -> str:

@@ -48,6 +48,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- if $v.inventory.kubernetes }}
 {{- $declared := dict "kubeconfig" "/run/netboot/kubernetes/kubeconfig" "namespace" .Release.Namespace "holds" $v.inventory.holds -}}
 {{- if $v.inventory.shipperKubeconfig }}{{ $_ := set $declared "shipper" (printf "secrets/%s" $v.inventory.shipperKubeconfig) }}{{ end -}}
+{{- if $v.inventory.ordersKubeconfig }}{{ $_ := set $declared "orders" (printf "secrets/%s" $v.inventory.ordersKubeconfig) }}{{ end -}}
 {{- $_ := set $own "inventory_kubernetes" $declared -}}
 {{- end -}}
 {{- if include "netboot.elects" . }}{{ $_ := set $own "replicas" (dict "count" (int $v.replicas)) }}{{ end -}}
@@ -77,6 +78,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- if and $v.join.url (not $v.join.tlsSecret) }}{{ fail "join.url: give join.tlsSecret too, a Secret with tls.crt, tls.key and ca.crt" }}{{ end -}}
 {{- if and $v.inventory.holds (not $v.inventory.kubernetes) }}{{ fail "inventory.holds are custom resources: set inventory.kubernetes" }}{{ end -}}
 {{- if and $v.inventory.shipperKubeconfig (not $v.inventory.kubernetes) }}{{ fail "inventory.shipperKubeconfig writes into custom resources: set inventory.kubernetes" }}{{ end -}}
+{{- if and $v.inventory.ordersKubeconfig (not $v.inventory.kubernetes) }}{{ fail "inventory.ordersKubeconfig writes custom resources: set inventory.kubernetes" }}{{ end -}}
 {{- if and $v.inventory.configMap $v.inventory.kubernetes }}{{ fail "inventory.configMap has files, and with inventory.kubernetes none are read: remove it, or set inventory.kubernetes to false" }}{{ end -}}
 {{- if not (or $v.inventory.configMap $v.inventory.kubernetes) }}{{ fail "inventory.kubernetes is false: give inventory.configMap, whose *.yaml are the inventory" }}{{ end -}}
 {{- if and $v.upstream.authority (not $v.authorities.configMap) }}{{ fail "upstream.authority is a file of authorities.configMap: give that" }}{{ end -}}
@@ -121,7 +123,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- if not (kindIs "map" ($v.config.replicas | default dict)) }}{{ fail "config.replicas has keys, as docs/configuration.md says, or is {}; how many there are is `replicas`" }}{{ end -}}
 {{- if hasKey ($v.config.replicas | default dict) "count" }}{{ fail "config.replicas.count is what `replicas` says: remove it" }}{{ end -}}
 {{- $files := list -}}
-{{- range $of, $file := dict "enrolments.joinKubeconfig" $v.enrolments.joinKubeconfig "enrolments.readerKubeconfig" $v.enrolments.readerKubeconfig "inventory.shipperKubeconfig" $v.inventory.shipperKubeconfig "sharedKeys.kubeconfig" $v.sharedKeys.kubeconfig }}
+{{- range $of, $file := dict "enrolments.joinKubeconfig" $v.enrolments.joinKubeconfig "enrolments.readerKubeconfig" $v.enrolments.readerKubeconfig "inventory.ordersKubeconfig" $v.inventory.ordersKubeconfig "inventory.shipperKubeconfig" $v.inventory.shipperKubeconfig "sharedKeys.kubeconfig" $v.sharedKeys.kubeconfig }}
 {{- if $file }}
 {{- if has $file $files }}{{ fail (printf "%s: %s is that of another account already: each has a file of its own, of `netboot cluster kubeconfigs`" $of $file) }}{{ end -}}
 {{- $files = append $files $file -}}

@@ -1,5 +1,5 @@
-"""In the process `shipper`: Holds say what became of them, as the controllers wrote it. Beside who writes of machines,
-for one cannot keep the other back.
+"""In the process `shipper`: Holds say what became of them, as the controllers wrote it, and Orders how far they are, as
+the leading node collector did. Beside who writes of machines, for one cannot keep the other back.
 
 What was written is remembered, and written anew now and then: a process that was started again, and a status that
 somebody wiped, are one case.
@@ -15,10 +15,8 @@ from images.values.backoff import Backoff
 from images.values.faults import first_few
 from netboot.controllers.refusals import UNFORESEEN
 from netboot.controllers.shipped import REMEDY
-from netboot.controllers.shipper import ShipperController
 from netboot.join.errors import ConflictError, InvalidError
 from netboot.lifecycle.errors import CannotTellError
-from netboot.lifecycle.holds import HoldsSaid, shown
 from netboot.logs import Trouble
 from netboot.status import DEFECT
 from netboot.status.resources import ShipperStatus
@@ -37,7 +35,7 @@ _Status = tuple[str, Mapping[str, Any]]
 
 
 class Objects(Protocol):
-    """Where the objects are: `netboot.kube.machine_objects.KubeHoldObjects`."""
+    """Where the objects are: `netboot.kube.machine_objects.KubeStatuses`."""
 
     def write(self, name: str, uid: str, status: Mapping[str, Any]) -> None:
         """It says this from now on. Raises ClusterUnavailableError; InvalidError: this one is not taken; ConflictError:
@@ -45,17 +43,38 @@ class Objects(Protocol):
         ...
 
 
-class AndHoldStatuses:
-    """A shipper, with this. `said()`: what became of Holds, None: nothing is known; raises CannotTellError."""
+class Said(Protocol):
+    """What became of objects, as it was written down."""
+
+    def statuses(self) -> dict[str, _Status]:
+        """Name → the uid of the object, and what it is to say."""
+        ...
+
+
+class Ships(Protocol):
+    """Who writes of machines, with these or without."""
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+    def status(self) -> ShipperStatus: ...
+
+
+class AndStatuses:
+    """A shipper, with this. `kind`: of the objects; `said()`: what became of them, the very same value while it is,
+    None: nothing is known; raises CannotTellError."""
 
     def __init__(
         self,
-        shipper: ShipperController,
-        said: Callable[[], HoldsSaid | None],
+        shipper: Ships,
+        kind: str,
+        said: Callable[[], Said | None],
         connect: Callable[[], Objects],
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._shipper, self._said, self._connect, self._monotonic = shipper, said, connect, monotonic
+        self._kind, self._kinds = kind, f"{kind}s"
         self._objects: Objects | None = None
         self._written = dict[str, tuple[_Status, float]]()
         """Name → what was written, and when."""
@@ -64,12 +83,13 @@ class AndHoldStatuses:
         self._refused = dict[str, tuple[str, float]]()
         """Name → the API server's words, and from when on they are told. It holds up no other, and is tried again with
         all."""
-        self._due: tuple[HoldsSaid | None, dict[str, _Status]] = None, {}
-        """What became of Holds, as it was read last, and what they are to say then."""
+        self._due: tuple[Said | None, dict[str, _Status]] = None, {}
+        """What became of them, as it was read last, and what they are to say then."""
         self._failures, self._problem = 0, ""
         self._stopping = threading.Event()
-        self._trouble = Trouble(log, "Holds may not say what became of them", "Holds say what became of them")
-        self._thread = threading.Thread(target=self._work, name="holds", daemon=True)
+        called = self._kinds.capitalize()
+        self._trouble = Trouble(log, f"{called} may not say what became of them", f"{called} say what became of them")
+        self._thread = threading.Thread(target=self._work, name=self._kinds, daemon=True)
 
     def start(self) -> None:
         self._shipper.start()
@@ -84,7 +104,8 @@ class AndHoldStatuses:
         status, problem = self._shipper.status(), self._problem
         if not problem:
             return status
-        message = f"holds: {problem}" if status.ok else f"{status.message}; holds: {problem}"
+        words = f"{self._kinds}: {problem}"
+        message = words if status.ok else f"{status.message}; {words}"
         return status.model_copy(update={"ok": False, "message": message, "remedy": REMEDY})
 
     def step(self) -> float:
@@ -107,8 +128,7 @@ class AndHoldStatuses:
     def _write(self) -> bool:
         said, now = self._said(), self._monotonic()
         if said is not self._due[0]:
-            each_of = said.holds if said is not None else {}
-            self._due = said, {name: (each.uid, each.status()) for name, each in each_of.items()}
+            self._due = said, said.statuses() if said is not None else {}
         due = self._due[1]
         self._written = {name: each for name, each in self._written.items() if name in due}
         self._refused = {name: why for name, why in self._refused.items() if name in due}
@@ -127,7 +147,7 @@ class AndHoldStatuses:
             raise
         except Exception as error:  # of this one: said with its traceback, and others go on
             self._refused[name] = UNFORESEEN, now
-            log.exception("status of %s could not be written (%s)", shown(name), type(error).__name__)
+            log.exception("status of %s/%s could not be written (%s)", self._kind, name, type(error).__name__)
         self._unanswered = before if before != name else ""
         self._written[name] = due[name], now
         return True
@@ -142,7 +162,7 @@ class AndHoldStatuses:
 
     def _of_refused(self, now: float) -> str:
         told = sorted((name, why) for name, (why, told_from) in self._refused.items() if now >= told_from)
-        return first_few([f"status of {shown(name)} is refused: {why}" for name, why in told])
+        return first_few([f"status of {self._kind}/{name} is refused: {why}" for name, why in told])
 
     def _work(self) -> None:
         while not self._stopping.is_set():
