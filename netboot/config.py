@@ -157,15 +157,14 @@ class Config(Strict):
     @model_validator(mode="after")
     def _replicas_know_the_same(self) -> Self:
         """Of machines, and of what holds them: else one lets go what another holds."""
-        if self.replicas is None:
-            return self
-        if self.inventory_kubernetes is None or not self.inventory_kubernetes.holds:
+        place = self.inventory_kubernetes
+        if self.replicas is None and place is not None and place.orders is not None:
+            raise ValueError("inventory_kubernetes.orders is for `replicas`: one service has orders on its own disk")
+        if self.replicas is not None and (place is None or not place.holds):
             raise ValueError("replicas want one inventory and its Holds: `inventory_kubernetes` with `holds: true`")
-        for name, cluster in self.clusters.items():
-            if len(elections_of(cluster.namespace)) > LONGEST_NAMESPACE:
-                raise ValueError(
-                    f"clusters.{name}.namespace is too long for another beside it: {cluster.namespace}-leaders"
-                )
+        for name, namespace in ((name, each.namespace) for name, each in self.clusters.items()):
+            if self.replicas is not None and len(elections_of(namespace)) > LONGEST_NAMESPACE:
+                raise ValueError(f"clusters.{name}.namespace is too long for another beside it: {namespace}-leaders")
         return self
 
     @property

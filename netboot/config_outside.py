@@ -51,6 +51,13 @@ class InKubernetes(Strict):
     orders: Path | None = None
     """Kubeconfig of an account that may write Orders, which replicas share; None: each has its own."""
 
+    @model_validator(mode="after")
+    def _boots_are_known_where_orders_are(self) -> Self:
+        """An order is bound to a boot: who carries it out has to know which one came after it."""
+        if self.orders is not None and self.shipper is None:
+            raise ValueError("`orders` wants `shipper`, too: replicas that share orders share what they know of boots")
+        return self
+
 
 class EnrolmentsInKubernetes(Strict):
     """Where Enrolments of an API server say who has which TPM, in the place of a file."""

@@ -6,8 +6,9 @@ from functools import partial
 from typing import Any, TypeVar
 
 from images.node.orders.order import Here, judged
-from netboot.controllers.drains import settle
-from netboot.controllers.nodes.drainer import Drainer, ProvenBoots
+from netboot.controllers.drains import finish, settled
+from netboot.controllers.nodes.drainer import Drainer
+from netboot.controllers.nodes.proven_boots import ProvenBoots
 from netboot.join.errors import ConflictError
 from netboot.join.node_drains import DRAIN, DrainedNode, Pod
 from netboot.join.ports import MARK
@@ -159,7 +160,7 @@ class World:
                 self.drainer = self.started()
             self.pods_ = {name: one for name, one in self.pods_.items() if not one.leaving}
             if settling:
-                settle(self.drains, [self.said], self.now_ms())
+                finish(self.drains, settled([self.said]), self.now_ms())
             if round(self.seconds) % 7 == 0:
                 self.machine()
 

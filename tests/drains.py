@@ -30,6 +30,8 @@ def drain(machine: str, name: str, what: str = "drain", **more: Any) -> Drain:
 class MemoryDrains:
     """`netboot.lifecycle.drains.DrainStore`. `broken`: which stand cannot be told."""
 
+    replica = ""
+
     def __init__(self) -> None:
         self._all: list[Drain] = []
         self.broken = False
@@ -45,8 +47,8 @@ class MemoryDrains:
     def last(self, owner: str, machines: Collection[str]) -> Mapping[str, Drain]:
         return {one.machine: one for one in self._all if one.owner == owner and one.machine in machines}
 
-    def look(self, machine: str) -> None:
-        """There is nobody else."""
+    def stands(self, machine: str) -> Drain | None:
+        return next((one for one in self.standing() if one.machine == machine), None)
 
     def reserve(self, asked: Sequence[Drain], known: Collection[str]) -> list[Drain]:
         standing = {one.machine for one in self.standing()}
@@ -57,7 +59,7 @@ class MemoryDrains:
         return free
 
     def order(self, asked: Drain) -> Change:
-        change = decide(next((one for one in self.standing() if one.machine == asked.machine), None), asked)
+        change = decide(self.stands(asked.machine), asked)
         if change.did:
             if change.replaced is not None:
                 words = f"{asked.what} was ordered by {asked.who}"

@@ -5,39 +5,55 @@ import threading
 from collections.abc import Callable
 
 from netboot.join.errors import ClusterUnavailableError, ConflictError
-from netboot.lifecycle.order_objects import OrderObject, OrderSpec
+from netboot.lifecycle.order_objects import KIND, OrderObject, OrderSpec, order_object, spec_of
+from netboot.machines.resources import Resource
 
 AWAY = "the apiserver 192.0.2.1:6443 could not be reached within 3 s"
 
 
 class MemoryOrders:
-    """`before_write`: what happens between a read and the write that goes by it; `away`: nobody answers."""
+    """`before_write`: what happens between a read and the write that goes by it; `away`: nobody answers; `unheard`:
+    what is written is, and no answer comes."""
 
     def __init__(self) -> None:
         self._lock, self._versions = threading.RLock(), itertools.count(1)
         self.objects: dict[str, OrderObject] = {}
         self.before_write: Callable[[], None] = lambda: None
-        self.away = False
+        self.away = self.unheard = False
 
     def _answer(self) -> None:
         if self.away:
             raise ClusterUnavailableError(AWAY)
 
-    def read(self, machine: str) -> OrderObject | None:
+    def read(self, name: str) -> OrderObject | None:
         self._answer()
-        return self.objects.get(machine)
+        return self.objects.get(name)
 
     def all(self) -> list[OrderObject]:
         self._answer()
         return [self.objects[name] for name in sorted(self.objects)]
 
-    def write(self, machine: str, spec: OrderSpec, before: OrderObject | None) -> OrderObject:
+    def write(self, name: str, spec: OrderSpec, before: OrderObject | None) -> OrderObject:
         self._answer()
         self.before_write()
         with self._lock:
-            found = self.objects.get(machine)
+            found, number = self.objects.get(name), next(self._versions)
             if (found.version if found else None) != (before.version if before else None):
                 raise ConflictError("409 Conflict: the object has been modified")
-            uid = found.uid if found is not None else f"uid-{machine}"
-            self.objects[machine] = OrderObject(machine, uid, str(next(self._versions)), spec)
-            return self.objects[machine]
+            uid, generation = (found.uid, found.generation + 1) if found is not None else (f"uid-{name}-{number}", 1)
+            said = spec.model_dump(mode="json")
+            self.objects[name] = order_object(name, uid, generation, said, f"version-{number}")
+            if self.unheard:
+                raise ClusterUnavailableError(AWAY)
+            return self.objects[name]
+
+    def kept(self) -> list[Resource]:
+        """All, as who follows them keeps them."""
+        return [resource(each) for each in self.all() if each.drain is not None]
+
+
+def resource(each: OrderObject) -> Resource:
+    assert each.drain is not None
+    spec = spec_of(each.drain).model_dump(mode="json", exclude_none=True)
+    shown = f"{KIND}/{each.name}"
+    return Resource(kind=KIND, name=each.name, shown=shown, spec=spec, uid=each.uid, generation=each.generation)

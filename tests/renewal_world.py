@@ -10,7 +10,8 @@ from typing import Any, TypeVar, cast
 from images.node.orders.order import Here, judged
 from netboot.controllers.drains import AndDrains
 from netboot.controllers.needless import NeedlessOrders
-from netboot.controllers.nodes.drainer import Drainer, ProvenBoots
+from netboot.controllers.nodes.drainer import Drainer
+from netboot.controllers.nodes.proven_boots import ProvenBoots
 from netboot.join.errors import ConflictError
 from netboot.join.node_drains import DRAIN, ORDER, DrainedNode, Pod
 from netboot.join.ports import MARK

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from images.artifact.manifest import Artifact
-from netboot.controllers.drains import settle
+from netboot.controllers.drains import finish, settled
 from netboot.controllers.renewals import OrderedRenewals
 from netboot.controllers.rollouts import RolloutController
 from netboot.lifecycle.conditions import Judged, MachineCondition
@@ -208,7 +208,7 @@ class World:
         racks = [self.rack[name] for name in out]
         self.most_of_rack = max([self.most_of_rack, *map(racks.count, set(racks))])
         began = time.process_time()
-        settle(self.drains, [self.drained], self.now_ms())
+        finish(self.drains, settled([self.drained]), self.now_ms())
         self.draining = frozenset(self.wanted)
         self.controller.step()
         self.looked += time.process_time() - began

@@ -2,10 +2,11 @@
 not there any more. Who orders, who carries out and who ends are three processes, each of which goes on by itself."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from netboot.controllers.rollouts import RolloutController
-from netboot.lifecycle.drains import Drain, DrainsStatus, DrainStore, reserved
+from netboot.lifecycle.drains import Drain, DrainsStatus, DrainStore, End, reserved
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.intents import OPERATORS
 from netboot.lifecycle.ports import Clock
@@ -13,7 +14,11 @@ from netboot.status.controllers import RolloutsStatus
 
 log = logging.getLogger(__name__)
 
+AT_ONCE_SECONDS = 20.0
+"""What has not ended by then does so with the next look: an API server that is slow holds nothing else up for long."""
 Needless = Callable[[Mapping[str, Drain]], Mapping[str, str]]
+_Over = tuple[str, End, str]
+"""The id of an order, how it has ended, and why."""
 
 
 class AndDrains:
@@ -38,9 +43,8 @@ class AndDrains:
         """End what has come to its end, then look at rollouts."""
         try:
             now_ms, said = self._clock.now_ms(), self._said()
-            settle(self._drains, said, now_ms)
-            release(self._drains, self._left, now_ms)
-            withdraw(self._drains, said, self._needless, now_ms)
+            over = [*settled(said), *released(self._drains, said, self._left)]
+            finish(self._drains, [*over, *withdrawn(self._drains, said, self._needless)], now_ms)
         except CannotTellError as error:
             self._problem = str(error)
         else:
@@ -53,50 +57,69 @@ class AndDrains:
         return status.model_copy(update={"problem": status.problem or self._problem})
 
 
-def settle(drains: DrainStore, said: Sequence[DrainsStatus], now_ms: int) -> list[Drain]:
-    """End those that are undone, or whose machine was rebooted; which these were.
+def finish(
+    drains: DrainStore, over: Iterable[_Over], now_ms: int, monotonic: Callable[[], float] = time.monotonic
+) -> list[Drain]:
+    """End these; which were. One that cannot be ended keeps no other.
 
     Raises:
-        CannotTellError: not now; told again it ends each but once.
+        CannotTellError: not all; told again it ends each but once.
     """
-    ended = []
-    for status in said:
-        for machine, state in status.drains.items():
-            if state.state in ("undone", "rebooted"):
-                drain = drains.finish(state.id, state.state, state.words, now_ms)
-                if drain is not None:
-                    ended.append(drain)
-                    words = (drain.what, machine, state.state, state.words)
-                    log.info("%s of %s has ended: %s: %s", *words, extra={"fields": _fields(drain)})
+    ended, failed = list[Drain](), list[CannotTellError]()
+    until = monotonic() + AT_ONCE_SECONDS
+    for order, how, why in over:
+        if monotonic() >= until:
+            failed.append(CannotTellError("orders take long to end, and go on with the next look"))
+            break
+        try:
+            drain = drains.finish(order, how, why, now_ms)
+        except CannotTellError as error:
+            failed.append(error)
+            continue
+        if drain is not None:
+            ended.append(drain)
+            log.info(
+                "%s of %s has ended: %s: %s", drain.what, drain.machine, how, why, extra={"fields": _fields(drain)}
+            )
+    if failed:
+        raise failed[0]
     return ended
 
 
-def release(drains: DrainStore, left: Callable[[Sequence[str]], Mapping[str, str]], now_ms: int) -> None:
-    """End orders of machines that no cluster carries them out on: nobody else would.
+def settled(said: Sequence[DrainsStatus]) -> list[_Over]:
+    """Orders that are undone, or whose machine was rebooted."""
+    return [
+        (state.id, state.state, state.words)
+        for status in said
+        for state in status.drains.values()
+        if state.state == "undone" or state.state == "rebooted"
+    ]
+
+
+def released(
+    drains: DrainStore, said: Sequence[DrainsStatus], left: Callable[[Sequence[str]], Mapping[str, str]]
+) -> list[_Over]:
+    """Orders of machines that no cluster carries them out on: nobody else would end them. Those of all replicas a
+    replica ends that leads: another one may have an older inventory.
 
     Raises:
         CannotTellError: not now.
     """
+    if drains.replica and not any(status.leads for status in said):
+        return []
     standing = {one.machine: one for one in drains.standing()}
-    for machine, why in left(list(standing)).items() if standing else ():
-        drains.finish(standing[machine].id, "undone", why, now_ms)
-        drain = standing[machine]
-        log.info("%s of %s has ended: undone: %s", drain.what, machine, why, extra={"fields": _fields(drain)})
+    return [(standing[name].id, "undone", why) for name, why in left(list(standing)).items()] if standing else []
 
 
-def withdraw(drains: DrainStore, said: Sequence[DrainsStatus], needless: Needless, now_ms: int) -> None:
-    """Take back what acts by itself ordered and has no reason for any more, unless its machine was told, or may have
-    been.
+def withdrawn(drains: DrainStore, said: Sequence[DrainsStatus], needless: Needless) -> list[_Over]:
+    """What acts by itself ordered and has no reason for any more, unless its machine was told, or may have been.
 
     Raises:
         CannotTellError: not now.
     """
     orders = {name: one.drain for name, one in reserved(drains.standing(), said).items() if one.told is False}
     orders = {name: drain for name, drain in orders.items() if drain.owner != OPERATORS}
-    for machine, why in needless(orders).items() if orders else ():
-        if drains.finish(orders[machine].id, "withdrawn", why, now_ms) is not None:
-            drain = orders[machine]
-            log.info("%s of %s has ended: withdrawn: %s", drain.what, machine, why, extra={"fields": _fields(drain)})
+    return [(orders[name].id, "withdrawn", why) for name, why in needless(orders).items()] if orders else []
 
 
 def _fields(drain: Drain) -> dict[str, str]:

@@ -5,39 +5,38 @@ Where that cannot be read, what stands stands.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from images.values.faults import first_few
 from images.values.strict import FaultsError
 from netboot.config import Config
 from netboot.controllers.loop import Rollouts
-from netboot.controllers.snapshot_publisher import SnapshotPublisher
-from netboot.lifecycle.drains import Drain
 from netboot.lifecycle.errors import CannotTellError
-from netboot.lifecycle.order_objects import order_of
-from netboot.lifecycle.ports import Clock
+from netboot.lifecycle.order_objects import KIND, OrderObject, kept_object
 from netboot.logs import Trouble
-from netboot.machines.former import present_names
 from netboot.machines.resources import Resource
 from netboot.status import DEFECT
 from netboot.status.controllers import RolloutsStatus
+from netboot.status.resources import Followed
 from netboot.stores.drains import SqliteDrains
-from netboot.stores.resources import ORDERS, KeptResources
+from netboot.stores.resources import FOLDER, ORDERS, KeptResources
+from netboot.stores.shared_drains import GONE, SharedDrains
+from netboot.stores.status import StatusFolder
 
 log = logging.getLogger(__name__)
 
 STAYS = "what other replicas ordered cannot be told, and stays as it was"
-GONE = "its object was deleted"
-LATE_MS = 60_000
-"""By so much what was read may be of before an order that is not in it: clocks of replicas go apart."""
+FOLLOWED = f"followed_{ORDERS}"
+"""File of when they were seen last."""
 
 
 class Kept(Protocol):
     """What there is: `netboot.stores.resources.KeptResources`."""
 
     at_ms: int
-    """When it was read."""
+    """Of when what was read is."""
 
     def read(self) -> Iterable[Resource]:
         """Raises FaultsError: it cannot be told."""
@@ -49,27 +48,24 @@ class Kept(Protocol):
 
 
 class AndOrders:
-    """A loop, with this. `present()`: former name → the name of now, of machines of the inventory in force."""
+    """A loop, with this. `seen_ms()`: when the API server last said that they are as they are kept; 0: that is not
+    known; raises CannotTellError."""
 
-    def __init__(
-        self,
-        loop: Rollouts,
-        kept: Kept,
-        drains: SqliteDrains,
-        present: Callable[[], Mapping[str, str]],
-        clock: Clock,
-    ) -> None:
-        self._loop, self._kept, self._drains, self._present = loop, kept, drains, present
-        self._clock = clock
-        self._there: frozenset[str] | None = None
-        """Machines of which there is an object; None: not read yet."""
-        self._problem = ""
+    def __init__(self, loop: Rollouts, kept: Kept, seen_ms: Callable[[], int], drains: SharedDrains) -> None:
+        self._loop, self._kept, self._seen_ms, self._drains = loop, kept, seen_ms, drains
+        self._objects: list[OrderObject] | None = None
+        """As they were read last; None: not yet."""
+        self._due: bool = True
+        """Whether they are to be taken over, still or again."""
+        self._as_of_ms = -1
+        self._faults = self._problem = ""
         self._defects = Trouble(log, "orders are not followed, by a defect", "orders are followed again")
 
     def step(self) -> None:
         """Take over what there is, then go on."""
         try:
-            self._problem = self._follow()
+            self._follow()
+            self._problem = self._faults
         except (CannotTellError, FaultsError) as error:
             self._problem = f"{STAYS}: {error}"
         except Exception as error:  # noqa: BLE001 - said with its traceback; rollouts and drains go on
@@ -84,42 +80,41 @@ class AndOrders:
         status = self._loop.status()
         return status.model_copy(update={"problem": "; ".join(filter(None, (status.problem, self._problem)))})
 
-    def _follow(self) -> str:
-        """What cannot be read of them, in words; "": nothing."""
-        if self._there is None or not self._kept.stands():
-            present, faults, orders = self._present(), list[str](), list[Drain]()
-            objects = list(self._kept.read())
-            for each in objects:
-                drain, fault = order_of(each)
-                if drain is None:
-                    faults.append(fault)
-                else:
-                    orders.append(drain.model_copy(update={"machine": present.get(drain.machine, drain.machine)}))
-            self._drains.take(orders)
-            self._there = frozenset(present.get(each.name, each.name) for each in objects)
-            self._faults = first_few(sorted(faults))
-        self._end_gone(self._there)
-        return self._faults
-
-    def _end_gone(self, there: frozenset[str]) -> None:
-        for drain in self._drains.standing():
-            if drain.machine not in there and drain.since_ms < self._kept.at_ms - LATE_MS:
-                over = {"end": "taken-off", "ended_ms": self._clock.now_ms(), "words": GONE}
-                self._drains.take([drain.model_copy(update=over)])
-                fields = {"machine": drain.machine, "boot": drain.boot, "order": drain.id}
-                log.info("%s of %s has ended: %s", drain.what, drain.machine, GONE, extra={"fields": fields})
+    def _follow(self) -> None:
+        seen_ms = self._seen_ms()  # before what it is of: that may only be newer
+        if self._objects is None or not self._kept.stands():
+            self._objects, self._due = None, True
+            self._objects, self._faults = _read(self._kept.read())
+        as_of_ms = max(self._kept.at_ms, seen_ms)
+        if not self._due and as_of_ms == self._as_of_ms:
+            return
+        gone, self._due = self._drains.follow(self._objects if self._due else None, as_of_ms)
+        self._as_of_ms = as_of_ms
+        for drain in gone:
+            fields = {"machine": drain.machine, "boot": drain.boot, "order": drain.id}
+            log.info("%s of %s has ended: %s", drain.what, drain.machine, GONE, extra={"fields": fields})
 
 
-def ordering(
-    config: Config, loop: Rollouts, drains: SqliteDrains, publisher: SnapshotPublisher, clock: Clock
-) -> Rollouts:
-    """The loop, with what follows orders of other replicas, where `inventory_kubernetes.orders` has it so."""
+def _read(resources: Iterable[Resource]) -> tuple[list[OrderObject], str]:
+    """Those that are orders, and what cannot be read of the others, in words; "": there are none."""
+    objects = sorted(map(kept_object, resources), key=lambda each: each.name)
+    faults = [each.fault for each in objects if each.drain is None]
+    orders = [each for each in objects if each.drain is not None]
+    ids = Counter(each.drain.id for each in orders if each.drain is not None)
+    twice = [each for each in orders if each.drain is not None and ids[each.drain.id] > 1]
+    faults += [f"{KIND}/{each.name}: spec.id: another object has the same" for each in twice]
+    return [each for each in orders if each not in twice], first_few(sorted(faults))
+
+
+def ordering(config: Config, loop: Rollouts, drains: SqliteDrains) -> Rollouts:
+    """The loop, with what follows orders of other replicas, where they are shared."""
     place = config.inventory_kubernetes
-    if place is None or place.orders is None:
+    if place is None or not isinstance(drains, SharedDrains):
         return loop
+    folder = StatusFolder(config.data / FOLDER)
 
-    def present() -> Mapping[str, str]:
-        published = publisher.published
-        return present_names(published.inventory) if published is not None else {}
+    def seen_ms() -> int:
+        said = folder.read(FOLLOWED, Followed)
+        return said.seen_ms if said is not None else 0
 
-    return AndOrders(loop, KeptResources(config.data, place.namespace, ORDERS), drains, present, clock)
+    return AndOrders(loop, KeptResources(config.data, place.namespace, ORDERS), seen_ms, drains)

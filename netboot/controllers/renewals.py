@@ -38,6 +38,9 @@ class OrderedRenewals:
     ) -> None:
         self._drains, self._intents, self._said, self._states = drains, intents, said, states
         self._joins, self._clock = joins, clock
+        self._owned = f"{_OWNED}{drains.replica}/" if drains.replica else _OWNED
+        self._where = f" at {drains.replica}" if drains.replica else ""
+        """Rollouts are each replica's own, and so are their numbers."""
 
     def ledger(self) -> Ledger:
         standing = self._drains.standing()
@@ -69,12 +72,12 @@ class OrderedRenewals:
     ) -> None:
         """Orders of rollouts that want it no more. Who was told to reboot is on its way: that goes on to its end, and
         whoever may have been is taken for one who was."""
-        silent = [_owner(number) for number in unknown]
+        silent = [self._owner(number) for number in unknown]
         for name, (drain, told) in orders.items():
             wanted = machines.get(name)
-            if not drain.owner.startswith(_OWNED) or drain.owner in silent or told is not False:
+            if not drain.owner.startswith(self._owned) or drain.owner in silent or told is not False:
                 continue
-            if wanted is None or (_owner(wanted.rollout.number), wanted.boot) != (drain.owner, drain.boot):
+            if wanted is None or (self._owner(wanted.rollout.number), wanted.boot) != (drain.owner, drain.boot):
                 words = "its rollout does not want it now: it was paused, undone or ended, or the machine left it"
                 if self._drains.finish(drain.id, "withdrawn", words, self._clock.now_ms()) is not None:
                     log.info("%s is not to be rebooted now, by %s", name, drain.who, extra=_fields(drain))
@@ -85,7 +88,7 @@ class OrderedRenewals:
         refused = {}
         for number in {renewal.rollout.number for renewal in free.values()}:
             names = [name for name, renewal in free.items() if renewal.rollout.number == number]
-            for name, drain in self._drains.last(_owner(number), names).items():
+            for name, drain in self._drains.last(self._owner(number), names).items():
                 if drain.boot == free[name].boot and drain.end in ("undone", "taken-off", "replaced"):
                     refused[name] = f"{'its order was taken off ' if drain.end == 'taken-off' else ''}{drain.words}"
         return refused
@@ -97,18 +100,17 @@ class OrderedRenewals:
             machine=machine,
             what="reboot",
             boot=renewal.boot,
-            who=f"rollout {rollout.number} of channel {rollout.channel}",
+            who=f"rollout {rollout.number} of channel {rollout.channel}{self._where}",
             reason=_reason(rollout),
             since_ms=now,
             deadline_ms=now + min(rollout.strategy.deadline * 1000, LONGEST_MS),
             bare=rollout.strategy.allow_bare,
             local=rollout.strategy.allow_local_data,
-            owner=_owner(rollout.number),
+            owner=self._owner(rollout.number),
         )
 
-
-def _owner(rollout: int) -> str:
-    return f"{_OWNED}{rollout}"
+    def _owner(self, rollout: int) -> str:
+        return f"{self._owned}{rollout}"
 
 
 def _reason(rollout: Rollout) -> str:

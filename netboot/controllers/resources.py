@@ -147,7 +147,7 @@ class ResourcesController:
                 objects, self._since = self._objects(), None
             seen_ms = self._seen_ms()
         if objects is not None:
-            self._write(objects)
+            self._write(objects, seen_ms)
         if seen_ms is None or self._since is not None:
             return
         if not self._kept.stands():  # somebody took it away, or put another in its place
@@ -163,7 +163,7 @@ class ResourcesController:
     def _objects(self) -> tuple[Resource, ...]:
         return tuple(self._there[kind][name] for kind in self._reflectors for name in sorted(self._there[kind]))
 
-    def _write(self, objects: tuple[Resource, ...]) -> None:
+    def _write(self, objects: tuple[Resource, ...], seen_ms: int | None) -> None:
         if objects == self._written and self._kept.stands() and not self._elsewhere():
             self._trouble.note(None)
             self._going = ""
@@ -178,7 +178,7 @@ class ResourcesController:
                 return
         self._writing, self._too_much = self._monotonic(), False
         try:
-            self._kept.write(objects, self._kept.uid if self._going else self._uid, self._clock.now_ms())
+            self._kept.write(objects, self._kept.uid if self._going else self._uid, seen_ms or 0)
         except (StoreError, TooMuchError) as error:
             self._trouble.note(str(error))
             self._too_much = isinstance(error, TooMuchError)

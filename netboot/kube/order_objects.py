@@ -14,7 +14,7 @@ from netboot.join.errors import ConflictError
 from netboot.kube.connection import Connection
 from netboot.kube.errors import ClusterRefusedError, StatusError
 from netboot.kube.resources.definitions import GROUP, ORDER, VERSION
-from netboot.lifecycle.order_objects import OrderObject, OrderSpec, parsed
+from netboot.lifecycle.order_objects import OrderObject, OrderSpec, order_object
 
 
 class KubeOrderObjects:
@@ -23,7 +23,6 @@ class KubeOrderObjects:
     def __init__(self, reach: Callable[[], Connection], namespace: str) -> None:
         """`reach` connects, or raises ClusterUnavailableError: it is asked again then."""
         self._reach, self._namespace = reach, namespace
-        self._path = f"/apis/{GROUP}/{VERSION}/namespaces/{namespace}/{ORDER.plural}"
         self._where = GROUP, VERSION, namespace, ORDER.plural
 
     @cached_property
@@ -34,10 +33,10 @@ class KubeOrderObjects:
     def _api(self) -> client.CustomObjectsApi:
         return client.CustomObjectsApi(self._connection.api)
 
-    def read(self, machine: str) -> OrderObject | None:
+    def read(self, name: str) -> OrderObject | None:
         read = self._api.get_namespaced_custom_object
         try:
-            return order_object(self._connection.call(read, *self._where, machine, expected=(404,)))
+            return _read(self._connection.call(read, *self._where, name, expected=(404,)))
         except StatusError as error:
             if error.reason != "NotFound" or ORDER.plural not in error.message:
                 raise self._missing() from None  # it is the kind that is not there
@@ -46,21 +45,21 @@ class KubeOrderObjects:
     def all(self) -> list[OrderObject]:
         operation = partial(self._listed, self._api.list_namespaced_custom_object, *self._where)
         things = self._connection.pages(operation)[0]
-        return sorted(map(order_object, things), key=lambda each: each.name)
+        return sorted(map(_read, things), key=lambda each: each.name)
 
-    def write(self, machine: str, spec: OrderSpec, before: OrderObject | None) -> OrderObject:
-        metadata: dict[str, Any] = {"name": machine, "namespace": self._namespace}
+    def write(self, name: str, spec: OrderSpec, before: OrderObject | None) -> OrderObject:
+        metadata: dict[str, Any] = {"name": name, "namespace": self._namespace}
         body = {"apiVersion": f"{GROUP}/{VERSION}", "kind": ORDER.kind, "metadata": metadata}
         body["spec"] = spec.model_dump(mode="json", exclude_none=True)
-        if before is not None:  # put, not patched: what the order of before said is not of this one
+        if before is not None:
             metadata |= {"uid": before.uid, "resourceVersion": before.version}
         write = (
             partial(self._api.create_namespaced_custom_object, *self._where, body)
             if before is None
-            else partial(self._api.replace_namespaced_custom_object, *self._where, machine, body)
+            else partial(self._api.replace_namespaced_custom_object, *self._where, name, body)
         )
         try:
-            return order_object(self._connection.call(write, expected=(404, 409)))
+            return _read(self._connection.call(write, expected=(404, 409)))
         except StatusError as error:
             if error.status == 404 and before is None:
                 raise self._missing() from None
@@ -76,13 +75,12 @@ class KubeOrderObjects:
 
     def _missing(self) -> ClusterRefusedError:
         return ClusterRefusedError(
-            f"the apiserver has no {ORDER.plural}.{GROUP}: `netboot cluster crds | kubectl apply -f -`"
+            f"the apiserver has no {ORDER.plural}.{GROUP}, or no namespace {self._namespace}: `netboot cluster crds | "
+            "kubectl apply -f -`"
         )
 
 
-def order_object(thing: dict[str, Any]) -> OrderObject:
-    """One, as the API has it."""
+def _read(thing: dict[str, Any]) -> OrderObject:
     metadata = thing["metadata"]
-    name = str(metadata["name"])
-    spec, fault = parsed(name, thing.get("spec"))
-    return OrderObject(name, str(metadata["uid"]), str(metadata["resourceVersion"]), spec, fault)
+    version, generation = str(metadata["resourceVersion"]), int(metadata.get("generation") or 0)
+    return order_object(str(metadata["name"]), str(metadata["uid"]), generation, thing.get("spec"), version)

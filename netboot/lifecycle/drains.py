@@ -104,10 +104,11 @@ TOLD = ("ordered", "rebooted")
 
 
 class DrainsStatus(Strict):
-    """Of one cluster: by machine. `problem`: why nothing can be carried out now; "": it can; `lacks`: which rights the
-    nodes account has not that it needs, in words."""
+    """Of one cluster: by machine. `leads`: this replica carries them out. `problem`: why nothing can be carried out
+    now; "": it can; `lacks`: which rights the nodes account has not that it needs, in words."""
 
     at_ms: int
+    leads: bool = True
     problem: str = ""
     lacks: str = ""
     drains: Mapping[str, State] = Field(default_factory=dict)
@@ -134,6 +135,10 @@ class Drains(Protocol):
         """All that stand, by machine."""
         ...
 
+    def stands(self, machine: str) -> Drain | None:
+        """Of one machine, by whomever, as it is now; raises CannotTellError where that cannot be asked."""
+        ...
+
     def of(self, machine: str, limit: int) -> list[Drain]:
         """Of one machine, what stands and what ended, the latest first."""
         ...
@@ -144,21 +149,20 @@ class Drains(Protocol):
 
 
 class DrainStore(Drains, Protocol):
-    """With the side that writes. Durable when a method returns; raises StateUnavailableError, and then nothing was
-    done."""
+    """With the side that writes. Durable when a method returns; raises CannotTellError, and then nothing was done, as
+    far as it can be told."""
 
-    def look(self, machine: str) -> None:
-        """Have known here what others ordered of this machine."""
-        ...
+    replica: str
+    """Which one this is, where those of all replicas are here; "": there are no others."""
 
     def order(self, asked: Drain) -> Change:
         """Carry out `decide`."""
         ...
 
     def reserve(self, asked: Sequence[Drain], known: Collection[str]) -> list[Drain]:
-        """What acts by itself orders these, in one transaction: which of them were written. It takes no order over.
-        `known`: the `budget.slots` of the words by which it counted who is out of service; where another one stands by
-        now, an order, a hold or a quarantine, nothing is ordered, for it has to count anew."""
+        """What acts by itself orders these: which of them were written. It takes no order over. `known`: the
+        `budget.slots` of the words by which it counted who is out of service; where another one stands by now, an
+        order, a hold or a quarantine, nothing is ordered, for it has to count anew. Where it raises, some may stand."""
         ...
 
     def finish(self, drain: str, end: End, words: str, now_ms: int) -> Drain | None:

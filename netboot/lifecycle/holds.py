@@ -25,7 +25,8 @@ IN_FORCE = "InForce"
 Why = Literal["Held", "Ended", "NoSuchMachine", "Malformed"]
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
+    """Of a document: text that fits in a line of a log or a list. Raises ValueError."""
     if not text.isprintable() or not text.strip():
         raise ValueError("must be one line of printable text")
     return text
@@ -37,9 +38,9 @@ class Hold(Strict):
 
     machine: Name
     """The machine, by its name in the inventory. It stays: to hold another one, make another object."""
-    reason: Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_REASON), AfterValidator(_one_line)]
+    reason: Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_REASON), AfterValidator(one_line)]
     """Why, for whoever finds it held."""
-    by: Annotated[str, StringConstraints(min_length=1, max_length=64), AfterValidator(_one_line)] | None = None
+    by: Annotated[str, StringConstraints(min_length=1, max_length=64), AfterValidator(one_line)] | None = None
     """Who wants it, in his own words; nobody checks it. Who wrote the object is in the API server's audit log."""
     until: Moment | None = None
     """When it ends by itself, by the clock of the host that netboot runs on; left out: when the object is deleted."""

@@ -4,21 +4,30 @@ given one object, by the machine's name, which says the last one. Pure but for i
 So the API server itself lets no second order stand of a machine, and what was ordered at one replica is known to all.
 """
 
-from typing import Annotated, Literal, NamedTuple, Protocol
+from typing import Annotated, Literal, NamedTuple, Protocol, Self
 
-from pydantic import StringConstraints, ValidationError
+from pydantic import AfterValidator, StringConstraints, ValidationError, model_validator
 
 from images.values.faults import first_fault
 from images.values.strict import Strict
 from netboot.clock import Moment, moment_ms, rfc3339
-from netboot.lifecycle.drains import Drain, End, What
+from netboot.lifecycle.drains import LONGEST_MS, Drain, End, What
+from netboot.lifecycle.holds import one_line
 from netboot.lifecycle.intents import LONGEST_REASON, Owner
 from netboot.machines.resources import Resource
 
 KIND = "order"
+LONGEST_WHO, LONGEST_WORDS = 256, 1000
 
 
-_Words = Annotated[str, StringConstraints(max_length=1000)]
+def _printable(text: str) -> str:
+    if text and not text.isprintable():
+        raise ValueError("must be printable text")
+    return text
+
+
+_Words = Annotated[str, StringConstraints(max_length=LONGEST_WORDS), AfterValidator(_printable)]
+_Id = Annotated[str, StringConstraints(pattern=r"^[0-9A-Za-z-]{1,32}$")]
 
 
 class OrderEnd(Strict):
@@ -37,17 +46,17 @@ class OrderSpec(Strict):
     """The last order to drain or to reboot a machine. netboot writes it for whoever gave the order:
     `netboot machine drain`, `reboot`, `undrain`."""
 
-    id: Annotated[str, StringConstraints(pattern=r"^[0-9A-Za-z-]{1,32}$")]
+    id: _Id
     """Of this order alone."""
     what: What
     """drain: its Pods are moved away. reboot: then it is told to reboot, too."""
     boot: Annotated[str, StringConstraints(pattern=r"^[0-9a-f-]{36}$")]
     """The boot that ran then, to which it is bound."""
-    who: Annotated[str, StringConstraints(max_length=256)]
+    who: Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_WHO), AfterValidator(one_line)]
     """Who gave it, in his own words."""
     owner: Owner = "operator"
     """operator, or what acts by itself: rollout/12, remedy/3."""
-    reason: Annotated[str, StringConstraints(max_length=LONGEST_REASON)]
+    reason: Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_REASON), AfterValidator(one_line)]
     """Why, for people."""
     since: Moment
     """When it was given."""
@@ -60,11 +69,17 @@ class OrderSpec(Strict):
     end: OrderEnd | None = None
     """Left out: it stands."""
 
+    @model_validator(mode="after")
+    def _ends_in_a_while(self) -> Self:
+        if not 0 <= moment_ms(self.deadline) - moment_ms(self.since) <= LONGEST_MS:
+            raise ValueError("`deadline` must be within a day of `since`")
+        return self
+
 
 class OrderStatus(Strict):
     """How far it is, as who carries it out says. Nothing is decided by it; netboot alone writes it."""
 
-    id: Annotated[str, StringConstraints(max_length=16)] = ""
+    id: Annotated[str, StringConstraints(pattern=r"^[0-9A-Za-z-]{0,32}$")] = ""
     """Of the order of which this is said."""
     state: Literal["", "waiting", "draining", "drained", "ordered", "undone", "rebooted"] = ""
     """ordered: the machine was told to reboot."""
@@ -75,52 +90,50 @@ class OrderStatus(Strict):
 
 
 class OrderObject(NamedTuple):
-    """One, as it was read. `spec` None: it cannot be one, for the reason that `fault` says, and whatever it means, its
-    machine is nobody's to order."""
+    """One, as it was read. `generation`: grows with each change of what it says; `version`: what a change of it goes
+    by, "" of one that was kept. `drain`: what it says, by its own name; None: it can be no order, for the reason that
+    `fault` says, and whatever it means, its machine is nobody's to order."""
 
     name: str
     uid: str
+    generation: int
     version: str
-    spec: OrderSpec | None
+    drain: Drain | None
     fault: str = ""
 
-    @property
-    def drain(self) -> Drain | None:
-        """What it says; None: it cannot be told."""
-        return drain_of(self.name, self.spec) if self.spec is not None else None
 
-
-def parsed(name: str, spec: object) -> tuple[OrderSpec | None, str]:
-    """What an object of that name says, or why that is no order."""
+def order_object(name: str, uid: str, generation: int, spec: object, version: str = "") -> OrderObject:
+    """One that says this."""
     try:
-        return OrderSpec.model_validate(spec), ""
+        return OrderObject(name, uid, generation, version, _drain_of(name, OrderSpec.model_validate(spec)))
     except ValidationError as error:
         fault = first_fault(error)
-        return None, f"{KIND}/{name}: {'.'.join(map(str, ('spec', *fault.location)))}: {fault.message}"
+        why = f"{KIND}/{name}: {'.'.join(map(str, ('spec', *fault.location)))}: {fault.message}"
+        return OrderObject(name, uid, generation, version, None, why)
 
 
-def order_of(resource: Resource) -> tuple[Drain | None, str]:
-    """Likewise of one that was kept."""
+def kept_object(resource: Resource) -> OrderObject:
+    """One that was kept."""
     if resource.refused:
-        return None, f"{KIND}/{resource.name}: spec: {resource.refused}"
-    spec, fault = parsed(resource.name, resource.spec)
-    return (drain_of(resource.name, spec) if spec is not None else None), fault
+        why = f"{KIND}/{resource.name}: spec: {resource.refused}"
+        return OrderObject(resource.name, resource.uid, resource.generation, "", None, why)
+    return order_object(resource.name, resource.uid, resource.generation, resource.spec)
 
 
 class OrderObjects(Protocol):
-    """Those of one namespace, by the name of their machine. Every read is of what is there now. Every method raises
-    CannotTellError."""
+    """Those of one namespace, by the name that their machine had. Every read is of what is there now. Every method
+    raises CannotTellError."""
 
-    def read(self, machine: str) -> OrderObject | None:
-        """Of one machine; None: no order of it was ever given."""
+    def read(self, name: str) -> OrderObject | None:
+        """One; None: there is none."""
         ...
 
     def all(self) -> list[OrderObject]:
         """Of all machines, by name."""
         ...
 
-    def write(self, machine: str, spec: OrderSpec, before: OrderObject | None) -> OrderObject:
-        """Make it, or change it as it was read. Raises ConflictError: it is another one by now."""
+    def write(self, name: str, spec: OrderSpec, before: OrderObject | None) -> OrderObject:
+        """Make it, or change it as it was read; as it is then. Raises ConflictError: it is another one by now."""
         ...
 
 
@@ -128,14 +141,14 @@ def spec_of(drain: Drain) -> OrderSpec:
     """An order as an object says it."""
     end = None
     if drain.end is not None:
-        end = OrderEnd(how=drain.end, at=rfc3339(drain.ended_ms or 0), words=drain.words[:1000])
+        end = OrderEnd(how=drain.end, at=rfc3339(drain.ended_ms or 0), words=clean(drain.words, LONGEST_WORDS))
     return OrderSpec(
         id=drain.id,
         what=drain.what,
         boot=drain.boot,
-        who=drain.who[:256],
+        who=clean(drain.who, LONGEST_WHO),
         owner=drain.owner,
-        reason=drain.reason,
+        reason=clean(drain.reason, LONGEST_REASON),
         since=rfc3339(drain.since_ms),
         deadline=rfc3339(drain.deadline_ms),
         bare=drain.bare,
@@ -144,8 +157,12 @@ def spec_of(drain: Drain) -> OrderSpec:
     )
 
 
-def drain_of(machine: str, spec: OrderSpec) -> Drain:
-    """What an object says as an order."""
+def clean(text: str, most: int) -> str:
+    """What an object may say of it."""
+    return "".join(c if c.isprintable() else " " for c in text)[:most]
+
+
+def _drain_of(machine: str, spec: OrderSpec) -> Drain:
     return Drain(
         id=spec.id,
         machine=machine,

@@ -183,7 +183,7 @@ def run(spec: ProcessSpec) -> None:
         controller.joins_read_to,
         clock,
     )
-    following = ordering(config, holding(config, acting, intents, publisher, clock), drains, publisher, clock)
+    following = ordering(config, holding(config, acting, intents, publisher, clock), drains)
     settling = AndRemedies(following, remedies)
     beats = Beats(
         spec.heartbeat("publisher"), spec.heartbeat(), spec.heartbeat("lifecycle"), spec.heartbeat("rollouts")

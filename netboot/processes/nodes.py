@@ -3,6 +3,7 @@ which may take work (docs/gate.md)."""
 
 import functools
 from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
 
 from netboot.clock import SystemClock
 from netboot.config import Cluster
@@ -12,11 +13,12 @@ from netboot.controllers.nodes.caught_up import joins_read_up_ms
 from netboot.controllers.nodes.collector import Collector
 from netboot.controllers.nodes.control_plane import ControlPlaneLook
 from netboot.controllers.nodes.cordoned import CordonsSaid, file_of
-from netboot.controllers.nodes.drainer import Drainer, ProvenBoots
+from netboot.controllers.nodes.drainer import Drainer
 from netboot.controllers.nodes.gating import GateController
 from netboot.controllers.nodes.holds import JudgedHolds
 from netboot.controllers.nodes.judged import JudgedNow
 from netboot.controllers.nodes.observed import ObservedFile
+from netboot.controllers.nodes.proven_boots import ProvenBoots
 from netboot.controllers.nodes.remedied import TakenSince
 from netboot.controllers.nodes.telling import Teller
 from netboot.join.labels import written
@@ -35,7 +37,7 @@ from netboot.machines.topology import NOWHERE
 from netboot.machines.values import Machine
 from netboot.process import ProcessSpec
 from netboot.processes.leading import leading
-from netboot.processes.shared import orders_in
+from netboot.processes.shared import shares_orders
 from netboot.status import up_ms
 from netboot.status.nodes import NodesStatus
 from netboot.status.reporting import Reporting
@@ -47,8 +49,12 @@ from netboot.stores.facts import Facts
 from netboot.stores.intents import SqliteIntents
 from netboot.stores.live import LiveView
 from netboot.stores.remedies import SqliteRemedies
+from netboot.stores.shared_drains import as_of_ms
 from netboot.stores.state import SqliteStates
 from netboot.stores.status import StatusFile, StatusFolder
+
+UNTOLD_SECONDS = 180
+"""So old what was ordered elsewhere may be: an API server says once a minute that nothing has changed."""
 
 
 def run(spec: ProcessSpec) -> None:
@@ -112,13 +118,13 @@ def run(spec: ProcessSpec) -> None:
         machines=machines.all,
         classes=classes,
         marked=functools.partial(gate.with_taint, DRAIN),
-        boots=ProvenBoots(states),
+        boots=ProvenBoots(states, several=config.replicas is not None),
         say=StatusFile(config.data / "status", f"drains-{cluster}").write,
         lacks=functools.partial(_lacks, config.clusters[cluster]),
         now_ms=now_ms,
         leads=leads.leads,
         given=_given(SqliteDrains(wanted)) if config.replicas is not None else None,
-        shared=orders_in(config) is not None,
+        untold=functools.partial(_untold, wanted, now_ms) if shares_orders(config) else None,
     )
     control_plane = ControlPlaneLook(
         connect=lambda: KubeControlPlane(connect(config.clusters[cluster].nodes)),
@@ -143,6 +149,17 @@ def run(spec: ProcessSpec) -> None:
 
 def _given(drains: SqliteDrains) -> Callable[[str], Collection[str]]:
     return lambda machine: {each.id for each in drains.of(machine, KEPT)}
+
+
+def _untold(path: Path, now_ms: Callable[[], int]) -> str:
+    """Why it cannot be told what was ordered or taken off by other replicas; "": it can. Raises CannotTellError."""
+    seconds = abs(now_ms() - as_of_ms(path)) // 1000
+    if seconds <= UNTOLD_SECONDS:
+        return ""
+    return (
+        f"what other replicas ordered, or took off, was read {seconds} s ago: see `resources` and `rollouts` of "
+        "`netboot doctor`"
+    )
 
 
 def _lacks(cluster: Cluster) -> str:

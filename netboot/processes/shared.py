@@ -1,26 +1,40 @@
 """What processes keep on this disk, or share with other replicas: orders to drain and to reboot, with
 `inventory_kubernetes.orders` (docs/custom-resources.md)."""
 
+from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 
+from netboot.clock import SystemClock
 from netboot.config import Config
+from netboot.lifecycle.errors import NotReadyError
+from netboot.machines.former import present_names
 from netboot.stores.drains import SqliteDrains
+from netboot.stores.live import LiveView
 from netboot.stores.shared_drains import SharedDrains
 
 
-def orders_in(config: Config) -> Path | None:
-    """The kubeconfig of who writes them; None: they are on this disk alone."""
-    place = config.inventory_kubernetes
-    return place.orders if place is not None else None
+def shares_orders(config: Config) -> bool:
+    """Whether all replicas know all orders."""
+    return config.inventory_kubernetes is not None and config.inventory_kubernetes.orders is not None
 
 
 def drains_of(config: Config) -> SqliteDrains:
     """For who gives orders, or ends them."""
-    path, place, kubeconfig = config.data / "intents.db", config.inventory_kubernetes, orders_in(config)
-    if place is None or kubeconfig is None:
+    path, place = config.data / "intents.db", config.inventory_kubernetes
+    if place is None or place.orders is None:
         return SqliteDrains(path)
     from netboot.kube.connection import connect  # the client of Kubernetes is large: only with clusters
     from netboot.kube.order_objects import KubeOrderObjects
 
-    return SharedDrains(path, KubeOrderObjects(partial(connect, kubeconfig, manifests="inventory"), place.namespace))
+    objects = KubeOrderObjects(partial(connect, place.orders, manifests="inventory"), place.namespace)
+    assert config.replicas is not None
+    present = partial(_present, LiveView(config.data / "snapshot.json"))
+    return SharedDrains(path, objects, present, SystemClock().now_ms, config.replicas.called)
+
+
+def _present(live: LiveView) -> Mapping[str, str]:
+    """Former name → the name of now."""
+    try:
+        return present_names(live.view().snapshot.inventory)
+    except NotReadyError:
+        return {}

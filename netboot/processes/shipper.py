@@ -32,9 +32,8 @@ def run(spec: ProcessSpec) -> None:
     kubeconfig, namespace, data = place.shipper, place.namespace, config.data
     states, conditions = SqliteStates(data / "state.db"), SqliteConditions(data / "conditions.db")
     statuses = StatusFolder(data / "status")
-    known = ObjectFacts(
-        LiveView(data / "snapshot.json"), states, conditions, statuses, shares=config.replicas is not None
-    )
+    live = LiveView(data / "snapshot.json")
+    known = ObjectFacts(live, states, conditions, statuses, shares=config.replicas is not None)
     leads, several = leading(config, spec.kind, ""), Several()
     facts = None
     if config.replicas is not None:
@@ -52,7 +51,7 @@ def run(spec: ProcessSpec) -> None:
         said = SaidHolds(data).read
         controller = AndStatuses(controller, holds.KIND, said, lambda: KubeStatuses(connected(), namespace, HOLD))
     if place.orders is not None:
-        orders = SaidOrders(data, namespace, config.clusters).read
+        orders = SaidOrders(data, namespace, config.clusters, live).read
         kind = order_objects.KIND
         controller = AndStatuses(controller, kind, orders, lambda: KubeStatuses(connected(), namespace, ORDER))
     leads.run(controller, StatusFile(data / "status", spec.name).write, spec)

@@ -25,6 +25,8 @@ _FORGET = (
 class SqliteDrains:
     """Safe for threads and processes: every change is one transaction that reads, decides and writes."""
 
+    replica = ""
+
     def __init__(self, path: Path) -> None:
         self._path = path
 
@@ -42,8 +44,9 @@ class SqliteDrains:
         with opened(self._path, "ro") as db:
             return {one.machine: one for one in _read(db, query, json.dumps(list(machines)), owner)}
 
-    def look(self, machine: str) -> None:
-        """There is nobody else."""
+    def stands(self, machine: str) -> Drain | None:
+        with opened(self._path, "ro") as db:
+            return standing_of(db, machine)
 
     def order(self, asked: Drain) -> Change:
         with opened(self._path, "rw") as db:
@@ -68,41 +71,14 @@ class SqliteDrains:
     def finish(self, drain: str, end: End, words: str, now_ms: int) -> Drain | None:
         with opened(self._path, "rw") as db:
             db.execute("BEGIN IMMEDIATE")
-            done = db.execute(_END, (end, now_ms, words, drain)).rowcount > 0
-            found = _read(db, f"{_SELECT} WHERE id = ?", drain) if done else []
+            ended = end_order(db, drain, end, words, now_ms)
             db.execute("COMMIT")
-        return found[0] if found else None
-
-    def named(self, drains: Iterable[str]) -> list[Drain]:
-        """Those of these ids that are known. Raises StateUnavailableError."""
-        with opened(self._path, "ro") as db:
-            return list(named(db, drains).values())
-
-    def take(self, said: Iterable[Drain]) -> None:
-        """Orders as others know them; one that has ended here stays so. Raises StateUnavailableError."""
-        with opened(self._path, "rw") as db:
-            db.execute("BEGIN IMMEDIATE")
-            for each in said:
-                _take(db, each)
-            db.execute("COMMIT")
-
-
-def _take(db: sqlite3.Connection, said: Drain) -> None:
-    known = named(db, [said.id]).get(said.id)
-    if known is None:
-        if said.end is None:
-            stands = _read(db, f"{_SELECT} WHERE machine = ? AND end IS NULL", said.machine)
-            for one in stands:
-                _replace(db, one, said)
-        _insert(db, said)
-    elif known.end is None and said.end is not None:
-        db.execute(_END, (said.end, said.ended_ms, said.words, said.id))
+        return ended
 
 
 def carry_out(db: sqlite3.Connection, asked: Drain) -> Change:
     """Read, decide and write, in the transaction that is open."""
-    stands = _read(db, f"{_SELECT} WHERE machine = ? AND end IS NULL", asked.machine)
-    change = decide(stands[0] if stands else None, asked)
+    change = decide(standing_of(db, asked.machine), asked)
     if change.did:
         if change.replaced is not None:
             _replace(db, change.replaced, asked)
@@ -110,9 +86,33 @@ def carry_out(db: sqlite3.Connection, asked: Drain) -> Change:
     return change
 
 
+def take(db: sqlite3.Connection, said: Drain) -> None:
+    """Write down what is said to be so of an order, whatever was known of it, in the transaction that is open."""
+    stands = standing_of(db, said.machine)
+    if stands is not None and stands.id != said.id:
+        _replace(db, stands, said)
+    if said.id in named(db, [said.id]):
+        ended = "UPDATE drains SET machine = ?, end = ?, ended_ms = ?, words = ? WHERE id = ?"
+        db.execute(ended, (said.machine, said.end, said.ended_ms, said.words, said.id))
+    else:
+        _insert(db, said)
+
+
+def end_order(db: sqlite3.Connection, drain: str, how: End, words: str, now_ms: int) -> Drain | None:
+    """One has ended so, in the transaction that is open; None: it does not stand."""
+    done = db.execute(_END, (how, now_ms, words, drain)).rowcount > 0
+    return named(db, [drain])[drain] if done else None
+
+
 def _replace(db: sqlite3.Connection, stands: Drain, asked: Drain) -> None:
     over = ended_by(stands, asked)
     db.execute(_END, (over.end, over.ended_ms, over.words, over.id))
+
+
+def standing_of(db: sqlite3.Connection, machine: str) -> Drain | None:
+    """What stands of a machine, in the transaction that is open."""
+    found = _read(db, f"{_SELECT} WHERE machine = ? AND end IS NULL", machine)
+    return found[0] if found else None
 
 
 def standing(db: sqlite3.Connection) -> list[Drain]:

@@ -61,6 +61,14 @@ MIGRATIONS = (
         )""",
     ),
     ("ALTER TABLE intents ADD COLUMN object TEXT",),
+    (
+        # `netboot.stores.shared_drains`: what objects were known to say, and of when what all of them say was read
+        """CREATE TABLE orders (
+            name TEXT PRIMARY KEY, uid TEXT NOT NULL, generation INTEGER NOT NULL, drain TEXT NOT NULL,
+            written_ms INTEGER NOT NULL
+        ) WITHOUT ROWID""",
+        "CREATE TABLE orders_followed (id INTEGER PRIMARY KEY CHECK (id = 1), as_of_ms INTEGER NOT NULL)",
+    ),
 )
 VERSION = len(MIGRATIONS)
 HISTORY_KEPT = 500

@@ -9,53 +9,57 @@ from images.values.strict import FaultsError
 from netboot.clock import rfc3339
 from netboot.lifecycle.drains import DrainsStatus, State
 from netboot.lifecycle.errors import CannotTellError
-from netboot.lifecycle.order_objects import OrderStatus, order_of
+from netboot.lifecycle.order_objects import LONGEST_WORDS, OrderStatus, clean, kept_object
+from netboot.stores.live import LiveView
 from netboot.stores.resources import ORDERS, KeptResources
 from netboot.stores.status import StatusFolder
 
 
 class OrdersSaid(NamedTuple):
-    """Machine → the uid of its object, and how far its order is."""
+    """Name → the uid of the object, and what it is to say."""
 
-    orders: Mapping[str, tuple[str, State]]
+    orders: Mapping[str, tuple[str, Mapping[str, Any]]]
 
     def statuses(self) -> dict[str, tuple[str, Mapping[str, Any]]]:
-        """Name → the uid of the object, and what it is to say."""
-        return {name: (uid, status_of(state)) for name, (uid, state) in self.orders.items()}
+        return dict(self.orders)
 
 
-def status_of(state: State) -> dict[str, Any]:
-    """As it is written into the object."""
-    since = rfc3339(state.since_ms, "seconds")
-    said = OrderStatus(id=state.id, state=state.state, message=state.words[:1000], since=since)
-    return said.model_dump(mode="json")
+def status_of(state: State | None) -> dict[str, Any]:
+    """As it is written into the object; None: nothing is said of its order."""
+    if state is None:
+        return OrderStatus().model_dump(mode="json")
+    since, message = rfc3339(state.since_ms, "seconds"), clean(state.words, LONGEST_WORDS)
+    return OrderStatus(id=state.id, state=state.state, message=message, since=since).model_dump(mode="json")
 
 
 class SaidOrders:
-    """Of one site. `clusters`: whose node collectors are asked."""
+    """Of one site. `clusters`: whose node collectors are asked; `live`: whose the machines are."""
 
-    def __init__(self, data: Path, namespace: str, clusters: Iterable[str]) -> None:
+    def __init__(self, data: Path, namespace: str, clusters: Iterable[str], live: LiveView) -> None:
         self._kept = KeptResources(data, namespace, ORDERS)
         self._status, self._clusters = StatusFolder(data / "status"), tuple(clusters)
         self._objects: Mapping[str, tuple[str, str]] = {}
-        """Machine → uid of its object, and the id of the order that stands."""
-        self._last = OrdersSaid({})
+        """Name → uid of the object, and the id of its order."""
+        self._live, self._last = live, OrdersSaid({})
 
     def read(self) -> OrdersSaid:
-        """The very same value while it is. Raises CannotTellError."""
+        """The very same value while it is. Of a cluster who leads says it: of an order that nobody has to do with any
+        more, or not yet, nothing, in the place of what was said of the one before. Raises CannotTellError."""
         if not self._kept.stands():
             try:
-                found = [(each, order_of(each)[0]) for each in self._kept.read()]
+                found = [kept_object(each) for each in self._kept.read()]
             except FaultsError as error:
                 raise CannotTellError(str(error)) from None
-            self._objects = {each.name: (each.uid, drain.id) for each, drain in found if drain is not None}
-        said: dict[str, tuple[str, State]] = {}
-        for cluster in self._clusters:
-            status = self._status.read(f"drains-{cluster}", DrainsStatus)
-            for machine, state in status.drains.items() if status is not None else ():
-                uid, order = self._objects.get(machine, ("", ""))
-                if order == state.id:
-                    said[machine] = uid, state
-        if said != self._last.orders:
-            self._last = OrdersSaid(said)
+            self._objects = {each.name: (each.uid, each.drain.id) for each in found if each.drain is not None}
+        read = {cluster: self._status.read(f"drains-{cluster}", DrainsStatus) for cluster in self._clusters}
+        led = {cluster: status.drains for cluster, status in read.items() if status is not None and status.leads}
+        said = {state.id: state for drains in led.values() for state in drains.values()}
+        index = self._live.view().index
+        orders = {
+            name: (uid, status_of(said.get(order)))
+            for name, (uid, order) in self._objects.items()
+            if (machine := index.named(name) or index.formerly(name)) is not None and machine.cluster in led
+        }
+        if orders != self._last.orders:
+            self._last = OrdersSaid(orders)
         return self._last

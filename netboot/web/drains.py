@@ -67,7 +67,7 @@ def reboot(name: str, body: Ordering) -> DrainActed:
 def undrain(name: str, body: Undraining) -> DrainActed:
     """Let it take Pods again, and forget the order to reboot, if it was not taken yet."""
     deps, who = dependencies(), operator().who
-    was = stands = _standing(name)
+    was = stands = deps.drains.stands(name)
     if stands is None:
         machine_named(deps.live.view(), name)  # 404, where it is not there at all
     elif not body.dry_run:
@@ -128,7 +128,7 @@ def _order(name: str, what: What, body: Ordering) -> DrainActed:
         local=body.local,
     )
     if body.dry_run:
-        change = decide(_standing(name), asked)
+        change = decide(deps.drains.stands(name), asked)
     else:
         change = deps.drains.order(asked)
         was = change.replaced if change.did else change.drain
@@ -171,13 +171,6 @@ def _boot(name: str) -> str:
     deps = dependencies()
     machine = machine_named(deps.live.view(), name)
     return orderable(name, deps.states.machines([name]).get(name), joins=deps.joins(machine))
-
-
-def _standing(name: str) -> Drain | None:
-    """Raises CannotTellError."""
-    drains = dependencies().drains
-    drains.look(name)
-    return next((one for one in drains.of(name, 1) if one.end is None), None)
 
 
 def _did(change: Change) -> Did:

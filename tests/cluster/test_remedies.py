@@ -7,7 +7,8 @@ import pytest
 
 from images.node.orders.order import Here, Verdict, judged
 from lab.kube.accounts import Admin
-from netboot.controllers.nodes.drainer import Drainer, ProvenBoots
+from netboot.controllers.nodes.drainer import Drainer
+from netboot.controllers.nodes.proven_boots import ProvenBoots
 from netboot.lifecycle.drains import DrainsStatus
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.state import Batch

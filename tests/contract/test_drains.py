@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from netboot.controllers.drains import settle
+from netboot.controllers.drains import finish, settled
 from netboot.lifecycle.drains import DrainsStatus, DrainStore, State
 from netboot.lifecycle.errors import StateUnavailableError
 from netboot.stores.drains import KEPT, SqliteDrains
@@ -22,7 +22,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> DrainStore:
         return MemoryDrains()
     make(tmp_path / "intents.db").close()
     if request.param == "objects":
-        return SharedDrains(tmp_path / "intents.db", MemoryOrders())
+        return SharedDrains(tmp_path / "intents.db", MemoryOrders(), dict, lambda: START, "alpha")
     return SqliteDrains(tmp_path / "intents.db")
 
 
@@ -31,6 +31,7 @@ def test_an_order_stands_until_it_ends_and_is_remembered(store: DrainStore) -> N
     assert store.order(asked).did
     assert store.order(drain("a", "2", "reboot")).did
     assert [one.id for one in store.standing()] == ["2", "1"]
+    assert (store.stands("b"), store.stands("c")) == (asked, None)
     assert store.of("b", 5) == [asked]
     ended = store.finish("1", "taken-off", "by alice", START + 1)
     assert ended == asked.model_copy(update={"end": "taken-off", "words": "by alice", "ended_ms": START + 1})
@@ -108,8 +109,8 @@ def test_what_is_said_to_be_over_is_ended_once(store: DrainStore) -> None:
         "c": State(id="of-c", state="rebooted", words="its boot is another", since_ms=START),
     }
     status = DrainsStatus(at_ms=START, drains=said)
-    assert [one.machine for one in settle(store, [status], START + 1)] == ["a"]
-    assert settle(store, [status], START + 2) == []
+    assert [one.machine for one in finish(store, settled([status]), START + 1)] == ["a"]
+    assert finish(store, settled([status]), START + 2) == []
     ended = store.of("a", 1)[0]
     assert (ended.end, ended.words, ended.ended_ms) == ("undone", "Pods were left", START + 1)
     assert [one.id for one in store.standing()] == ["of-b"]

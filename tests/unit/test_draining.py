@@ -5,11 +5,15 @@ from typing import Any
 
 import pytest
 
+from netboot.controllers.drains import finish, released
 from netboot.controllers.nodes.draining import Known, Write, decide, ordered, sorted_out, tainted, undone
+from netboot.controllers.nodes.proven_boots import ProvenBoots
 from netboot.join.errors import ClusterUnavailableError
 from netboot.join.node_said import KURED
+from netboot.lifecycle.drains import Drain, DrainsStatus, End
+from netboot.lifecycle.errors import CannotTellError
 from tests.drain_world import BUDGET, FOREIGN, World, pod
-from tests.drains import MINUTE, START, drain
+from tests.drains import MINUTE, START, MemoryDrains, drain
 from tests.records import boot_id
 
 PODS = (pod("a"), pod("b"), pod("agent", "DaemonSet", local=True), pod("static", "Node", mirror=True))
@@ -363,3 +367,88 @@ def test_what_somebody_has_taken_into_their_own_hands_is_not_put_back() -> None:
     drained = node._replace(taints=tainted(node, "Draining"))
     assert undone(drained) == Write((FOREIGN,))
     assert undone(drained._replace(annotations={"netboot.dev/gate": "manual"})) is None
+
+
+def test_where_it_cannot_be_told_what_was_ordered_elsewhere_nothing_is_begun_and_that_is_said() -> None:
+    world, why = World(*PODS), "what other replicas ordered was read 400 s ago"
+    world.drainer.untold = lambda: why
+    world.order("reboot")
+    with pytest.raises(CannotTellError, match=f"^orders wait: {why}$"):
+        world.drainer.step()
+    assert (world.said.problem, world.said.leads) == (f"orders wait: {why}", True)
+    assert (world.value(), world.evicted) == (None, [])
+    why = ""
+    world.run(20)
+    assert sorted(world.evicted) == ["a", "b"]
+    evicted, why = list(world.evicted), "again"
+    world.drains.finish(world.last().id, "taken-off", "", world.now_ms())
+    with pytest.raises(CannotTellError):
+        world.drainer.step()
+    assert world.value() is not None, "whether nobody wants it drained cannot be told either"
+    assert world.evicted == evicted
+
+
+def test_among_replicas_a_reboot_is_over_with_a_boot_that_is_known_to_be_later_and_not_with_another() -> None:
+    """The order is of a boot of which another replica was told."""
+    world = World(*PODS)
+    world.drainer.boots = ProvenBoots(world.states, several=True)
+    first, second, third = (boot_id("n-1", number) for number in (1, 2, 3))
+    world.drains.order(drain("n-1", "1", "reboot", boot=second))
+    world.run(20)
+    words = f"whether its boot {first} came after {second}, that of the order, is not known here"
+    assert (states(world), world.evicted, world.value()) == (("waiting", words), [], None)
+    for boot in (second, third):
+        world.boot += 1
+        world.register()
+        world.pods_ = {}
+        world.deaf = True
+        world.run(5)
+        assert world.last().end == (None if boot == second else "rebooted")
+    assert world.last().words == f"its boot is {third} now"
+
+
+def test_among_replicas_a_reboot_of_a_boot_that_never_becomes_known_is_undone_by_its_deadline() -> None:
+    world = World(*PODS)
+    world.drainer.boots = ProvenBoots(world.states, several=True)
+    world.drains.order(drain("n-1", "1", "reboot", boot=boot_id("n-1", 2), deadline_ms=START + MINUTE))
+    world.run(59)
+    assert world.last().end is None
+    world.run(20 * 60)
+    assert (world.last().end, world.evicted) == ("undone", [])
+
+
+def test_an_order_that_cannot_be_ended_keeps_no_other_and_none_is_tried_for_long() -> None:
+    world, ended, seconds = World(), list[str](), 0.0
+
+    class Store(MemoryDrains):
+        def finish(self, drain: str, end: End, words: str, now_ms: int) -> Drain | None:
+            nonlocal seconds
+            seconds += 9
+            ended.append(drain)
+            if drain == "1":
+                raise ClusterUnavailableError("order/a: it is away")
+            return super().finish(drain, end, words, now_ms)
+
+    store = Store()
+    over: list[tuple[str, End, str]] = []
+    for number in range(1, 5):
+        store.order(drain(f"n-{number}", str(number)))
+        over.append((str(number), "undone", "late"))
+    with pytest.raises(ClusterUnavailableError, match=r"^order/a: it is away$"):
+        finish(store, over, world.now_ms(), lambda: seconds)
+    assert (ended, [each.id for each in store.standing()]) == (["1", "2", "3"], ["1", "4"])
+    with pytest.raises(CannotTellError, match=r"^orders take long to end, and go on with the next look$"):
+        finish(store, over[1:] * 3, world.now_ms(), lambda: seconds)
+    assert [each.id for each in store.standing()] == ["1"]
+
+
+def test_orders_of_machines_that_left_are_ended_by_a_replica_that_leads() -> None:
+    """Another one may have an older inventory."""
+    store = MemoryDrains()
+    store.order(drain("n-1", "1"))
+    said = [DrainsStatus(at_ms=START, leads=False)]
+    over = [("1", "undone", "the inventory has it no more")]
+    assert released(store, said, lambda names: dict.fromkeys(names, over[0][2])) == over
+    store.replica = "alpha"
+    assert released(store, said, lambda names: dict.fromkeys(names, over[0][2])) == []
+    assert released(store, [*said, DrainsStatus(at_ms=START)], lambda names: dict.fromkeys(names, over[0][2])) == over

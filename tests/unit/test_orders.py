@@ -7,25 +7,31 @@ from typing import Any
 import pytest
 
 from images.values.strict import Fault, FaultsError
-from netboot.controllers.orders import GONE, LATE_MS, AndOrders
+from netboot.controllers.orders import AndOrders
 from netboot.join.errors import ClusterUnavailableError
 from netboot.lifecycle.drains import Drain
-from netboot.lifecycle.order_objects import OrderObject, drain_of, order_of, spec_of
+from netboot.lifecycle.errors import StateUnavailableError
+from netboot.lifecycle.order_objects import kept_object, order_object, spec_of
 from netboot.machines.resources import Resource
 from netboot.status.controllers import RolloutsStatus
 from netboot.stores.drains import SqliteDrains
 from netboot.stores.intents import make
-from netboot.stores.shared_drains import TRIES, SharedDrains
+from netboot.stores.shared_drains import GONE, LATE_MS, TRIES, SharedDrains, as_of_ms
 from tests.drains import START, drain
-from tests.order_objects import AWAY, MemoryOrders
+from tests.order_objects import AWAY, MemoryOrders, resource
 
 REPLACED = "reboot was ordered by bob"
 
 
-def store(folder: Path, objects: MemoryOrders) -> SharedDrains:
+NOW = START + 10 * LATE_MS
+"""When these write."""
+FAULT = "order/a: spec.what: Input should be 'drain' or 'reboot'"
+
+
+def store(folder: Path, objects: MemoryOrders, **present: str) -> SharedDrains:
     folder.mkdir(exist_ok=True)
     make(folder / "intents.db").close()
-    return SharedDrains(folder / "intents.db", objects)
+    return SharedDrains(folder / "intents.db", objects, lambda: present, lambda: NOW, folder.name)
 
 
 @pytest.fixture
@@ -47,13 +53,24 @@ def ended(order: Drain, end: str, words: str, at_ms: int = START + 1) -> Drain:
     return order.model_copy(update={"end": end, "words": words, "ended_ms": at_ms})
 
 
+def spec(order: Drain) -> dict[str, Any]:
+    return spec_of(order).model_dump(mode="json", exclude_none=True)
+
+
 def test_an_order_is_the_same_as_an_object_and_back() -> None:
     orders = (
         drain("a", "1"),
-        ended(drain("b", "2", "reboot", bare=True, local=True, owner="rollout/7"), "undone", "w"),
+        ended(drain("b", "2", "reboot", bare=True, local=True, owner="rollout/alpha/7"), "undone", "w"),
     )
     for order in orders:
-        assert drain_of(order.machine, spec_of(order)) == order
+        assert order_object(order.machine, "u", 1, spec(order)).drain == order
+
+
+def test_what_people_say_is_one_line_in_an_object() -> None:
+    order = drain("a", "1", who="al\nice" + "x" * 300, reason="DIMM\t4")
+    said = order_object("a", "u", 1, spec(order)).drain
+    assert said is not None
+    assert (said.who, said.reason) == ("al ice" + "x" * 250, "DIMM 4")
 
 
 def test_of_a_machine_one_order_stands_whichever_replica_was_asked(alpha: SharedDrains, beta: SharedDrains) -> None:
@@ -74,17 +91,22 @@ def test_of_a_machine_one_order_stands_whichever_replica_was_asked(alpha: Shared
     assert [one.end for one in beta.of("a", 5)] == ["taken-off", "replaced"]
 
 
-def test_who_looks_knows_what_was_ordered_elsewhere(alpha: SharedDrains, beta: SharedDrains) -> None:
+def test_who_asks_what_stands_is_told_what_was_ordered_and_taken_off_elsewhere(
+    alpha: SharedDrains, beta: SharedDrains
+) -> None:
     given = drain("a", "1")
-    beta.look("a")
+    assert beta.stands("a") is None
     alpha.order(given)
     assert beta.standing() == []
-    beta.look("a")
+    assert beta.stands("a") == given
     assert beta.standing() == [given]
+    alpha.finish("1", "taken-off", "by alice", START + 1)
+    assert beta.stands("a") is None
+    assert beta.of("a", 5) == [ended(given, "taken-off", "by alice")]
 
 
 def test_who_reserves_counts_what_others_ordered(alpha: SharedDrains, beta: SharedDrains) -> None:
-    wanted = [drain(name, f"of-{name}", "reboot", owner="rollout/1") for name in ("a", "b")]
+    wanted = [drain(name, f"of-{name}", "reboot", owner="rollout/beta/1") for name in ("a", "b")]
     theirs = drain("b", "9")
     alpha.order(theirs)
     assert beta.reserve(wanted, set()) == [], "an order stands that was not counted"
@@ -116,9 +138,8 @@ def test_what_others_change_all_the_time_is_said(alpha: SharedDrains, objects: M
 
     def meanwhile() -> None:
         tried.append(1)
-        objects.objects["a"] = OrderObject(
-            "a", "uid-a", f"other-{len(tried)}", spec_of(ended(drain("a", "0"), "undone", ""))
-        )
+        over = ended(drain("a", "0"), "undone", "")
+        objects.objects["a"] = order_object("a", "uid-a", len(tried), spec(over), f"other-{len(tried)}")
 
     objects.before_write = meanwhile
     with pytest.raises(ClusterUnavailableError, match=r"^the order of a is changed by others all the time: try again$"):
@@ -133,6 +154,7 @@ def test_where_the_api_server_is_away_nothing_is_ordered_and_what_stands_is_know
     alpha.order(stands)
     objects.away = True
     acts: list[Callable[[], object]] = [
+        lambda: alpha.stands("a"),
         lambda: alpha.order(drain("b", "2")),
         lambda: alpha.reserve([drain("b", "2")], {"1"}),
         lambda: alpha.finish("1", "taken-off", "by alice", START),
@@ -143,55 +165,104 @@ def test_where_the_api_server_is_away_nothing_is_ordered_and_what_stands_is_know
     assert alpha.standing() == [stands]
 
 
-def test_an_object_that_is_none_keeps_its_machine_and_no_other(alpha: SharedDrains, objects: MemoryOrders) -> None:
-    objects.objects["a"] = OrderObject(
-        "a", "uid-a", "1", None, "order/a: spec.what: Input should be 'drain' or 'reboot'"
-    )
-    wanted = [drain(name, f"of-{name}", "reboot", owner="rollout/1") for name in ("a", "b")]
-    assert alpha.reserve(wanted, set()) == [wanted[1]]
-    with pytest.raises(ClusterUnavailableError) as caught:
+def test_what_was_written_and_not_answered_is_asked_and_was_done(alpha: SharedDrains, objects: MemoryOrders) -> None:
+    given = drain("a", "1")
+    objects.unheard = True
+    assert alpha.order(given).did
+    assert alpha.standing() == [given]
+    assert alpha.finish("1", "taken-off", "by alice", START + 1) == ended(given, "taken-off", "by alice")
+    assert objects.objects["a"].drain == ended(given, "taken-off", "by alice")
+
+
+def test_what_was_not_written_was_not_ordered(alpha: SharedDrains, objects: MemoryOrders) -> None:
+    def away() -> None:
+        raise ClusterUnavailableError(AWAY)
+
+    objects.before_write = away
+    with pytest.raises(ClusterUnavailableError, match=AWAY):
         alpha.order(drain("a", "1"))
-    assert str(caught.value) == (
-        "order/a: spec.what: Input should be 'drain' or 'reboot': correct it there; if it is deleted, the order is "
-        "taken off"
-    )
+    assert alpha.standing() == []
 
 
-def test_an_order_of_a_machine_that_has_another_name_now_is_ended_where_it_is(
+def test_of_what_is_reserved_what_was_written_stands_though_the_rest_was_not(
+    alpha: SharedDrains, objects: MemoryOrders
+) -> None:
+    written: list[int] = []
+
+    def once() -> None:
+        if written:
+            raise ClusterUnavailableError(AWAY)
+        written.append(1)
+
+    objects.before_write = once
+    wanted = [drain(name, f"of-{name}", "reboot", owner="rollout/alpha/1") for name in ("a", "b")]
+    with pytest.raises(ClusterUnavailableError, match=AWAY):
+        alpha.reserve(wanted, set())
+    assert alpha.standing() == [wanted[0]]
+
+
+def test_an_object_that_is_none_keeps_its_machine_and_no_other(alpha: SharedDrains, objects: MemoryOrders) -> None:
+    bad = spec(drain("a", "9")) | {"what": "burn"}
+    objects.objects["a"] = order_object("a", "uid-a", 1, bad, "1")
+    wanted = [drain(name, f"of-{name}", "reboot", owner="rollout/alpha/1") for name in ("a", "b")]
+    assert alpha.reserve(wanted, set()) == [wanted[1]]
+    acts: list[Callable[[], object]] = [lambda: alpha.order(drain("a", "1")), lambda: alpha.stands("a")]
+    for act in acts:
+        with pytest.raises(ClusterUnavailableError) as caught:
+            act()
+        assert str(caught.value) == f"{FAULT}: correct it there; if it is deleted, the order is taken off"
+
+
+def test_an_order_of_a_machine_that_has_another_name_now_is_the_same_order(
     alpha: SharedDrains, objects: MemoryOrders, tmp_path: Path
 ) -> None:
     given = drain("old", "1")
-    objects.write("old", spec_of(given), None)
-    alpha.take([given.model_copy(update={"machine": "new"})])
-    assert alpha.finish("1", "taken-off", "by alice", START) is not None
-    assert objects.objects["old"].spec == spec_of(ended(given, "taken-off", "by alice", START))
-    assert alpha.standing() == []
+    alpha.order(given)
+    beta = store(tmp_path / "beta", objects, old="new")
+    here = given.model_copy(update={"machine": "new"})
+    assert beta.stands("new") == here
+    assert beta.order(drain("new", "2")).drain == here, "none beside it"
+    assert beta.reserve([drain("new", "3", "reboot", owner="rollout/beta/1")], {"1"}) == []
+    assert beta.finish("1", "taken-off", "by alice", START + 1) == ended(here, "taken-off", "by alice")
+    assert objects.objects["old"].drain == ended(given, "taken-off", "by alice")
+    next_ = drain("new", "4", "reboot")
+    assert beta.order(next_).did
+    assert (list(objects.objects), beta.standing()) == (["old"], [next_])
 
 
 def test_a_disk_that_takes_nothing_undoes_no_order(
     alpha: SharedDrains, objects: MemoryOrders, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "alpha" / "intents.db"
-    objects.before_write = lambda: path.unlink()
+    objects.before_write = path.unlink
     assert alpha.order(drain("a", "1")).did
     assert objects.objects["a"].drain == drain("a", "1")
     assert "orders are not known here" in caplog.text
+    with pytest.raises(StateUnavailableError, match="it is not there"):
+        alpha.stands("a")
 
 
-def resource(order: Drain) -> Resource:
-    spec = spec_of(order).model_dump(mode="json", exclude_none=True)
-    return Resource(kind="order", name=order.machine, shown=f"order/{order.machine}", spec=spec, uid=f"u-{order.id}")
+def test_an_order_that_was_never_an_object_is_carried_on_and_ends(
+    alpha: SharedDrains, objects: MemoryOrders, tmp_path: Path
+) -> None:
+    """It was given before orders were objects."""
+    alone = drain("a", "1")
+    SqliteDrains(tmp_path / "alpha" / "intents.db").order(alone)
+    assert alpha.follow([], NOW + 2 * LATE_MS) == ([], False)
+    assert alpha.order(drain("a", "2")).drain == alone
+    assert alpha.reserve([drain("b", "3", owner="rollout/alpha/1")], set()) == [], "it counts"
+    assert alpha.finish("1", "taken-off", "by alice", START + 1) == ended(alone, "taken-off", "by alice")
+    assert objects.objects == {}
 
 
 class Objects:
-    """`netboot.controllers.orders.Kept`."""
+    """`netboot.controllers.orders.Kept`, and of when it is."""
 
-    def __init__(self, *orders: Drain, at_ms: int = START) -> None:
-        self.resources: list[Resource] = list(map(resource, orders))
-        self.at_ms, self.reads, self.fault = at_ms, 0, ""
+    def __init__(self, *resources: Resource, at_ms: int = NOW) -> None:
+        self.resources, self.at_ms, self.seen, self.reads, self.fault = list(resources), at_ms, 0, 0, ""
 
-    def has(self, *orders: Drain, at_ms: int) -> None:
-        self.resources, self.at_ms, self.reads = list(map(resource, orders)), at_ms, 0
+    def has(self, resources: Iterable[Resource], at_ms: int = NOW) -> None:
+        self.resources, self.at_ms, self.reads = list(resources), at_ms, 0
 
     def read(self) -> Iterable[Resource]:
         if self.fault:
@@ -201,6 +272,9 @@ class Objects:
 
     def stands(self) -> bool:
         return self.reads > 0
+
+    def seen_ms(self) -> int:
+        return self.seen
 
 
 class Rest:
@@ -215,67 +289,171 @@ class Rest:
         return RolloutsStatus(at_ms=START, rollouts=())
 
 
-class Now:
-    now = START + 10 * LATE_MS
-
-    def now_ms(self) -> int:
-        return self.now
+def following(kept: Objects, drains: SharedDrains) -> AndOrders:
+    return AndOrders(Rest(), kept, kept.seen_ms, drains)
 
 
-def following(kept: Objects, drains: SqliteDrains, **present: str) -> AndOrders:
-    return AndOrders(Rest(), kept, drains, lambda: present, Now())
-
-
-def test_what_others_ordered_and_ended_is_known_here(alpha: SharedDrains) -> None:
-    given, theirs = drain("a", "1"), drain("b", "2", "reboot", owner="rollout/1")
-    kept = Objects(given, theirs)
+def test_what_others_ordered_and_ended_is_known_here(
+    alpha: SharedDrains, beta: SharedDrains, objects: MemoryOrders
+) -> None:
+    given, theirs = drain("a", "1"), drain("b", "2", "reboot", owner="rollout/beta/1")
+    beta.order(given)
+    beta.reserve([theirs], {"1"})
+    kept = Objects(*objects.kept())
     loop = following(kept, alpha)
     loop.step()
     assert alpha.standing() == [given, theirs]
-    over, next_ = (
-        ended(given, "rebooted", "its boot is another"),
-        drain("b", "3", "drain", who="bob", since_ms=START + 5),
-    )
-    kept.has(over, next_, at_ms=START + 9)
+    beta.finish("1", "rebooted", "its boot is another", START + 1)
+    next_ = drain("b", "3", "drain", who="bob", since_ms=START + 5)
+    beta.order(next_)
+    kept.has(objects.kept())
     loop.step()
     assert alpha.standing() == [next_]
-    assert alpha.of("a", 5) == [over]
+    assert alpha.of("a", 5) == [ended(given, "rebooted", "its boot is another")]
     assert alpha.of("b", 5)[1] == ended(theirs, "replaced", "drain was ordered by bob", START + 5)
     assert loop.status().problem == ""
 
 
-def test_what_is_older_than_what_was_done_here_takes_nothing_back(alpha: SharedDrains) -> None:
-    """The file is of a moment before."""
-    first, second = drain("a", "1"), drain("a", "2", "reboot", who="bob", since_ms=START + 1)
+def test_who_was_away_while_an_order_was_taken_off_and_others_came_and_went_knows_that(
+    alpha: SharedDrains, beta: SharedDrains, objects: MemoryOrders
+) -> None:
+    first, second = drain("a", "1", "reboot"), drain("a", "2", who="bob", since_ms=START + 1)
     alpha.order(first)
+    beta.stands("a")
+    beta.finish("1", "taken-off", "by bob", START + 1)
+    beta.order(second)
+    beta.finish("2", "taken-off", "by bob", START + 2)
+    assert alpha.standing() == [first]
+    following(Objects(*objects.kept()), alpha).step()
+    assert alpha.standing() == []
+    over = ended(second, "taken-off", "by bob", START + 2)
+    assert alpha.of("a", 5) == [over, ended(first, "replaced", "drain was ordered by bob")]
+
+
+def test_what_is_older_than_what_was_done_here_takes_nothing_back(
+    alpha: SharedDrains, beta: SharedDrains, objects: MemoryOrders
+) -> None:
+    """The file is of a moment before: one was taken off since, and never known here."""
+    first, second = drain("a", "1"), drain("a", "2", "reboot", who="bob", since_ms=START + 1)
+    beta.order(first)
+    before = objects.kept()
+    beta.finish("1", "taken-off", "by bob", START)
     alpha.order(second)
     alpha.order(drain("b", "3"))
-    following(Objects(first, at_ms=START), alpha).step()
+    kept = Objects(*before, at_ms=NOW + LATE_MS - 1)
+    loop = following(kept, alpha)
+    loop.step()
+    assert [one.id for one in alpha.standing()] == ["2", "3"]
+    kept.has(objects.kept(), NOW + LATE_MS + 1)
+    loop.step()
     assert [one.id for one in alpha.standing()] == ["2", "3"]
 
 
-def test_an_order_whose_object_was_deleted_is_taken_off_a_minute_later(
+def test_an_order_whose_object_was_deleted_is_taken_off_once_what_was_read_is_surely_of_after_it(
     alpha: SharedDrains, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("INFO")
     given = drain("a", "1")
     alpha.order(given)
-    kept = Objects(at_ms=START + LATE_MS)
+    kept = Objects(at_ms=NOW)
     loop = following(kept, alpha)
     loop.step()
     assert alpha.standing() == [given], "it may be newer than what was read"
-    kept.has(at_ms=START + LATE_MS + 1)
+    kept.seen = NOW + LATE_MS - 1
     loop.step()
-    assert alpha.of("a", 1) == [ended(given, "taken-off", GONE, Now.now)]
+    assert alpha.standing() == [given]
+    kept.seen = NOW + LATE_MS
+    loop.step()
+    assert alpha.of("a", 1) == [ended(given, "taken-off", GONE, NOW)]
+    assert f"drain of a has ended: {GONE}" in caplog.text
 
 
-def test_by_the_name_that_a_machine_has_now(alpha: SharedDrains) -> None:
-    following(Objects(drain("old", "1"), at_ms=START + 2 * LATE_MS), alpha, old="new").step()
+def test_an_order_that_was_read_and_is_not_there_any_more_is_taken_off_at_once(
+    alpha: SharedDrains, beta: SharedDrains, objects: MemoryOrders
+) -> None:
+    given = drain("a", "1")
+    beta.order(given)
+    kept = Objects(*objects.kept())
+    loop = following(kept, alpha)
+    loop.step()
+    objects.objects.clear()
+    kept.has([], NOW + 1)
+    loop.step()
+    assert alpha.of("a", 1) == [ended(given, "taken-off", GONE, NOW)]
+    assert alpha.finish("1", "taken-off", "by alice", NOW) is None
+    assert alpha.order(drain("a", "2")).did
+
+
+def test_an_order_whose_object_is_gone_can_be_taken_off_and_another_be_given(
+    alpha: SharedDrains, objects: MemoryOrders
+) -> None:
+    alpha.order(drain("a", "1"))
+    alpha.order(drain("b", "2"))
+    objects.objects.clear()
+    assert alpha.finish("1", "taken-off", "by alice", START + 1) is not None
+    change = alpha.order(drain("b", "3"))
+    assert (change.did, change.replaced) == (True, None)
+    assert [one.id for one in alpha.standing()] == ["3"]
+
+
+def test_an_object_that_was_made_anew_is_believed_once_it_is_surely_newer(
+    alpha: SharedDrains, beta: SharedDrains, objects: MemoryOrders
+) -> None:
+    """As by a restore of a backup: of another uid nothing says which one is newer."""
+    alpha.order(drain("a", "1"))
+    objects.objects.clear()
+    again = drain("a", "2", who="bob", since_ms=START + 1)
+    beta.order(again)
+    kept = Objects(*objects.kept(), at_ms=NOW + LATE_MS - 1)
+    loop = following(kept, alpha)
+    loop.step()
+    assert [one.id for one in alpha.standing()] == ["1"]
+    kept.seen = NOW + LATE_MS
+    loop.step()
+    assert alpha.standing() == [again]
+
+
+def test_what_an_object_says_stands_again_though_it_had_ended_here(
+    alpha: SharedDrains, objects: MemoryOrders, tmp_path: Path
+) -> None:
+    """Its end was written down while orders were no objects."""
+    given = drain("a", "1")
+    alpha.order(given)
+    SqliteDrains(tmp_path / "alpha" / "intents.db").finish("1", "taken-off", "by alice", START)
+    assert alpha.finish("1", "taken-off", "by alice", START) is None
+    assert alpha.stands("a") is None, "of the same generation what is known here is believed"
+    objects.write("a", spec_of(drain("a", "1", deadline_ms=START + LATE_MS)), objects.objects["a"])
+    assert alpha.stands("a") == given
+
+
+def test_by_the_name_that_a_machine_has_now(tmp_path: Path, beta: SharedDrains, objects: MemoryOrders) -> None:
+    beta.order(drain("old", "1"))
+    alpha = store(tmp_path / "alpha", objects, old="new")
+    kept = Objects(*objects.kept(), at_ms=NOW + 2 * LATE_MS)
+    loop = following(kept, alpha)
+    loop.step()
+    assert [one.machine for one in alpha.standing()] == ["new"]
+    kept.seen = NOW + 3 * LATE_MS
+    loop.step()
     assert [one.machine for one in alpha.standing()] == ["new"]
 
 
-def test_what_cannot_be_read_stays_and_is_said(alpha: SharedDrains) -> None:
+def test_of_when_what_is_known_is_written_down(alpha: SharedDrains, tmp_path: Path) -> None:
+    path = tmp_path / "alpha" / "intents.db"
+    assert as_of_ms(path) == 0
+    kept = Objects(at_ms=NOW)
+    loop = following(kept, alpha)
+    loop.step()
+    assert as_of_ms(path) == NOW
+    kept.seen = NOW + 5
+    loop.step()
+    assert (as_of_ms(path), kept.reads) == (NOW + 5, 1)
+
+
+def test_what_cannot_be_read_stays_and_is_said(alpha: SharedDrains, beta: SharedDrains, objects: MemoryOrders) -> None:
     given = drain("a", "1")
-    kept = Objects(given)
+    beta.order(given)
+    kept = Objects(*objects.kept())
     loop = following(kept, alpha)
     loop.step()
     kept.reads, kept.fault = 0, "cannot be told: EIO"
@@ -286,24 +464,58 @@ def test_what_cannot_be_read_stays_and_is_said(alpha: SharedDrains) -> None:
         "told: EIO"
     )
     kept.fault = ""
-    bad = resource(drain("b", "2"))
+    bad = resource(order_object("b", "u", 1, spec(drain("b", "2"))))
     kept.resources.append(bad.model_copy(update={"spec": {**bad.spec, "what": "burn"}}))
     loop.step()
     assert alpha.standing() == [given]
-    assert loop.status().problem == "order/b: spec.what: Input should be 'drain' or 'reboot'"
+    assert loop.status().problem == FAULT.replace("/a", "/b")
+
+
+def test_of_two_objects_with_one_id_neither_is_taken(alpha: SharedDrains) -> None:
+    twice = [resource(order_object(name, f"u-{name}", 1, spec(drain(name, "1")))) for name in ("a", "b")]
+    other = resource(order_object("c", "u-c", 1, spec(drain("c", "2"))))
+    loop = following(Objects(*twice, other), alpha)
+    loop.step()
+    assert [one.id for one in alpha.standing()] == ["2"]
+    assert loop.status().problem == (
+        "order/a: spec.id: another object has the same, order/b: spec.id: another object has the same"
+    )
+
+
+def test_what_the_disk_did_not_take_is_taken_over_with_the_next_look(
+    alpha: SharedDrains, beta: SharedDrains, objects: MemoryOrders, tmp_path: Path
+) -> None:
+    given, path = drain("a", "1"), tmp_path / "alpha" / "intents.db"
+    beta.order(given)
+    loop = following(Objects(*objects.kept()), alpha)
+    path.rename(path.with_suffix(".away"))
+    loop.step()
+    assert "it is not there" in loop.status().problem
+    path.with_suffix(".away").rename(path)
+    loop.step()
+    assert alpha.standing() == [given]
+    assert loop.status().problem == ""
 
 
 @pytest.mark.parametrize(
-    ("spec", "refused", "words"),
+    ("changed", "words"),
     [
+        ({"id": None}, "order/a: spec.id: Input should be a valid string"),
+        ({"reason": ""}, "order/a: spec.reason: String should have at least 1 character"),
+        ({"who": "al\nice"}, "order/a: spec.who: must be one line of printable text"),
         (
-            None,
-            "is nested deeper than anything that is declared",
-            "order/a: spec: is nested deeper than anything that is declared",
+            {"since": "yesterday"},
+            "order/a: spec.since: must be a moment with its zone, as RFC 3339 has it: 2026-11-24T08:00:00Z",
         ),
-        ({}, "", "order/a: spec.id: Field required"),
+        ({"deadline": "2026-12-24T08:00:00Z"}, "order/a: spec: `deadline` must be within a day of `since`"),
     ],
 )
-def test_an_object_that_is_no_order(spec: Any, refused: str, words: str) -> None:
-    resource = Resource(kind="order", name="a", shown="order/a", spec=spec, refused=refused)
-    assert order_of(resource) == (None, words)
+def test_an_object_that_is_no_order(changed: dict[str, Any], words: str) -> None:
+    said = Resource(kind="order", name="a", shown="order/a", spec=spec(drain("a", "1")) | changed)
+    assert (kept_object(said).drain, kept_object(said).fault) == (None, words)
+
+
+def test_an_object_of_which_too_much_was_said_is_no_order() -> None:
+    why = "is nested deeper than anything that is declared"
+    said = Resource(kind="order", name="a", shown="order/a", spec=None, refused=why)
+    assert (kept_object(said).drain, kept_object(said).fault) == (None, f"order/a: spec: {why}")

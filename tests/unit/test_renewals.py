@@ -19,7 +19,7 @@ from netboot.lifecycle.rollout_orders import paused, resumed, undone
 from netboot.lifecycle.state import Batch
 from netboot.machines.maintenance import Freeze
 from tests.drain_world import BUDGET
-from tests.drains import MemoryDrains
+from tests.drains import START, MemoryDrains, drain
 from tests.intents import MemoryIntents
 from tests.records import boot_id, event, script
 from tests.renewal_world import TICK, Site
@@ -394,4 +394,27 @@ def test_an_order_is_for_the_boot_that_the_rollout_counted_and_for_no_later_one(
     [order] = drains.standing()
     assert order.boot == later
     renewals.want(earlier, Ledger({"n-1": Reserved(order, told=False)}), ())
+    assert drains.of("n-1", 1)[0].end == "withdrawn"
+
+
+def test_among_replicas_rollouts_withdraw_their_own_orders_alone_and_number_for_themselves() -> None:
+    drains, states = MemoryDrains(), MemoryStates()
+    drains.replica = "alpha"
+    boot, node = boot_id("n-1", 1), "node n-1 uid 1"
+    records: list[AnyRecord] = [
+        script("n-1", 1),
+        event("n-1", 1, Phase.ATTESTED),
+        event("n-1", 1, Phase.NODE_REGISTERED, 700, node),
+    ]
+    states.take(Batch("any.db", 1, 3, records))
+    renewals = OrderedRenewals(drains, MemoryIntents(), tuple, states.machines, lambda _machine: True, SystemClock())
+    theirs = drain("n-1", "9", "reboot", boot=boot, owner="rollout/beta/7")
+    drains.order(theirs)
+    renewals.want({}, Ledger({"n-1": Reserved(theirs, told=False)}), ())
+    assert drains.standing() == [theirs]
+    drains.finish("9", "taken-off", "by alice", START)
+    assert renewals.want({"n-1": Renewal(rollout(), boot, may_begin=True)}, Ledger(), ()) == {}
+    [order] = drains.standing()
+    assert (order.owner, order.who) == ("rollout/alpha/7", "rollout 7 of channel stable at alpha")
+    renewals.want({}, Ledger({"n-1": Reserved(order, told=False)}), ())
     assert drains.of("n-1", 1)[0].end == "withdrawn"

@@ -8,16 +8,14 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple
 
-from netboot.controllers.nodes.attribution import registered
 from netboot.controllers.nodes.draining import Known, Step, Write, after_pods, decide, sorted_out, undone
+from netboot.controllers.nodes.proven_boots import ProvenBoots
 from netboot.controllers.nodes.vetoes import vetoed
 from netboot.join.errors import ConflictError
 from netboot.join.node_drains import DRAIN, DRAIN_ORDER, DrainedNode, NodeDrains, Pod
 from netboot.lifecycle.drains import Drain, DrainsStatus, State
 from netboot.lifecycle.errors import CannotTellError
-from netboot.lifecycle.ports import States
 from netboot.logs import Trouble
 from netboot.machines.classes import Class, Vetoes
 from netboot.machines.values import Machine
@@ -37,19 +35,6 @@ SETTLED = ("undone", "rebooted")
 """Of these nothing more is to come: whoever keeps the orders ends them."""
 
 
-class ProvenBoots(NamedTuple):
-    """Which boots machines have."""
-
-    states: States
-
-    def known(self, machine: str, node: DrainedNode | None) -> Known | None:
-        """The current one, and whether the Node is of it; None: it has none. Raises CannotTellError."""
-        state = self.states.machines([machine]).get(machine)
-        if state is None or state.current is None:
-            return None
-        return Known(state.current.boot, its=node is not None and registered(node.uid, state.current))
-
-
 @dataclass(slots=True)
 class _Under:
     """An order that is being carried out."""
@@ -66,8 +51,9 @@ class Drainer:
     """`orders()`: those that stand, of all machines (raises CannotTellError); `machines()`: of this cluster by the name
     of their node; `classes()`: by name; `marked()`: names of Nodes that have our taint; `say`: publishes; `lacks()`:
     which rights the account has not that it needs, in words; `leads()`: whether this replica does; `given(machine)`:
-    ids of the orders that it was given, those that have ended too; None: there is no other replica; `shared`: all
-    replicas have all orders. One thread's."""
+    ids of the orders that it was given, those that have ended too; None: there is no other replica; `untold()`: why it
+    cannot be told what was ordered or taken off elsewhere, "": it can; None: no orders of others are known here. One
+    thread's."""
 
     connect: Callable[[], NodeDrains]
     orders: Callable[[], list[Drain]]
@@ -80,11 +66,11 @@ class Drainer:
     now_ms: Callable[[], int]
     leads: Callable[[], bool] = lambda: True
     given: Callable[[str], Collection[str]] | None = None
-    shared: bool = False
+    untold: Callable[[], str] | None = None
     monotonic: Callable[[], float] = time.monotonic
     _nodes: NodeDrains | None = None
     _under: dict[str, _Under] = field(default_factory=dict)
-    _said: tuple[dict[str, State], str] | None = None
+    _said: tuple[dict[str, State], str, bool] | None = None
     _said_at: float = float("-inf")
     _lacks: str = ""
     _ask_at: float = float("-inf")
@@ -104,9 +90,12 @@ class Drainer:
         drains = {drain.id: drain for drain in self.orders() if drain.machine in nodes}
         if not self.leads():
             self._under = {}
-            self._tell([f"{len(drains)} orders wait: {ELSEWHERE}"] if drains and not self.shared else [])
+            self._tell([f"{len(drains)} orders wait: {ELSEWHERE}"] if drains and self.untold is None else [])
             return
         self._under = {name: self._under.get(name) or _Under(drain) for name, drain in drains.items()}
+        if self.untold is not None and (why := self.untold()):
+            self._tell([f"orders wait: {why}"])
+            return
         now = self.monotonic()
         if now >= self._ask_at:
             self._lacks = _lacking(self.lacks)
@@ -132,7 +121,7 @@ class Drainer:
         nodes, drain = self._nodes, under.drain
         assert nodes is not None  # there is an order, so it was connected
         node = nodes.node(name)
-        known = self.boots.known(drain.machine, node) or Known(drain.boot, its=False)
+        known = self.boots.known(drain.machine, node, drain.boot) or Known(drain.boot, its=False)
         step = decide(drain, node, known, self.now_ms(), under.state)
         if step.look and node is not None:
             step = self._look(under, node)
@@ -170,7 +159,8 @@ class Drainer:
         assert nodes is not None
         node = nodes.node(name)
         if node is not None and self._elsewhere(node):
-            raise CannotTellError(f"{name} is being drained by an order that this replica does not have: {ELSEWHERE}")
+            why = ELSEWHERE if self.untold is None else "it is looked at again"
+            raise CannotTellError(f"{name} is being drained by an order that this replica does not have: {why}")
         write = self._signed(undone(node), None)
         if node is not None and write is not None and _written(nodes, node, write):
             log.info("%s is drained no more", name, extra={"fields": {"node": name}})
@@ -205,9 +195,10 @@ class Drainer:
     def _publish(self, problem: str) -> None:
         states = {under.drain.machine: under.state for under in self._under.values() if under.state is not None}
         late = self.monotonic() - self._said_at >= STATUS_SECONDS
-        if (states, self._lacks) != self._said or problem or late:
-            self.say(DrainsStatus(at_ms=self.now_ms(), problem=problem, lacks=self._lacks, drains=states))
-            self._said, self._said_at = (states, self._lacks), self.monotonic()
+        if (states, self._lacks, self.leads()) != self._said or problem or late:
+            leads = self.leads()
+            self.say(DrainsStatus(at_ms=self.now_ms(), leads=leads, problem=problem, lacks=self._lacks, drains=states))
+            self._said, self._said_at = (states, self._lacks, leads), self.monotonic()
 
     def _for_ever(self) -> None:
         pause = threading.Event()

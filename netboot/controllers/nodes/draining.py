@@ -41,23 +41,27 @@ class Step(NamedTuple):
 
 
 class Known(NamedTuple):
-    """`boot`: the machine's current one, by our records; `its`: this very Node is on record as that boot's."""
+    """`boot`: the machine's current one, by our records; `its`: this very Node is on record as that boot's; `later`:
+    where it is another one than the order's, it came after that."""
 
     boot: str
     its: bool
+    later: bool = True
 
 
 def decide(drain: Drain, node: DrainedNode | None, known: Known, now_ms: int, last: State | None = None) -> Step:
     """What to do before its Pods are looked at. `last`: what was said of it last, None after a restart."""
     value = value_of(node)
-    if known.boot != drain.boot and drain.what == "reboot":
+    another = known.boot != drain.boot and drain.what == "reboot"
+    if another and known.later:
         return Step("rebooted", f"its boot is {known.boot} now", undone(node))
     if node is not None and (expires := ordered(node, drain.id)) is not None:
         return _told(node, expires, now_ms)
     if node is not None and known.its and ORDER in node.annotations and not by_hand(node.annotations):
         words = "an order to reboot that was given before is taken off its Node"
         return Step("draining", words, Write(node.taints, {ORDER: None}))
-    why, late = waits_for(node, known), now_ms >= _deadline(drain, node, known)
+    untold = f"whether its boot {known.boot} came after {drain.boot}, that of the order, is not known here"
+    why, late = untold if another else waits_for(node, known), now_ms >= _deadline(drain, node, known)
     # join deletes the Node that says so, before the machine's next boot is on record
     told = last is not None and last.state == "ordered" and not known.its
     # a drain is its machine's, over reboots: between two Nodes of it none tells that it was not drained

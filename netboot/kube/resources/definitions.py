@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from images.values.types import NAME
 from netboot.join.enrolment_documents import EnrolmentSpec, EnrolmentStatus
+from netboot.kube.resources import order_rules
 from netboot.kube.resources.cel import Schema, literal, pattern, rule, with_rules
 from netboot.kube.resources.schema import schema_of
 from netboot.lifecycle import holds, order_objects
@@ -162,6 +163,7 @@ ORDER = Kind(
     },
     {"Boot": (".spec.boot", "string"), "Why": (".status.message", "string")},
     OrderStatus,
+    rules=order_rules.ALL,
 )
 """By its machine's name: the last order to drain or reboot it. netboot writes it."""
 ALL: Mapping[str, Kind] = {**KINDS, holds.KIND: HOLD, order_objects.KIND: ORDER}

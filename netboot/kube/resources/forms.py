@@ -135,6 +135,10 @@ def _printable(schema: Schema, _bounds: Bounds) -> Schema:
     return {**schema, "pattern": r"^ *[^\pC\pZ]([^\pC\pZ]| )*$"}
 
 
+def _shown(schema: Schema, _bounds: Bounds) -> Schema:
+    return {**schema, "pattern": r"^([^\pC\pZ]| )*$"}
+
+
 def _moment_with_zone(schema: Schema, _bounds: Bounds) -> Schema:
     """In a year that calendars have, and at most a day from UTC: of these `date-time` of an API server says nothing."""
     year, zone = "([1-9][0-9]{3}|0[1-9][0-9]{2}|00[1-9][0-9]|000[1-9])", "([01][0-9]|2[0-3]):[0-5][0-9]"
@@ -146,7 +150,8 @@ FORMS: Mapping[str, Form] = {
     "images.values.kernel_arguments._of_profile": _argument,
     "netboot.addresses.parse_machine_url": _machine_url,
     "netboot.clock._is_moment": _moment_with_zone,
-    "netboot.lifecycle.holds._one_line": _printable,
+    "netboot.lifecycle.holds.one_line": _printable,
+    "netboot.lifecycle.order_objects._printable": _shown,
     "netboot.machines.boot_limit._none": _boots,
     "netboot.machines.classes._seconds": _span(_DURATION),
     "netboot.machines.deadlines._seconds": _span(_DURATION_OR_NONE),
@@ -188,6 +193,11 @@ def _for_ever(schema: Schema, _bounds: Bounds) -> Schema:
     return with_rules(schema, rule("self == oldSelf", "stays as it is: make another object"))
 
 
+def _never_null(schema: Schema, _bounds: Bounds) -> Schema:
+    """Null is nothing there, for rules too: an API server takes it out."""
+    return {key: value for key, value in schema.items() if key != "nullable"}
+
+
 def _labels(schema: Schema, _bounds: Bounds) -> Schema:
     said = f"labels under {OURS} are netboot's own to give"
     return with_rules(schema, rule(f"self.all(key, !key.startsWith({literal(OURS)}))", said))
@@ -212,6 +222,7 @@ FIELDS: Mapping[str, Form] = {
     "Node.addresses": _once,
     "Node.labels": _labels,
     "Node.taints": _taints,
+    "OrderSpec.end": _never_null,
     "ObjectStatus.conditions": _by_type,
     "ConditionTold.lastTransitionTime": _moment,
     "BootTold.started": _moment,
@@ -220,6 +231,11 @@ FIELDS: Mapping[str, Form] = {
 """What the checks of whole inventories say of one object alone, by model and field."""
 
 MODELS: Mapping[str, Schema] = {
+    "OrderSpec._ends_in_a_while": rule(
+        "timestamp(self.deadline) >= timestamp(self.since) && "
+        "timestamp(self.deadline) - timestamp(self.since) <= duration('24h')",
+        "deadline must be within a day of since",
+    ),
     "EnrolmentSpec._in_or_out": rule(
         "!has(self.ek_sha256) || !has(self.replaced) || !(self.ek_sha256 in self.replaced)",
         "a TPM that was taken out of the machine is not let in: take it out of replaced first",

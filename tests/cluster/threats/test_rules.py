@@ -15,10 +15,10 @@ from images.store.store import Store
 from netboot.status.controllers import LifecycleStatus
 from netboot.stores.status import StatusFolder
 from tests.cluster.threats.live_site import LiveSite
-from tests.cluster.threats.test_drains import condition
 from tests.cluster.threats.test_gate import CLOSED, Node, said
 from tests.cluster.threats.test_outages import apiserver_down
 from tests.cluster.threats.test_renewals import alone, nodes_of
+from tests.kubelets import condition
 from tests.processes import wait_for
 from tests.sites import KUBELET, add_image
 
