@@ -1,8 +1,9 @@
-"""Orders as objects of a real API server: by the account that writes them, and what admission lets nobody do."""
+"""Orders as objects of a real API server: by the account that writes them, and what nobody may write."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -19,7 +20,7 @@ from netboot.kube.errors import ClusterRefusedError
 from netboot.kube.machine_objects import KubeStatuses
 from netboot.kube.manifests import inventory_text
 from netboot.kube.order_objects import KubeOrderObjects
-from netboot.kube.resources.definitions import GROUP, ORDER, definitions
+from netboot.kube.resources.definitions import GROUP, ORDER, VERSION, definitions
 from netboot.lifecycle.drains import Drain, State
 from netboot.lifecycle.order_objects import OrderObject, spec_of
 from netboot.stores.said_orders import status_of
@@ -88,10 +89,66 @@ def test_an_order_is_made_ended_and_followed_by_another(objects: KubeOrderObject
 def test_what_was_ordered_stays_and_ends_once(objects: KubeOrderObjects) -> None:
     given = drain("gpu-001", "1")
     made = objects.write("gpu-001", spec_of(given), None)
-    refused(objects, given.model_copy(update={"reason": "fans"}), made, "an order stays as it was given")
+    changes = {
+        "what": "reboot",
+        "boot": "0" * 36,
+        "who": "bob",
+        "owner": "rollout/alpha/7",
+        "reason": "fans",
+        "since_ms": START - 1,
+        "deadline_ms": START + 1,
+        "bare": True,
+        "local": True,
+    }
+    assert changes.keys() == Drain.model_fields.keys() - {"id", "machine", "end", "ended_ms", "words"}
+    for key, value in changes.items():
+        refused(objects, given.model_copy(update={key: value}), made, "an order stays as it was given")
     over = objects.write("gpu-001", spec_of(ended(given)), made)
+    assert (made.generation, over.generation) == (1, 2)
     refused(objects, given, over, "an order that has ended stays so")
     refused(objects, ended(given, "by bob"), over, "an order that has ended stays so")
+    assert objects.write("gpu-001", spec_of(drain("gpu-001", "2", bare=True)), over).drain == drain(
+        "gpu-001", "2", bare=True
+    )
+
+
+def test_an_end_that_is_null_is_none(objects: KubeOrderObjects, kubectl: Kubectl) -> None:
+    given = drain("gpu-001", "1")
+    objects.write("gpu-001", spec_of(given), None)
+    kubectl("replace", "-f", _file(kubectl, objects.all()[0], {"end": None}))
+    there = objects.read("gpu-001")
+    assert there is not None
+    assert there.drain == given
+    assert objects.write("gpu-001", spec_of(ended(given)), there).drain == ended(given)
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"deadline": "2026-12-24T08:00:00Z"}, "deadline must be within a day of since"),
+        ({"who": "al\nice"}, "spec.who in body should match"),
+        ({"reason": ""}, "spec.reason in body should"),
+        ({"id": "a/b"}, "spec.id in body should match"),
+        ({"what": "burn"}, "spec.what: Unsupported value"),
+    ],
+)
+def test_what_is_no_order_is_not_taken(
+    objects: KubeOrderObjects, kubectl: Kubectl, changed: dict[str, Any], why: str
+) -> None:
+    made = objects.write("gpu-001", spec_of(ended(drain("gpu-001", "1"))), None)
+    with pytest.raises(EndedError, match=why):
+        kubectl("replace", "-f", _file(kubectl, made, {"id": "2", "end": None} | changed))
+
+
+def _file(kubectl: Kubectl, made: OrderObject, changed: dict[str, Any]) -> str:
+    """The object, with something else in it."""
+    assert made.drain is not None
+    metadata = {"name": made.name, "namespace": "netboot", "resourceVersion": made.version}
+    spec = spec_of(made.drain).model_dump(mode="json", exclude_none=True) | changed
+    body = {"apiVersion": f"{GROUP}/{VERSION}", "kind": ORDER.kind, "metadata": metadata, "spec": spec}
+    file = kubectl.folder / "order.yaml"
+    file.write_text(yaml.safe_dump(body))
+    return str(file)
 
 
 def refused(objects: KubeOrderObjects, order: Drain, before: OrderObject, why: str) -> None:

@@ -253,6 +253,17 @@ def drained(world: World, machine: Machine) -> str:
     return str(node["metadata"].get("annotations", {}).get(DRAIN_ORDER, "")) if tainted else ""
 
 
+def registered(world: World, first: Replica, second: Replica) -> tuple[Machine, str]:
+    """A machine whose Node is Ready, as all know, and its path in the API."""
+    machine = world.boots(first)
+    request = machine.joins(first, second)
+    once(world, request)
+    machine.registers(request, ready=True)
+    for each in world.replicas:
+        wait_for(lambda at=each: "NodeRegistered" in at.phases(machine.boot), SECONDS)  # type: ignore[misc]
+    return machine, f"/v1/machines/{machine.chassis.name}"
+
+
 def ends(replica: Replica, path: str) -> list[str | None]:
     """Of orders of a machine, as a replica knows them."""
     return [one["end"] for one in replica.service.api(f"{path}/drains")["drains"]]
@@ -261,13 +272,7 @@ def ends(replica: Replica, path: str) -> list[str | None]:
 def test_an_order_of_one_replica_is_carried_out_by_the_one_that_leads_and_taken_off_at_a_third(world: World) -> None:
     leader = world.elected("nodes")
     second, third = world.others(leader)
-    machine = world.boots(second)
-    request = machine.joins(second, third)
-    once(world, request)
-    machine.registers(request, ready=True)
-    for each in world.replicas:
-        wait_for(lambda at=each: "NodeRegistered" in at.phases(machine.boot), SECONDS)  # type: ignore[misc]
-    path = f"/v1/machines/{machine.chassis.name}"
+    machine, path = registered(world, second, third)
     given = second.service.order(f"{path}/drain", reason="DIMM 4")
     assert given.status_code == 200, given.text
     order = given.json()["drain"]["id"]
@@ -281,6 +286,40 @@ def test_an_order_of_one_replica_is_carried_out_by_the_one_that_leads_and_taken_
     wait_for(lambda: drained(world, machine) == "", SECONDS)
     for each in world.replicas:
         wait_for(lambda at=each: ends(at, path) == ["taken-off"], SECONDS)  # type: ignore[misc]
+
+
+def test_a_leader_that_was_away_while_orders_came_and_went_carries_none_of_them_out(world: World) -> None:
+    leader = world.elected("nodes")
+    second, third = world.others(leader)
+    machine, path = registered(world, second, third)
+    assert leader.service.order(f"{path}/drain", reason="DIMM 4").status_code == 200
+    wait_for(lambda: drained(world, machine) != "", SECONDS)
+    leader.service.kill()
+    assert third.service.order(f"{path}/undrain", reason="mended").json()["did"] == "taken-off"
+    assert second.service.order(f"{path}/drain", reason="fans").json()["did"] == "ordered"
+    assert second.service.order(f"{path}/undrain", reason="mended").json()["did"] == "taken-off"
+    world.elected("nodes", second, third)
+    wait_for(lambda: drained(world, machine) == "", SECONDS)
+    leader.service.start()
+    world.settle()
+    for each in world.replicas:
+        wait_for(
+            lambda at=each: set(ends(at, path)) == {"taken-off", "replaced"} or ends(at, path) == ["taken-off"] * 2
+        )  # type: ignore[misc]
+    assert drained(world, machine) == ""
+
+
+def test_an_order_whose_object_is_deleted_is_taken_off_everywhere(world: World) -> None:
+    leader = world.elected("nodes")
+    second, third = world.others(leader)
+    machine, path = registered(world, second, third)
+    assert second.service.order(f"{path}/drain", reason="DIMM 4").status_code == 200
+    wait_for(lambda: drained(world, machine) != "", SECONDS)
+    world.kubectl("delete", "-n", "netboot", f"order/{machine.chassis.name}")
+    for each in world.replicas:
+        wait_for(lambda at=each: ends(at, path) == ["taken-off"], SECONDS)  # type: ignore[misc]
+    wait_for(lambda: drained(world, machine) == "", SECONDS)
+    assert third.service.order(f"{path}/undrain", reason="mended").json()["did"] == ""
 
 
 def at_once(*acts: Callable[[], Said]) -> list[Said]:
