@@ -8,8 +8,8 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
-from images.values.strict import FaultsError
 from netboot.config import Config
+from netboot.controllers.acting import Acting
 from netboot.controllers.audited import audit
 from netboot.controllers.loop import Rollouts
 from netboot.controllers.snapshot_publisher import SnapshotPublisher
@@ -18,12 +18,9 @@ from netboot.lifecycle.hold_steps import Machines, Place, Step, said, steps, una
 from netboot.lifecycle.holds import OBJECTS, HoldObject, HoldSaid, HoldsSaid, object_of, shown, who_of
 from netboot.lifecycle.intents import Change, IntentStore, PutOn
 from netboot.lifecycle.ports import Clock
-from netboot.logs import Trouble
 from netboot.machines.former import present_names
 from netboot.machines.resources import Resource
 from netboot.machines.values import Inventory
-from netboot.status import DEFECT
-from netboot.status.controllers import RolloutsStatus
 from netboot.stores.holds import SaidHolds
 from netboot.stores.inventory import holds_in
 from netboot.stores.resources import HOLDS, KeptResources
@@ -51,7 +48,7 @@ class Kept(Protocol):
         ...
 
 
-class AndHolds:
+class AndHolds(Acting):
     """A loop, with this. `inventory()`: what is in force, None: nothing yet; `tell`: write down what became of objects,
     `before`: what an earlier process wrote, None: nothing."""
 
@@ -66,34 +63,15 @@ class AndHolds:
         before: HoldsSaid | None,
         clock: Clock,
     ) -> None:
-        self._loop, self._namespace, self._kept, self._intents = loop, namespace, kept, intents
+        super().__init__(loop, "Holds", STAYS)
+        self._namespace, self._kept, self._intents = namespace, kept, intents
         self._inventory, self._tell, self._clock = inventory, tell, clock
         self._said: Mapping[str, HoldSaid] = before.holds if before is not None else {}
         self._told = before is not None
         self._objects: list[HoldObject] | None = None
         self._known: tuple[Inventory, Machines] | None = None
-        self._problem = ""
-        self._defects = Trouble(log, "Holds are not followed, by a defect", "Holds are followed again")
 
-    def step(self) -> None:
-        """Do what is to be done, then go on."""
-        try:
-            self._problem = self._settle()
-        except (CannotTellError, FaultsError) as error:
-            self._problem = f"{STAYS}: {error}"
-        except Exception as error:  # noqa: BLE001 - said with its traceback; rollouts and drains go on
-            self._problem = f"{STAYS}: {DEFECT}"
-            self._defects.note(repr(error), error)
-        else:
-            self._defects.note(None)
-        self._loop.step()
-
-    def status(self) -> RolloutsStatus:
-        """The loop's, and what keeps objects from being followed."""
-        status = self._loop.status()
-        return status.model_copy(update={"problem": "; ".join(filter(None, (status.problem, self._problem)))})
-
-    def _settle(self) -> str:
+    def settle(self) -> str:
         """What stays held although its object is not there; "": nothing."""
         machines = self._machines()
         if machines is None:

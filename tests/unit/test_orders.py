@@ -482,6 +482,24 @@ def test_of_two_objects_with_one_id_neither_is_taken(alpha: SharedDrains) -> Non
     )
 
 
+def test_an_order_whose_object_cannot_be_read_any_more_stands(
+    alpha: SharedDrains, beta: SharedDrains, objects: MemoryOrders
+) -> None:
+    given = drain("a", "1")
+    beta.order(given)
+    kept = Objects(*objects.kept())
+    loop = following(kept, alpha)
+    loop.step()
+    bad = kept.resources[0]
+    kept.has([bad.model_copy(update={"spec": {**bad.spec, "what": "burn"}, "generation": 2})], NOW + 3 * LATE_MS)
+    loop.step()
+    assert (alpha.standing(), loop.status().problem) == ([given], FAULT)
+    objects.objects.clear()
+    kept.has([], NOW + 4 * LATE_MS)
+    loop.step()
+    assert alpha.standing() == []
+
+
 def test_what_the_disk_did_not_take_is_taken_over_with_the_next_look(
     alpha: SharedDrains, beta: SharedDrains, objects: MemoryOrders, tmp_path: Path
 ) -> None:
