@@ -368,11 +368,12 @@ def test_an_order_whose_object_was_deleted_is_taken_off_once_what_was_read_is_su
     assert f"drain of a has ended: {GONE}" in caplog.text
 
 
+@pytest.mark.parametrize("by", ["alpha", "beta"])
 def test_an_order_that_was_read_and_is_not_there_any_more_is_taken_off_at_once(
-    alpha: SharedDrains, beta: SharedDrains, objects: MemoryOrders
+    alpha: SharedDrains, beta: SharedDrains, objects: MemoryOrders, by: str
 ) -> None:
     given = drain("a", "1")
-    beta.order(given)
+    (alpha if by == "alpha" else beta).order(given)
     kept = Objects(*objects.kept())
     loop = following(kept, alpha)
     loop.step()
