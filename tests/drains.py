@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from netboot.lifecycle.budget import slots
-from netboot.lifecycle.drains import Change, Drain, End, decide
+from netboot.lifecycle.drains import Change, Drain, End, State, decide
 from netboot.lifecycle.errors import StateUnavailableError
 
 BOOT = "018bcfe5-6800-8fff-bfff-c8dd6b13e782"
@@ -35,6 +35,8 @@ class MemoryDrains:
     def __init__(self) -> None:
         self._all: list[Drain] = []
         self.broken = False
+        self.states: dict[str, State] = {}
+        """As other replicas say them."""
 
     def standing(self) -> list[Drain]:
         if self.broken:
@@ -49,6 +51,9 @@ class MemoryDrains:
 
     def stands(self, machine: str) -> Drain | None:
         return next((one for one in self.standing() if one.machine == machine), None)
+
+    def elsewhere(self) -> Mapping[str, State]:
+        return self.states
 
     def reserve(self, asked: Sequence[Drain], known: Collection[str]) -> list[Drain]:
         standing = {one.machine for one in self.standing()}

@@ -99,7 +99,7 @@ class Site(World):
         return AndDrains(self.again(), self.drains, lambda: [self.drained], self.gone, needless.of, self)
 
     def gone(self, names: Sequence[str]) -> Mapping[str, str]:
-        return left(self.snapshot, {"default"}, names, self.judged(names))
+        return left(self.snapshot, {"default"}, names, self.judged(names), {"default"})
 
     def drainer_started(self) -> Drainer:
         return Drainer(

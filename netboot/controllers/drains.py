@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 AT_ONCE_SECONDS = 20.0
 """What has not ended by then does so with the next look: an API server that is slow holds nothing else up for long."""
 Needless = Callable[[Mapping[str, Drain]], Mapping[str, str]]
-_Over = tuple[str, End, str]
+Over = tuple[str, End, str]
 """The id of an order, how it has ended, and why."""
 
 
@@ -43,7 +43,7 @@ class AndDrains:
         """End what has come to its end, then look at rollouts."""
         try:
             now_ms, said = self._clock.now_ms(), self._said()
-            over = [*settled(said), *released(self._drains, said, self._left)]
+            over = [*settled(said), *released(self._drains, self._left)]
             finish(self._drains, [*over, *withdrawn(self._drains, said, self._needless)], now_ms)
         except CannotTellError as error:
             self._problem = str(error)
@@ -58,7 +58,7 @@ class AndDrains:
 
 
 def finish(
-    drains: DrainStore, over: Iterable[_Over], now_ms: int, monotonic: Callable[[], float] = time.monotonic
+    drains: DrainStore, over: Iterable[Over], now_ms: int, monotonic: Callable[[], float] = time.monotonic
 ) -> list[Drain]:
     """End these; which were. One that cannot be ended keeps no other.
 
@@ -86,7 +86,7 @@ def finish(
     return ended
 
 
-def settled(said: Sequence[DrainsStatus]) -> list[_Over]:
+def settled(said: Sequence[DrainsStatus]) -> list[Over]:
     """Orders that are undone, or whose machine was rebooted."""
     return [
         (state.id, state.state, state.words)
@@ -96,28 +96,24 @@ def settled(said: Sequence[DrainsStatus]) -> list[_Over]:
     ]
 
 
-def released(
-    drains: DrainStore, said: Sequence[DrainsStatus], left: Callable[[Sequence[str]], Mapping[str, str]]
-) -> list[_Over]:
-    """Orders of machines that no cluster carries them out on: nobody else would end them. Those of all replicas a
-    replica ends that leads: another one may have an older inventory.
+def released(drains: DrainStore, left: Callable[[Sequence[str]], Mapping[str, str]]) -> list[Over]:
+    """Orders of machines that no cluster carries them out on: nobody else would end them.
 
     Raises:
         CannotTellError: not now.
     """
-    if drains.replica and not any(status.leads for status in said):
-        return []
     standing = {one.machine: one for one in drains.standing()}
     return [(standing[name].id, "undone", why) for name, why in left(list(standing)).items()] if standing else []
 
 
-def withdrawn(drains: DrainStore, said: Sequence[DrainsStatus], needless: Needless) -> list[_Over]:
+def withdrawn(drains: DrainStore, said: Sequence[DrainsStatus], needless: Needless) -> list[Over]:
     """What acts by itself ordered and has no reason for any more, unless its machine was told, or may have been.
 
     Raises:
         CannotTellError: not now.
     """
-    orders = {name: one.drain for name, one in reserved(drains.standing(), said).items() if one.told is False}
+    known = reserved(drains.standing(), said, drains.elsewhere())
+    orders = {name: each.drain for name, each in known.items() if each.told is False}
     orders = {name: drain for name, drain in orders.items() if drain.owner != OPERATORS}
     return [(orders[name].id, "withdrawn", why) for name, why in needless(orders).items()] if orders else []
 

@@ -1,9 +1,10 @@
 """Whom custom resources are asked of, where they are kept, and when what went of them is not believed."""
 
 from collections.abc import Callable, Iterator, Sequence, Set
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from images.values.faults import first_few
+from netboot.clock import rfc3339
 from netboot.lifecycle.errors import CannotTellError
 from netboot.machines.resources import Resource, Seen
 
@@ -46,6 +47,19 @@ class Keeps(Protocol):
         ...
 
 
+def _never(_resource: Resource) -> bool:
+    return False
+
+
+class Tied(NamedTuple):
+    """Of objects each of which is an act: nothing that went is believed of a namespace, or a definition, that was made
+    anew since, for then all went with it. `anew`: what to do then; `over(resource)`: whether it has come to its end, so
+    that it may go."""
+
+    anew: str
+    over: Callable[[Resource], bool] = _never
+
+
 def unbelieved(before: Sequence[Resource], now: Sequence[Resource], connected: Callable[[], Follows]) -> str:
     """Why of `before` something that is not there `now` is kept: with the definition of its kind, or with the
     namespace, all objects go, and nobody meant them. Empty: all that went was deleted for itself."""
@@ -67,10 +81,11 @@ def going(kinds: Set[str], connected: Callable[[], Follows]) -> str:
     )
 
 
-def unmeant(kept: str, before: Sequence[Resource], now: Sequence[Resource], connected: Callable[[], Follows]) -> str:
-    """As `unbelieved`; and nothing that went is believed of a namespace, or a definition, that was made anew since:
-    then all went with it. `kept`: the uid of before."""
-    there = {resource.shown for resource in now}
+def unmeant(
+    kept: str, before: Sequence[Resource], now: Sequence[Resource], connected: Callable[[], Follows], tied: Tied
+) -> str:
+    """As `unbelieved`, of `tied` ones. `kept`: the uid of before."""
+    before, there = [each for each in before if not tied.over(each)], {each.shown for each in now}
     gone = sorted(resource.shown for resource in before if resource.shown not in there)
     try:
         of = connected().uid() if gone else kept
@@ -79,7 +94,7 @@ def unmeant(kept: str, before: Sequence[Resource], now: Sequence[Resource], conn
     if elsewhere(kept, of):
         return (
             f"objects went with their namespace, or with the definition of their kind, and nobody meant them: "
-            f"{first_few(gone)}; who does not want one any more applies it again, and deletes it"
+            f"{first_few(gone)}; {tied.anew}"
         )
     return unbelieved(before, now, connected)
 
@@ -88,6 +103,13 @@ def remedy(*, followed: bool, too_much: bool) -> str:
     """What to do where custom resources are not as the API server has them. `followed`: it is about whom they are asked
     of; `too_much`: they are more than are kept."""
     return REMEDY if followed else FEWER if too_much else FULL
+
+
+def told(problem: str, seen_ms: int | None) -> str:
+    """With which moment what counts is of. `seen_ms`: milliseconds since 1970; None: not known."""
+    if seen_ms is None:
+        return f"{problem}; nobody can tell of which moment what counts is"
+    return f"{problem}; what counts is what there was at {rfc3339(seen_ms, 'seconds')}"
 
 
 def elsewhere(kept: str, now: str) -> str:

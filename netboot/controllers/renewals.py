@@ -6,9 +6,11 @@ is to end, so one that was given is not given again, wherever the program ended.
 """
 
 import logging
+import re
 import secrets
 from collections.abc import Callable, Collection, Mapping, Sequence
 
+from netboot.controllers.drains import Over, finish
 from netboot.controllers.rollouts import Ledger
 from netboot.lifecycle.budget import slots
 from netboot.lifecycle.drains import LONGEST_MS, Drain, DrainsStatus, DrainStore, Reserved, orderable, reserved
@@ -21,6 +23,7 @@ from netboot.lifecycle.state import MachineState
 log = logging.getLogger(__name__)
 
 _OWNED = "rollout/"
+_UNWANTED = "its rollout does not want it now: it was paused, undone or ended, or the machine left it"
 
 
 class OrderedRenewals:
@@ -39,12 +42,14 @@ class OrderedRenewals:
         self._drains, self._intents, self._said, self._states = drains, intents, said, states
         self._joins, self._clock = joins, clock
         self._owned = f"{_OWNED}{drains.replica}/" if drains.replica else _OWNED
+        # of before replicas shared orders, where they do
+        self._may_own = re.compile(rf"({re.escape(self._owned)}|{_OWNED})\d+")
         self._where = f" at {drains.replica}" if drains.replica else ""
         """Rollouts are each replica's own, and so are their numbers."""
 
     def ledger(self) -> Ledger:
-        standing = self._drains.standing()
-        return Ledger(reserved(standing, self._said()), self._intents.all(self._clock.now_ms()))
+        orders = reserved(self._drains.standing(), self._said(), self._drains.elsewhere())
+        return Ledger(orders, self._intents.all(self._clock.now_ms()))
 
     def want(self, machines: Mapping[str, Renewal], ledger: Ledger, unknown: Collection[int]) -> Mapping[str, str]:
         orders = ledger.orders
@@ -72,15 +77,14 @@ class OrderedRenewals:
     ) -> None:
         """Orders of rollouts that want it no more. Who was told to reboot is on its way: that goes on to its end, and
         whoever may have been is taken for one who was."""
-        silent = [self._owner(number) for number in unknown]
+        silent, over = {owner for number in unknown for owner in self._owners(number)}, list[Over]()
         for name, (drain, told) in orders.items():
             wanted = machines.get(name)
-            if not drain.owner.startswith(self._owned) or drain.owner in silent or told is not False:
+            if not self._may_own.fullmatch(drain.owner) or drain.owner in silent or told is not False:
                 continue
-            if wanted is None or (self._owner(wanted.rollout.number), wanted.boot) != (drain.owner, drain.boot):
-                words = "its rollout does not want it now: it was paused, undone or ended, or the machine left it"
-                if self._drains.finish(drain.id, "withdrawn", words, self._clock.now_ms()) is not None:
-                    log.info("%s is not to be rebooted now, by %s", name, drain.who, extra=_fields(drain))
+            if wanted is None or drain.owner not in self._owners(wanted.rollout.number) or drain.boot != wanted.boot:
+                over.append((drain.id, "withdrawn", _UNWANTED))
+        finish(self._drains, over, self._clock.now_ms())
 
     def _ended(self, free: Mapping[str, Renewal]) -> dict[str, str]:
         """Why machines of which nothing stands will not be rebooted: what was ordered of the boot that runs came to
@@ -88,7 +92,8 @@ class OrderedRenewals:
         refused = {}
         for number in {renewal.rollout.number for renewal in free.values()}:
             names = [name for name, renewal in free.items() if renewal.rollout.number == number]
-            for name, drain in self._drains.last(self._owner(number), names).items():
+            last = [self._drains.last(owner, names) for owner in self._owners(number)]
+            for name, drain in (each for found in last for each in found.items()):
                 if drain.boot == free[name].boot and drain.end in ("undone", "taken-off", "replaced"):
                     refused[name] = f"{'its order was taken off ' if drain.end == 'taken-off' else ''}{drain.words}"
         return refused
@@ -106,11 +111,12 @@ class OrderedRenewals:
             deadline_ms=now + min(rollout.strategy.deadline * 1000, LONGEST_MS),
             bare=rollout.strategy.allow_bare,
             local=rollout.strategy.allow_local_data,
-            owner=self._owner(rollout.number),
+            owner=f"{self._owned}{rollout.number}",
         )
 
-    def _owner(self, rollout: int) -> str:
-        return f"{self._owned}{rollout}"
+    def _owners(self, rollout: int) -> set[str]:
+        """Of orders of a rollout."""
+        return {f"{self._owned}{rollout}", f"{_OWNED}{rollout}"}
 
 
 def _reason(rollout: Rollout) -> str:

@@ -11,8 +11,18 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from images.errors import StoreError
-from netboot.clock import rfc3339
-from netboot.controllers.followed import Beside, Follows, Keeps, elsewhere, going, remedy, unbelieved, unmeant
+from netboot.controllers.followed import (
+    Beside,
+    Follows,
+    Keeps,
+    Tied,
+    elsewhere,
+    going,
+    remedy,
+    told,
+    unbelieved,
+    unmeant,
+)
 from netboot.controllers.reflector import Reflector
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.ports import Clock
@@ -49,11 +59,10 @@ class ResourcesController:
         clock: Clock,
         monotonic: Callable[[], float] = time.monotonic,
         *,
-        tied: bool = False,
+        tied: Tied | None = None,
     ) -> None:
         """`connect`: to the API server, again until it can be done. `written`, `seen`: what is on the disk, and what
-        was kept of it by an earlier process; None: nothing. `keep`: write down when it was seen last. `tied`: what goes
-        is believed only while all is of the namespace, and the definition, that it was of."""
+        was kept of it by an earlier process; None: nothing. `keep`: write down when it was seen last."""
         self._tied = tied
         self._connect, self._kept, self._keep = connect, kept, keep
         self._clock, self._monotonic = clock, monotonic
@@ -63,10 +72,12 @@ class ResourcesController:
         self._writing: float | None = None
         """Since when something is being written."""
         self._too_much, self._beside = False, Beside()
+        self._lingers = False
+        """All that came is written, and what went is not believed to be gone."""
         self._lock = threading.Lock()
         self._there = dict[str, dict[str, Resource]]()
-        self._signs = dict[str, int]()
-        """Kind → when the API server spoke of it last."""
+        self._signs, self._begun = dict[str, int](), dict[str, int]()
+        """Kind → when the API server spoke of it last, and when it was asked what all are."""
         self._since: float | None = None
         """When the first change came that is not written."""
         self._latest = self._kept_at = float("-inf")
@@ -96,6 +107,7 @@ class ResourcesController:
             reflector.stop()
 
     def _watch(self, kind: str, seconds: float) -> Iterator[Seen]:
+        self._begun[kind] = self._clock.now_ms()
         return self._connected().watch(kind, seconds)
 
     def _connected(self) -> Follows:
@@ -114,9 +126,10 @@ class ResourcesController:
     def take(self, kind: str, seen: Seen) -> None:
         """What the API server said of a kind."""
         with self._lock:
-            self._signs[kind] = self._clock.now_ms()
+            now_ms = self._clock.now_ms()  # a list of many pages is of its first
+            self._signs[kind] = self._begun.get(kind, now_ms) if isinstance(seen, Listed) else now_ms
             if self._taken(kind, seen):
-                self._latest = self._monotonic()
+                self._latest, self._lingers = self._monotonic(), False
                 self._since = self._latest if self._since is None else self._since
 
     def _taken(self, kind: str, seen: Seen) -> bool:
@@ -148,22 +161,24 @@ class ResourcesController:
             seen_ms = self._seen_ms()
         if objects is not None:
             self._write(objects, seen_ms)
-        if seen_ms is None or self._since is not None:
+        if seen_ms is None or (self._since is not None and not self._lingers):
             return
         if not self._kept.stands():  # somebody took it away, or put another in its place
             with self._lock:
                 self._since = self._latest = now
             return
-        self._true_at = now if seen_ms != self._true_ms else self._true_at
-        self._true_ms = seen_ms
-        if now - self._kept_at >= KEPT_SECONDS:
+        if not self._lingers:
+            self._true_at = now if seen_ms != self._true_ms else self._true_at
+            self._true_ms = seen_ms
+        if now - self._kept_at >= KEPT_SECONDS and self._true_ms is not None:
             self._kept_at = now
-            self._keep(Followed(seen_ms=seen_ms))
+            self._keep(Followed(seen_ms=self._true_ms, came_ms=seen_ms))
 
     def _objects(self) -> tuple[Resource, ...]:
         return tuple(self._there[kind][name] for kind in self._reflectors for name in sorted(self._there[kind]))
 
     def _write(self, objects: tuple[Resource, ...], seen_ms: int | None) -> None:
+        self._lingers = False
         if objects == self._written and self._kept.stands() and not self._elsewhere():
             self._trouble.note(None)
             self._going = ""
@@ -172,9 +187,10 @@ class ResourcesController:
         if self._going:
             self._later(UNSETTLED_SECONDS)  # the API server is not asked in each round
             before = self._written
-            if not self._tied or before is None:
+            if self._tied is None or before is None:
                 return
             if (objects := self._beside.all(before, objects, self._connected)) == before:
+                self._lingers = True
                 return
         self._writing, self._too_much = self._monotonic(), False
         try:
@@ -187,7 +203,7 @@ class ResourcesController:
         finally:
             self._writing = None
         self._trouble.note(None)
-        self._written = objects
+        self._written, self._lingers = objects, bool(self._going)
         log.info("custom resources: %d objects are written down", len(objects))
 
     def _later(self, seconds: float) -> None:
@@ -198,10 +214,10 @@ class ResourcesController:
     def _unbelieved(self, objects: tuple[Resource, ...]) -> str:
         """Why what went is not taken. Which they are of is asked each time where they are tied to that."""
         before = self._written or ()
-        if not self._tied:
+        if self._tied is None:
             return unbelieved(before, objects, self._connected)
         first = going(set(self._reflectors), self._connected) if self._written is None else ""
-        if why := first or unmeant(self._kept.uid, before, objects, self._connected):
+        if why := first or unmeant(self._kept.uid, before, objects, self._connected, self._tied):
             return why
         try:
             self._uid = self._connected().uid()
@@ -216,15 +232,11 @@ class ResourcesController:
         unheard = next((each.problem for each in self._reflectors.values() if each.problem), None)
         followed = unheard or self._going or self._elsewhere()
         problem = followed or self._trouble.problem or self._late()
-        now_ms, message = self._clock.now_ms(), problem
-        if problem and seen_ms is None:
-            message = f"{problem}; nobody can tell of which moment what counts is"
-        elif problem and seen_ms is not None:
-            message = f"{problem}; what counts is what there was at {rfc3339(seen_ms, 'seconds')}"
+        now_ms = self._clock.now_ms()
         return ResourcesStatus(
             at_ms=now_ms,
             ok=problem is None,
-            message=message or "as the API server has them",
+            message=told(problem, seen_ms) if problem else "as the API server has them",
             remedy=remedy(followed=bool(followed), too_much=self._too_much),
             objects=counts(written or (), self._reflectors),
             age_seconds=None if seen_ms is None else max((now_ms - seen_ms) / 1000, self._monotonic() - self._true_at),

@@ -14,7 +14,10 @@ from netboot.join.errors import ConflictError
 from netboot.kube.connection import Connection
 from netboot.kube.errors import ClusterRefusedError, StatusError
 from netboot.kube.resources.definitions import GROUP, ORDER, VERSION
-from netboot.lifecycle.order_objects import OrderObject, OrderSpec, order_object
+from netboot.lifecycle.order_objects import OrderObject, OrderSpec, order_object, state_of
+
+_OTHERS = ("labels", "annotations", "ownerReferences", "finalizers")
+"""What people and other programs put at an object: a write leaves it as it was read."""
 
 
 class KubeOrderObjects:
@@ -52,7 +55,7 @@ class KubeOrderObjects:
         body = {"apiVersion": f"{GROUP}/{VERSION}", "kind": ORDER.kind, "metadata": metadata}
         body["spec"] = spec.model_dump(mode="json", exclude_none=True)
         if before is not None:
-            metadata |= {"uid": before.uid, "resourceVersion": before.version}
+            metadata |= {**before.metadata, "uid": before.uid, "resourceVersion": before.version}
         write = (
             partial(self._api.create_namespaced_custom_object, *self._where, body)
             if before is None
@@ -83,4 +86,8 @@ class KubeOrderObjects:
 def _read(thing: dict[str, Any]) -> OrderObject:
     metadata = thing["metadata"]
     version, generation = str(metadata["resourceVersion"]), int(metadata.get("generation") or 0)
-    return order_object(str(metadata["name"]), str(metadata["uid"]), generation, thing.get("spec"), version)
+    found = order_object(str(metadata["name"]), str(metadata["uid"]), generation, thing.get("spec"), version)
+    if "deletionTimestamp" in metadata:
+        found = found.refused("metadata.finalizers", "it was deleted, and waits for whoever put these there")
+    others = {key: metadata[key] for key in _OTHERS if key in metadata}
+    return found._replace(state=state_of(thing.get("status")), metadata=others)

@@ -7,6 +7,7 @@ out says how far it is, and who drives the service's own records ends it.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Annotated, Literal, NamedTuple, Protocol
 
 from pydantic import Field
@@ -23,6 +24,8 @@ End = Literal["taken-off", "replaced", "undone", "rebooted", "withdrawn"]
 that gave it, before its machine was told."""
 SHORTEST_MS, LONGEST_MS = 60_000, 24 * 3_600_000
 """Of a deadline, from now."""
+FRESH_MS = 120_000
+"""How old what a node collector says may be."""
 
 
 class Drain(Strict):
@@ -122,9 +125,12 @@ class Reserved(NamedTuple):
     told: bool | None
 
 
-def reserved(standing: Iterable[Drain], said: Iterable[DrainsStatus]) -> dict[str, Reserved]:
-    """By machine. `said`: by those who carry them out."""
-    told = {state.id: state.state in TOLD for status in said for state in status.drains.values()}
+def reserved(
+    standing: Iterable[Drain], said: Iterable[DrainsStatus], elsewhere: Mapping[str, State] = MappingProxyType({})
+) -> dict[str, Reserved]:
+    """By machine. `said`: by those who carry them out; `elsewhere`: as other replicas say it."""
+    states = [*elsewhere.values(), *(state for status in said for state in status.drains.values())]
+    told = {state.id: state.state in TOLD for state in states}
     return {drain.machine: Reserved(drain, told.get(drain.id)) for drain in standing}
 
 
@@ -145,6 +151,11 @@ class Drains(Protocol):
 
     def last(self, owner: str, machines: Collection[str]) -> Mapping[str, Drain]:
         """Machine → the last order that this owner gave of it, where it gave one."""
+        ...
+
+    def elsewhere(self) -> Mapping[str, State]:
+        """Machine → how far what stands of it is, as whichever replica carries it out said; nothing where there are no
+        others."""
         ...
 
 

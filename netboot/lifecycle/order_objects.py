@@ -4,14 +4,17 @@ given one object, by the machine's name, which says the last one. Pure but for i
 So the API server itself lets no second order stand of a machine, and what was ordered at one replica is known to all.
 """
 
-from typing import Annotated, Literal, NamedTuple, Protocol, Self
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, NamedTuple, Protocol, Self
 
 from pydantic import AfterValidator, StringConstraints, ValidationError, model_validator
 
 from images.values.faults import first_fault
 from images.values.strict import Strict
 from netboot.clock import Moment, moment_ms, rfc3339
-from netboot.lifecycle.drains import LONGEST_MS, Drain, End, What
+from netboot.lifecycle.drains import LONGEST_MS, Drain, End, State, What
 from netboot.lifecycle.holds import one_line
 from netboot.lifecycle.intents import LONGEST_REASON, Owner
 from netboot.machines.resources import Resource
@@ -89,10 +92,29 @@ class OrderStatus(Strict):
     """Since when."""
 
 
+def kept_status(status: object) -> dict[str, str] | None:
+    """What is kept of an object's status; None: it says nothing that can be read."""
+    try:
+        return OrderStatus.model_validate(status).model_dump(mode="json")
+    except ValidationError:
+        return None
+
+
+def state_of(status: object) -> State | None:
+    """How far an order is, as its object's status says it; None: it says nothing of any."""
+    try:
+        said = OrderStatus.model_validate(status)
+        since_ms = moment_ms(said.since)
+    except ValueError:
+        return None
+    return State(id=said.id, state=said.state, words=said.message, since_ms=since_ms) if said.state else None
+
+
 class OrderObject(NamedTuple):
     """One, as it was read. `generation`: grows with each change of what it says; `version`: what a change of it goes
     by, "" of one that was kept. `drain`: what it says, by its own name; None: it can be no order, for the reason that
-    `fault` says, and whatever it means, its machine is nobody's to order."""
+    `fault` says, and whatever it means, its machine is nobody's to order. `state`: how far it is, as is said there;
+    `metadata`: what others put there, which a change of it leaves."""
 
     name: str
     uid: str
@@ -100,24 +122,41 @@ class OrderObject(NamedTuple):
     version: str
     drain: Drain | None
     fault: str = ""
+    state: State | None = None
+    metadata: Mapping[str, Any] = MappingProxyType({})
+
+    def refused(self, where: str, why: str) -> "OrderObject":
+        """The same, as one that can be no order."""
+        return self._replace(drain=None, fault=f"{KIND}/{self.name}: {where}: {why}")
 
 
 def order_object(name: str, uid: str, generation: int, spec: object, version: str = "") -> OrderObject:
     """One that says this."""
+    found = OrderObject(name, uid, generation, version, None)
     try:
-        return OrderObject(name, uid, generation, version, _drain_of(name, OrderSpec.model_validate(spec)))
+        return found._replace(drain=_drain_of(name, OrderSpec.model_validate(spec)))
     except ValidationError as error:
         fault = first_fault(error)
-        why = f"{KIND}/{name}: {'.'.join(map(str, ('spec', *fault.location)))}: {fault.message}"
-        return OrderObject(name, uid, generation, version, None, why)
+        return found.refused(".".join(map(str, ("spec", *fault.location))), fault.message)
 
 
 def kept_object(resource: Resource) -> OrderObject:
     """One that was kept."""
-    if resource.refused:
-        why = f"{KIND}/{resource.name}: spec: {resource.refused}"
-        return OrderObject(resource.name, resource.uid, resource.generation, "", None, why)
-    return order_object(resource.name, resource.uid, resource.generation, resource.spec)
+    found = order_object(resource.name, resource.uid, resource.generation, resource.spec)
+    found = found.refused("spec", resource.refused) if resource.refused else found
+    return found._replace(state=state_of(resource.status))
+
+
+def apart(objects: Iterable[OrderObject]) -> list[OrderObject]:
+    """By name. Of several that are one order, as a copy is, none is believed: whose it is cannot be told."""
+    found = sorted(objects, key=lambda each: each.name)
+    ids = Counter(each.drain.id for each in found if each.drain is not None)
+    return [of_two(each) if each.drain is not None and ids[each.drain.id] > 1 else each for each in found]
+
+
+def of_two(found: OrderObject) -> OrderObject:
+    """One that says the same order as another."""
+    return found.refused("spec.id", "another object has the same")
 
 
 class OrderObjects(Protocol):

@@ -1,6 +1,6 @@
 """How machines are now, as a rollout wants to know it: by the inventory in force, and by what was found. Pure."""
 
-from collections.abc import Collection, Container, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping, Set
 
 from netboot.lifecycle.budget import BY_ITSELF, Out, in_service
 from netboot.lifecycle.conditions import Judged
@@ -41,18 +41,18 @@ def facts_of(
 
 
 def left(
-    snapshot: Snapshot, clusters: Container[str], names: Collection[str], judged: Mapping[str, Judged]
+    snapshot: Snapshot, clusters: Set[str], names: Collection[str], judged: Mapping[str, Judged], led: Set[str]
 ) -> dict[str, str]:
-    """Which of `names` are not there to be drained any more, and why."""
+    """Which of `names` are not there to be drained any more, and why. `led`: of the clusters those whose orders are
+    carried out here: whom another replica drains it knows itself, by a newer inventory, say."""
     machines = {machine.name: machine for machine in snapshot.inventory.machines}
     found = {}
     for name in names:
         machine = machines.get(name)
-        if machine is None:
-            found[name] = "the inventory no longer has it"
-        elif machine.cluster not in clusters:
-            found[name] = "it joins no cluster any more"
-        elif _reason(judged.get(name)) is Reason.RETIRED:
+        if machine is None or machine.cluster not in clusters:
+            if led >= clusters:
+                found[name] = "the inventory no longer has it" if machine is None else "it joins no cluster any more"
+        elif machine.cluster in led and _reason(judged.get(name)) is Reason.RETIRED:
             found[name] = "it is retired"
     return found
 

@@ -29,8 +29,8 @@ _PLACE = re.compile(r"^[a-z]+\[0\](\.name$)?")
 
 class Resource(Strict):
     """One object. `kind`: what an item of a file is called; `shown`: as kubectl takes it, like `machineclass/gpu`;
-    `refused`: why its spec is not here, in words; empty: it is. `uid`, `generation`: of a hold alone, for its coming
-    is an act, and its status is of one generation. Items of an inventory are what they say."""
+    `refused`: why its spec is not here, in words; empty: it is. `uid`, `generation`: of a hold or an order alone, for
+    its coming is an act; `status`: of an order. Items of an inventory are what they say."""
 
     kind: str
     name: str
@@ -39,6 +39,7 @@ class Resource(Strict):
     refused: str = ""
     uid: str = ""
     generation: int = 0
+    status: Mapping[str, str] | None = None
 
     @property
     def size(self) -> int:

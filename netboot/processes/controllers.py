@@ -36,7 +36,6 @@ from netboot.controllers.snapshot_publisher import SnapshotPublisher
 from netboot.join.register import boot_windows
 from netboot.lifecycle.control_planes import names_of
 from netboot.lifecycle.cordons import Cordon, CordonsStatus
-from netboot.lifecycle.drains import DrainsStatus
 from netboot.lifecycle.errors import CannotTellError, NotReadyError
 from netboot.lifecycle.publish import fault_of
 from netboot.lifecycle.rollout_facts import left
@@ -45,7 +44,7 @@ from netboot.lifecycle.snapshot import BootWindow
 from netboot.machines.maintenance import Window
 from netboot.machines.values import Inventory
 from netboot.process import ProcessSpec
-from netboot.processes.shared import drains_of
+from netboot.processes.shared import drained, drains_of, led_here
 from netboot.status import FRESH_MS, up_ms
 from netboot.status.controllers import LifecycleStatus
 from netboot.status.fetcher import FetcherStatus
@@ -127,8 +126,10 @@ def run(spec: ProcessSpec) -> None:
         return any(each.name == machine and each.cluster in config.clusters for each in inventory)
 
     def departed(machines: Sequence[str]) -> Mapping[str, str]:
-        published = publisher.published
-        return left(published, config.clusters, machines, judged(machines)) if published is not None else {}
+        if (published := publisher.published) is None:
+            return {}
+        led = led_here(config, status, clock.now_ms())
+        return left(published, config.clusters.keys(), machines, judged(machines), led)
 
     unusable = partial(
         fault_of,
@@ -149,7 +150,7 @@ def run(spec: ProcessSpec) -> None:
         SaidSignal(config, up_ms),
         clock,
         up_ms,
-        OrderedRenewals(drains, intents, partial(_drained, config, status), states.machines, joins, clock),
+        OrderedRenewals(drains, intents, partial(drained, config, status), states.machines, joins, clock),
         lifecycle.out,
         unusable,
         lambda: remedies.cause(),
@@ -176,7 +177,7 @@ def run(spec: ProcessSpec) -> None:
     )
     needless = NeedlessOrders(intents, judged, lifecycle.declared, partial(_said, status), clock, up_ms)
     acting = AndCordons(
-        AndDrains(rollouts, drains, partial(_drained, config, status), departed, needless.of, clock),
+        AndDrains(rollouts, drains, partial(drained, config, status), departed, needless.of, clock),
         intents,
         states,
         partial(_cordoned, config, status),
@@ -208,15 +209,6 @@ def _said(status: StatusFolder) -> LifecycleStatus | None:
     with suppress(CannotTellError):
         return status.read("lifecycle", LifecycleStatus)
     return None
-
-
-def _drained(config: Config, status: StatusFolder) -> list[DrainsStatus]:
-    """What node collectors say of the orders that they carry out."""
-    said = []
-    for cluster in config.clusters:
-        with suppress(CannotTellError):
-            said += [status.read(f"drains-{cluster}", DrainsStatus)]
-    return [each for each in said if each is not None]
 
 
 def _cordoned(config: Config, status: StatusFolder) -> dict[str, Cordon]:

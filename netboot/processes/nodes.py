@@ -47,9 +47,9 @@ from netboot.stores.conditions import SqliteConditions
 from netboot.stores.drains import KEPT, SqliteDrains
 from netboot.stores.facts import Facts
 from netboot.stores.intents import SqliteIntents
+from netboot.stores.known_orders import as_of_ms
 from netboot.stores.live import LiveView
 from netboot.stores.remedies import SqliteRemedies
-from netboot.stores.shared_drains import as_of_ms
 from netboot.stores.state import SqliteStates
 from netboot.stores.status import StatusFile, StatusFolder
 

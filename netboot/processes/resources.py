@@ -10,6 +10,7 @@ from images.values.strict import FaultsError
 from netboot.clock import SystemClock
 from netboot.config_outside import InKubernetes
 from netboot.controllers import runner
+from netboot.controllers.followed import Tied
 from netboot.controllers.resources import ResourcesController
 from netboot.controllers.resources_and_acts import AndActs
 from netboot.controllers.runner import Controller
@@ -36,7 +37,7 @@ def run(spec: ProcessSpec) -> None:
     followed = {HOLDS: holds.KIND} if place.holds else {}
     followed |= {ORDERS: order_objects.KIND} if place.orders is not None else {}
     acts = {
-        file: _follow(data, place, (kind,), KeptResources(data, namespace, file), f"followed_{file}", tied=kind)
+        file: _follow(data, place, (kind,), KeptResources(data, namespace, file), f"followed_{file}", kind)
         for file, kind in followed.items()
     }
     controller: Controller = AndActs(inventory, acts) if acts else inventory
@@ -44,7 +45,7 @@ def run(spec: ProcessSpec) -> None:
 
 
 def _follow(
-    data: Path, place: InKubernetes, kinds: Iterable[str], kept: KeptResources, sign: str, *, tied: str = ""
+    data: Path, place: InKubernetes, kinds: Iterable[str], kept: KeptResources, sign: str, tied: str = ""
 ) -> ResourcesController:
     """Objects of these kinds, kept there; `sign`: the file that says when they were seen last. `tied`: the kind, where
     each is an act."""
@@ -73,5 +74,17 @@ def _follow(
         seen,
         StatusFile(folder, sign).write,
         SystemClock(),
-        tied=bool(tied),
+        tied=_TIED.get(tied),
     )
+
+
+def _ended(order: Resource) -> bool:
+    """Whether it is an order that has ended."""
+    said = order_objects.kept_object(order).drain
+    return said is not None and said.end is not None
+
+
+_TIED = {
+    holds.KIND: Tied("who does not want one any more applies it again, and deletes it"),
+    order_objects.KIND: Tied("they stand, and `netboot machine undrain` takes one off", _ended),
+}

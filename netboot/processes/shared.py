@@ -1,21 +1,47 @@
 """What processes keep on this disk, or share with other replicas: orders to drain and to reboot, with
 `inventory_kubernetes.orders` (docs/custom-resources.md)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
+from contextlib import suppress
 from functools import partial
 
 from netboot.clock import SystemClock
 from netboot.config import Config
-from netboot.lifecycle.errors import NotReadyError
+from netboot.lifecycle.drains import FRESH_MS, DrainsStatus
+from netboot.lifecycle.errors import CannotTellError, NotReadyError
 from netboot.machines.former import present_names
 from netboot.stores.drains import SqliteDrains
 from netboot.stores.live import LiveView
 from netboot.stores.shared_drains import SharedDrains
+from netboot.stores.status import StatusFolder
 
 
 def shares_orders(config: Config) -> bool:
     """Whether all replicas know all orders."""
     return config.inventory_kubernetes is not None and config.inventory_kubernetes.orders is not None
+
+
+def drained(config: Config, status: StatusFolder) -> list[DrainsStatus]:
+    """What node collectors say of the orders that they carry out."""
+    return list(_drained(config, status).values())
+
+
+def led_here(config: Config, status: StatusFolder, now_ms: int) -> Set[str]:
+    """Clusters whose orders are carried out here."""
+    if not shares_orders(config):
+        return config.clusters.keys()
+    said = _drained(config, status).items()
+    return {cluster for cluster, each in said if each.leads and abs(now_ms - each.at_ms) <= FRESH_MS}
+
+
+def _drained(config: Config, status: StatusFolder) -> dict[str, DrainsStatus]:
+    """By cluster."""
+    said = dict[str, DrainsStatus]()
+    for cluster in config.clusters:
+        with suppress(CannotTellError):
+            if (found := status.read(f"drains-{cluster}", DrainsStatus)) is not None:
+                said[cluster] = found
+    return said
 
 
 def drains_of(config: Config) -> SqliteDrains:

@@ -51,7 +51,7 @@ def run(spec: ProcessSpec) -> None:
         said = SaidHolds(data).read
         controller = AndStatuses(controller, holds.KIND, said, lambda: KubeStatuses(connected(), namespace, HOLD))
     if place.orders is not None:
-        orders = SaidOrders(data, namespace, config.clusters, live).read
+        orders = SaidOrders(data, namespace, config.clusters, live, SystemClock().now_ms).read
         kind = order_objects.KIND
         controller = AndStatuses(controller, kind, orders, lambda: KubeStatuses(connected(), namespace, ORDER))
     leads.run(controller, StatusFile(data / "status", spec.name).write, spec)

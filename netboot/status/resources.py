@@ -9,9 +9,10 @@ from netboot.status.leading import LeaderStatus
 
 class Followed(Strict):
     """`seen_ms`: when the API server last said what the objects are, or that they are still so; milliseconds since
-    1970."""
+    1970. `came_ms`: likewise of those that came, whether or not it is believed that others are gone."""
 
     seen_ms: int
+    came_ms: int = 0
 
 
 class ResourcesStatus(Condition, Timed):

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from netboot.lifecycle.budget import slots
-from netboot.lifecycle.drains import Change, Drain, End, decide, ended_by
+from netboot.lifecycle.drains import Change, Drain, End, State, decide, ended_by
 from netboot.stores import intents
 from netboot.stores.intents import opened
 
@@ -48,6 +48,9 @@ class SqliteDrains:
         with opened(self._path, "ro") as db:
             return standing_of(db, machine)
 
+    def elsewhere(self) -> Mapping[str, State]:
+        return {}
+
     def order(self, asked: Drain) -> Change:
         with opened(self._path, "rw") as db:
             db.execute("BEGIN IMMEDIATE")
@@ -86,16 +89,21 @@ def carry_out(db: sqlite3.Connection, asked: Drain) -> Change:
     return change
 
 
-def take(db: sqlite3.Connection, said: Drain) -> None:
-    """Write down what is said to be so of an order, whatever was known of it, in the transaction that is open."""
+def take(db: sqlite3.Connection, said: Drain, before: str) -> str:
+    """Write down what is said to be so of an order, whatever was known of it, in the transaction that is open. It takes
+    the place of the one that stands; an order that has ended takes that of `before` alone, the id of the one of which
+    this was said until now. The id of that whose place it took; "": of none."""
     stands = standing_of(db, said.machine)
-    if stands is not None and stands.id != said.id:
+    replaced = ""
+    if stands is not None and stands.id != said.id and (said.end is None or stands.id == before):
         _replace(db, stands, said)
+        replaced = stands.id
     if said.id in named(db, [said.id]):
         ended = "UPDATE drains SET machine = ?, end = ?, ended_ms = ?, words = ? WHERE id = ?"
         db.execute(ended, (said.machine, said.end, said.ended_ms, said.words, said.id))
     else:
         _insert(db, said)
+    return replaced
 
 
 def end_order(db: sqlite3.Connection, drain: str, how: End, words: str, now_ms: int) -> Drain | None:
@@ -113,6 +121,11 @@ def standing_of(db: sqlite3.Connection, machine: str) -> Drain | None:
     """What stands of a machine, in the transaction that is open."""
     found = _read(db, f"{_SELECT} WHERE machine = ? AND end IS NULL", machine)
     return found[0] if found else None
+
+
+def stand(db: sqlite3.Connection) -> set[str]:
+    """The ids of those that stand, in the transaction that is open."""
+    return {row[0] for row in db.execute("SELECT id FROM drains WHERE end IS NULL")}
 
 
 def standing(db: sqlite3.Connection) -> list[Drain]:

@@ -65,7 +65,7 @@ MIGRATIONS = (
         # `netboot.stores.shared_drains`: what objects were known to say, and of when what all of them say was read
         """CREATE TABLE orders (
             name TEXT PRIMARY KEY, uid TEXT NOT NULL, generation INTEGER NOT NULL, drain TEXT NOT NULL,
-            written_ms INTEGER NOT NULL
+            written_ms INTEGER NOT NULL, state TEXT
         ) WITHOUT ROWID""",
         "CREATE TABLE orders_followed (id INTEGER PRIMARY KEY CHECK (id = 1), as_of_ms INTEGER NOT NULL)",
     ),

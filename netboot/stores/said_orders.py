@@ -1,15 +1,15 @@
 """How far orders are, for their objects: what the node collectors of this replica say, of those that are carried out
 here."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from images.values.strict import FaultsError
 from netboot.clock import rfc3339
-from netboot.lifecycle.drains import DrainsStatus, State
+from netboot.lifecycle.drains import FRESH_MS, DrainsStatus, State
 from netboot.lifecycle.errors import CannotTellError
-from netboot.lifecycle.order_objects import LONGEST_WORDS, OrderStatus, clean, kept_object
+from netboot.lifecycle.order_objects import LONGEST_WORDS, OrderObject, OrderStatus, clean, kept_object
 from netboot.stores.live import LiveView
 from netboot.stores.resources import ORDERS, KeptResources
 from netboot.stores.status import StatusFolder
@@ -35,31 +35,39 @@ def status_of(state: State | None) -> dict[str, Any]:
 class SaidOrders:
     """Of one site. `clusters`: whose node collectors are asked; `live`: whose the machines are."""
 
-    def __init__(self, data: Path, namespace: str, clusters: Iterable[str], live: LiveView) -> None:
+    def __init__(
+        self, data: Path, namespace: str, clusters: Iterable[str], live: LiveView, now_ms: Callable[[], int]
+    ) -> None:
         self._kept = KeptResources(data, namespace, ORDERS)
         self._status, self._clusters = StatusFolder(data / "status"), tuple(clusters)
-        self._objects: Mapping[str, tuple[str, str]] = {}
-        """Name → uid of the object, and the id of its order."""
-        self._live, self._last = live, OrdersSaid({})
+        self._objects: Sequence[OrderObject] = ()
+        self._live, self._now_ms, self._last = live, now_ms, OrdersSaid({})
 
     def read(self) -> OrdersSaid:
-        """The very same value while it is. Of a cluster who leads says it: of an order that nobody has to do with any
-        more, or not yet, nothing, in the place of what was said of the one before. Raises CannotTellError."""
+        """The very same value while it is. Of a cluster who leads says it, first of what stands: of an order that
+        nobody has to do with any more, or not yet, nothing, where anything is said of it, or of the one before. Raises
+        CannotTellError."""
         if not self._kept.stands():
             try:
                 found = [kept_object(each) for each in self._kept.read()]
             except FaultsError as error:
                 raise CannotTellError(str(error)) from None
-            self._objects = {each.name: (each.uid, each.drain.id) for each in found if each.drain is not None}
+            self._objects = found
         read = {cluster: self._status.read(f"drains-{cluster}", DrainsStatus) for cluster in self._clusters}
-        led = {cluster: status.drains for cluster, status in read.items() if status is not None and status.leads}
-        said = {state.id: state for drains in led.values() for state in drains.values()}
+        led = {cluster: said.drains for cluster, said in read.items() if said is not None and self._leads(said)}
+        states = {state.id: state for drains in led.values() for state in drains.values()}
         index = self._live.view().index
-        orders = {
-            name: (uid, status_of(said.get(order)))
-            for name, (uid, order) in self._objects.items()
-            if (machine := index.named(name) or index.formerly(name)) is not None and machine.cluster in led
-        }
+        orders: dict[str, tuple[str, Mapping[str, Any]]] = {}
+        for each in sorted(self._objects, key=lambda each: each.drain is None or each.drain.end is not None):
+            machine = index.named(each.name) or index.formerly(each.name)
+            state = states.get(each.drain.id) if each.drain is not None else None
+            if machine is None or machine.cluster not in led or (state is None and each.state is None):
+                continue
+            orders[each.name] = each.uid, status_of(state)
         if orders != self._last.orders:
             self._last = OrdersSaid(orders)
         return self._last
+
+    def _leads(self, said: DrainsStatus) -> bool:
+        """Whether it carries orders out here: one that has ended, or stands still, says so no more."""
+        return said.leads and abs(self._now_ms() - said.at_ms) <= FRESH_MS

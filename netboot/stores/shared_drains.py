@@ -2,45 +2,32 @@
 (`netboot.lifecycle.order_objects`), and on the file where they are known here.
 
 What stands of a machine is what its object says. Of that the file has what this replica wrote or asked itself, and what
-was read of all objects, some time ago (`follow`): of two words on one object the one of the higher generation is the
-newer one (https://kubernetes.io/docs/reference/using-api/api-concepts/); whether an object is gone, or is another of
-that name, what was read says once it is surely of after what was written here. What is asked goes by the file.
+was read of all objects, some time ago (`follow`). Of two words on one object the one of the higher generation is the
+newer one (https://kubernetes.io/docs/reference/using-api/api-concepts/), unless a backup of the API server was restored
+in between: what was read says so, and whether an object is gone or another of that name, once it is surely of after
+what was written here. What is asked goes by the file.
 """
 
 import logging
-import sqlite3
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from netboot.join.errors import ClusterUnavailableError, ConflictError
 from netboot.lifecycle.budget import slots
-from netboot.lifecycle.drains import Change, Drain, End, decide
+from netboot.lifecycle.drains import Change, Drain, End, State, decide
 from netboot.lifecycle.errors import StateUnavailableError
-from netboot.lifecycle.order_objects import OrderObject, OrderObjects, spec_of
+from netboot.lifecycle.order_objects import OrderObject, OrderObjects, apart, of_two, spec_of
 from netboot.logs import Trouble
-from netboot.stores.drains import SqliteDrains, end_order, named, standing, standing_of, take
+from netboot.stores.drains import SqliteDrains, named, standing_of
 from netboot.stores.intents import SqliteIntents, opened
+from netboot.stores.known_orders import GONE, KnownOrders, known_of, states_of
 
 log = logging.getLogger(__name__)
 
 TRIES = 5
-LATE_MS = 60_000
-"""What was read of all objects lacks nothing that was written so long before, by the clock of one host."""
-GONE = "its object was deleted"
-_KNOW = "INSERT OR REPLACE INTO orders (name, uid, generation, drain, written_ms) VALUES (?, ?, ?, ?, ?)"
-_AS_OF = "INSERT OR REPLACE INTO orders_followed (id, as_of_ms) VALUES (1, ?)"
-
-
-class _Known(NamedTuple):
-    """What an object was known to say. `drain`: the id of its order; `written_ms`: when that was written or asked here,
-    by this host's clock; 0: it was in what was read of all."""
-
-    name: str
-    uid: str
-    generation: int
-    drain: str
-    written_ms: int
+AT_ONCE_SECONDS = 20.0
+"""What acts by itself orders as many as it can within so long: an API server that is slow holds nothing else up."""
 
 
 class SharedDrains(SqliteDrains):
@@ -54,11 +41,12 @@ class SharedDrains(SqliteDrains):
         present: Callable[[], Mapping[str, str]],
         now_ms: Callable[[], int],
         replica: str,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__(path)
         self.replica = replica
         self._objects, self._intents, self._present = objects, SqliteIntents(path), present
-        self._now_ms = now_ms
+        self._now_ms, self._monotonic = now_ms, monotonic
         self._trouble = Trouble(log, "orders are not known here", "orders are known here again", logging.WARNING)
 
     def stands(self, machine: str) -> Drain | None:
@@ -68,32 +56,44 @@ class SharedDrains(SqliteDrains):
             self._take([found])
         return super().stands(machine)
 
+    def elsewhere(self) -> Mapping[str, State]:
+        with opened(self._path, "ro") as db:
+            return states_of(db)
+
     def order(self, asked: Drain) -> Change:
         for _ in range(TRIES):
             found = self._find(asked.machine)
-            said = _said(found) if found is not None else self._alone(asked.machine)
-            stands = said.model_copy(update={"machine": asked.machine}) if said is not None else None
-            change = decide(stands if stands is not None and stands.end is None else None, asked)
-            written = self._written(asked, found) if change.did else found
-            if written is not None:
+            said = _said(found) if found is not None else None
+            if said is None or said.end is not None:
+                stands = self._alone(asked.machine)
+            else:
+                stands = said.model_copy(update={"machine": asked.machine})
+            change = decide(stands, asked)
+            if not change.did:
+                self._note([found] if found is not None else [])
+                return change
+            if (written := self._written(asked, found)) is not None:
                 self._note([written])
-            if written is not None or not change.did:
                 return change
         raise _changed(asked.machine)
 
     def reserve(self, asked: Sequence[Drain], known: Collection[str]) -> list[Drain]:
         """Of an order that comes between the count and the writing nobody knows, as of a person's that comes after it:
         a budget holds within a replica, and among replicas where one of them leads who asks."""
-        present = self._present()
-        found = {present.get(each.name, each.name): each for each in self._objects.all()}
-        drains = [_of_now(each.drain, present) for each in found.values() if each.drain is not None]
-        there = [*(each for each in drains if each.end is None), *self._alones()]
-        if not slots(there, self._intents.all(max((one.since_ms for one in asked), default=0))) <= set(known):
+        as_of_ms, present = self._now_ms(), self._present()
+        objects = apart(self._objects.all())
+        self.follow(objects, as_of_ms)
+        standing = self.standing()
+        if not slots(standing, self._intents.all(max((one.since_ms for one in asked), default=0))) <= set(known):
             return []
-        taken = {drain.machine for drain in there} | {name for name, each in found.items() if each.drain is None}
+        found = {present.get(each.name, each.name): each for each in _by_trust(objects, present)}
+        taken = {drain.machine for drain in standing} | {name for name, each in found.items() if each.drain is None}
         written: dict[str, OrderObject] = {}
+        until = self._monotonic() + AT_ONCE_SECONDS
         try:
             for one in asked:
+                if self._monotonic() >= until:
+                    break
                 if one.machine not in taken and (made := self._written(one, found.get(one.machine))) is not None:
                     written[one.id] = made
         finally:
@@ -104,75 +104,63 @@ class SharedDrains(SqliteDrains):
         for _ in range(TRIES):
             with opened(self._path, "ro") as db:
                 stands = named(db, [drain]).get(drain)
-                object_ = next((each for each in _known(db).values() if each.drain == drain), None)
+                known = next((each for each in known_of(db).values() if each.drain == drain), None)
             if stands is None or stands.end is not None:
                 return None
-            there = self._objects.read(object_.name) if object_ is not None else None
-            if there is None:  # it was given when orders were none, or somebody deleted it
+            if known is None:  # it was given when orders were none
                 return super().finish(drain, end, words, now_ms)
-            said = _said(there)
-            if said.id != drain or said.end is not None:
+            over = stands.model_copy(update={"end": end, "ended_ms": now_ms, "words": words})
+            there = self._objects.read(known.name)
+            if there is not None and ((said := _said(there)).id != drain or said.end is not None):
                 self._note([there])
                 return None
-            over = stands.model_copy(update={"end": end, "ended_ms": now_ms, "words": words})
-            if (written := self._written(over, there)) is not None:
+            # where its object is gone, with its definition, say, another one tells all who have the order
+            if (written := self._written(over, there, known.name)) is not None:
                 self._note([written])
                 return over
         raise _changed(drain)
 
-    def follow(self, objects: Sequence[OrderObject] | None, as_of_ms: int) -> tuple[list[Drain], bool]:
-        """What was read of all objects, as they were at that moment at the earliest, by this host's clock; None: what
-        was read last is of that moment, too. Returns orders that have ended, for their objects are gone; and whether
-        there are objects of which it is not believed yet.
+    def follow(self, objects: Sequence[OrderObject], as_of_ms: int) -> None:
+        """What was read of all objects (`apart`), as they were at that moment at the earliest, by this host's clock.
 
         Raises:
             StateUnavailableError.
         """
-        gone: list[Drain] = []
-        later, present = False, self._present()
+        present = self._present()
+        believed = {present.get(each.name, each.name): each for each in _by_trust(objects, present) if each.drain}
         with opened(self._path, "rw") as db:
             db.execute("BEGIN IMMEDIATE")
-            if objects is not None:
-                known, there = _known(db), {each.name: each for each in objects}
-                # by its own name last: of several objects of one machine that one is believed
-                for each in sorted(objects, key=lambda each: (each.name not in present, each.name)):
-                    was = known.get(each.name)
-                    if was is not None and was.uid != each.uid and was.written_ms > as_of_ms - LATE_MS:
-                        later = True
-                    else:
-                        _take_one(db, each, was, present, 0)
-                for name, was in known.items():
-                    if name not in there and was.written_ms > as_of_ms - LATE_MS:
-                        later = True
-                    elif name not in there:
-                        ended = end_order(db, was.drain, "taken-off", GONE, self._now_ms())
-                        gone += [ended] if ended is not None else []
-                        db.execute("DELETE FROM orders WHERE name = ?", (name,))
-            db.execute(_AS_OF, (as_of_ms,))
+            known = KnownOrders(db, present)
+            gone = known.without({each.name for each in objects}, as_of_ms, self._now_ms())
+            for each in believed.values():
+                known.take(each, as_of_ms, listed=True)
+            known.as_of(as_of_ms)
             db.execute("COMMIT")
-        return gone, later
+        for drain in gone:
+            fields = {"machine": drain.machine, "boot": drain.boot, "order": drain.id}
+            log.info("%s of %s has ended: %s", drain.what, drain.machine, GONE, extra={"fields": fields})
 
     def _find(self, machine: str) -> OrderObject | None:
         """Its object: of its name, else of one that it had."""
         names = [machine, *sorted(name for name, now in self._present().items() if now == machine)]
-        return next((found for name in names if (found := self._objects.read(name)) is not None), None)
+        found = next((found for name in names if (found := self._objects.read(name)) is not None), None)
+        if found is None or found.drain is None:
+            return found
+        with opened(self._path, "ro") as db:
+            copied = any(each.drain == found.drain.id and each.name != found.name for each in known_of(db).values())
+        return of_two(found) if copied else found
 
     def _alone(self, machine: str) -> Drain | None:
         """What stands of a machine and never was an object: it was given before orders were."""
         with opened(self._path, "ro") as db:
             stands = standing_of(db, machine)
-            known = {each.drain for each in _known(db).values()}
+            known = {each.drain for each in known_of(db).values()}
         return stands if stands is not None and stands.id not in known else None
 
-    def _alones(self) -> list[Drain]:
-        with opened(self._path, "ro") as db:
-            known = {each.drain for each in _known(db).values()}
-            return [each for each in standing(db) if each.id not in known]
-
-    def _written(self, drain: Drain, before: OrderObject | None) -> OrderObject | None:
-        """The object that says so; None: it is another one by now. Whether a write was done that was not answered is
-        asked, once."""
-        name = before.name if before is not None else drain.machine
+    def _written(self, drain: Drain, before: OrderObject | None, name: str = "") -> OrderObject | None:
+        """The object that says so, of this name where there is none before; None: it is another one by now. Whether a
+        write was done that was not answered is asked, once."""
+        name = before.name if before is not None else name or drain.machine
         spec = spec_of(drain)
         try:
             return self._objects.write(name, spec, before)
@@ -194,44 +182,19 @@ class SharedDrains(SqliteDrains):
             self._trouble.note(None)
 
     def _take(self, objects: Sequence[OrderObject]) -> None:
+        """What was just read, or written."""
         now_ms, present = self._now_ms(), self._present()
         with opened(self._path, "rw") as db:
             db.execute("BEGIN IMMEDIATE")
-            known = _known(db)
+            known = KnownOrders(db, present)
             for each in objects:
-                _take_one(db, each, known.get(each.name), present, now_ms)
+                known.take(each, now_ms, listed=False)
             db.execute("COMMIT")
 
 
-def _take_one(
-    db: sqlite3.Connection, said: OrderObject, was: _Known | None, present: Mapping[str, str], written_ms: int
-) -> None:
-    """Write down what an object says, unless something newer is known of it. `written_ms`: as in `_Known`."""
-    if said.drain is None or (was is not None and was.uid == said.uid and said.generation < was.generation):
-        return
-    if was is None or (was.uid, was.generation) != (said.uid, said.generation):
-        take(db, _of_now(said.drain, present))
-    elif written_ms or not was.written_ms:
-        return  # nothing new
-    db.execute(_KNOW, _Known(said.name, said.uid, said.generation, said.drain.id, written_ms))
-
-
-def _of_now(drain: Drain, present: Mapping[str, str]) -> Drain:
-    name = present.get(drain.machine, drain.machine)
-    return drain if name == drain.machine else drain.model_copy(update={"machine": name})
-
-
-def as_of_ms(path: Path) -> int:
-    """Of when what is known of all objects is; 0: nothing was read of them. Raises StateUnavailableError."""
-    with opened(path, "ro") as db:
-        row = db.execute("SELECT as_of_ms FROM orders_followed").fetchone()
-    return int(row[0]) if row is not None else 0
-
-
-def _known(db: sqlite3.Connection) -> dict[str, _Known]:
-    """What objects were known to say, by their names, in the transaction that is open."""
-    rows = db.execute("SELECT name, uid, generation, drain, written_ms FROM orders").fetchall()
-    return {row[0]: _Known(*row) for row in rows}
+def _by_trust(objects: Sequence[OrderObject], present: Mapping[str, str]) -> list[OrderObject]:
+    """Of several objects of one machine the last is believed: that of its own name."""
+    return sorted(objects, key=lambda each: (each.name not in present, each.name))
 
 
 def _said(found: OrderObject) -> Drain:

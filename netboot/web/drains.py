@@ -11,6 +11,7 @@ from pydantic import Field
 from images.values.strict import Strict
 from netboot.lifecycle.budget import BY_ITSELF, by_whom, fills_a_place
 from netboot.lifecycle.drains import (
+    FRESH_MS,
     LONGEST_MS,
     SHORTEST_MS,
     Change,
@@ -32,8 +33,6 @@ from netboot.web.selecting import SelectAsked, part
 from netboot.web.shapes import Did, DrainActed, Drains, DrainShown, DrainsOf, Out
 
 SHOWN = 20
-FRESH_MS = 120_000
-"""How old what a node collector says may be."""
 Deadline = Annotated[int, Field(ge=SHORTEST_MS // 1000, le=LONGEST_MS // 1000)]
 
 
@@ -206,9 +205,9 @@ def _states() -> tuple[dict[str, State], list[str]]:
 
 
 def _said(clusters: Iterable[str]) -> tuple[dict[str, State], list[str]]:
-    """By machine, and what hinders whom from carrying orders out."""
-    deps, states, problems = dependencies(), dict[str, State](), list[str]()
-    now = deps.clock.now_ms()
+    """By machine, and what hinders whom from carrying orders out. Raises CannotTellError."""
+    deps, problems = dependencies(), list[str]()
+    now, states = deps.clock.now_ms(), dict(deps.drains.elsewhere())
     for cluster in clusters:
         try:
             said = deps.status.read(f"drains-{cluster}", DrainsStatus)

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from images.values import strict
 from netboot.config import load_config
 from netboot.controllers.act_statuses import ANEW_SECONDS, GONE_SECONDS, LOOK_SECONDS, PACE_SECONDS, AndStatuses
+from netboot.controllers.followed import Tied, unmeant
 from netboot.controllers.holds import MOST_AT_ONCE, AndHolds
-from netboot.controllers.resources import SETTLE_SECONDS, UNSETTLED_SECONDS, ResourcesController
+from netboot.controllers.resources import KEPT_SECONDS, SETTLE_SECONDS, UNSETTLED_SECONDS, ResourcesController
 from netboot.controllers.resources_and_acts import AndActs
 from netboot.controllers.shipper import ShipperController
 from netboot.join.errors import ConflictError, InvalidError
@@ -23,7 +24,7 @@ from netboot.lifecycle.hold_steps import Machines, Place, said, steps
 from netboot.lifecycle.holds import HoldObject, HoldSaid, HoldsSaid, object_of, owner_of, who_of
 from netboot.lifecycle.intents import DeclaredBy, Intent, PutOn, TakeOff
 from netboot.lifecycle.transitions import Mark
-from netboot.machines.resources import Changed, Listed, Resource, Seen, fit
+from netboot.machines.resources import Changed, Listed, Resource, Same, Seen, fit
 from netboot.machines.values import Inventory
 from netboot.status.controllers import RolloutsStatus
 from netboot.status.resources import Followed
@@ -505,7 +506,7 @@ class Follower:
             self.seen.append,
             self,
             lambda: self.now,
-            tied=True,
+            tied=Tied("who does not want one any more applies it again, and deletes it"),
         )
         self.controller._reflectors["hold"].problem = None
 
@@ -579,6 +580,42 @@ def test_new_ones_are_taken_while_those_that_went_are_not_believed_to_be_gone(fo
     assert follower.sees(Listed(tuple(again))) == ["dimm", "fan", "psu"]
     assert (follower.controller.status().ok, follower.kept.uid) == (True, "ns/crd-2")
     assert follower.sees(Listed(())) == []
+
+
+def test_of_when_those_are_that_came_is_known_where_what_went_is_not_believed_to_be_gone(follower: Follower) -> None:
+    follower.sees(Listed((hold("dimm"),)))
+    follower.of = "ns/crd-2"
+    follower.sees(Listed(()))
+    before = follower.seen[-1].seen_ms
+    follower.now += KEPT_SECONDS
+    follower.controller.take("hold", Same())
+    follower.controller.step()
+    assert follower.seen[-1] == Followed(seen_ms=before, came_ms=follower.now_ms())
+    follower.now += KEPT_SECONDS
+    assert follower.sees(Changed(hold("psu"), there=True)) == ["dimm", "psu"]
+    assert follower.seen[-1] == Followed(seen_ms=before, came_ms=follower.now_ms() - 5000)
+
+
+def test_a_list_is_of_when_it_was_asked_for(follower: Follower) -> None:
+    """Of many pages it is as it was with the first."""
+    follower.sees(Listed((hold("dimm"),)))
+    with pytest.raises(AssertionError):  # nobody watches here
+        follower.controller._watch("hold", 1.0)
+    asked = follower.now_ms()
+    follower.now += 2 * KEPT_SECONDS
+    follower.sees(Listed((hold("dimm"),)))
+    assert follower.seen[-1].seen_ms == asked
+
+
+def test_of_what_has_come_to_its_end_nothing_is_missed(follower: Follower) -> None:
+    tied = Tied("do it anew", lambda each: each.name == "over")
+    assert unmeant("ns/crd-1", [hold("over")], [], lambda: follower, tied) == ""
+    follower.of = "ns/crd-2"
+    assert unmeant("ns/crd-1", [hold("over")], [], lambda: follower, tied) == ""
+    assert unmeant("ns/crd-1", [hold("over"), hold("psu")], [], lambda: follower, tied) == (
+        "objects went with their namespace, or with the definition of their kind, and nobody meant them: hold/psu; "
+        "do it anew"
+    )
 
 
 def test_new_ones_that_go_with_their_definition_too_are_not_believed_to_be_gone(follower: Follower) -> None:

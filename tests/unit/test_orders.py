@@ -9,14 +9,15 @@ import pytest
 from images.values.strict import Fault, FaultsError
 from netboot.controllers.orders import AndOrders
 from netboot.join.errors import ClusterUnavailableError
-from netboot.lifecycle.drains import Drain
+from netboot.lifecycle.drains import Drain, DrainsStatus, State, reserved
 from netboot.lifecycle.errors import StateUnavailableError
-from netboot.lifecycle.order_objects import kept_object, order_object, spec_of
+from netboot.lifecycle.order_objects import OrderObject, kept_object, order_object, spec_of
 from netboot.machines.resources import Resource
 from netboot.status.controllers import RolloutsStatus
 from netboot.stores.drains import SqliteDrains
 from netboot.stores.intents import make
-from netboot.stores.shared_drains import GONE, LATE_MS, TRIES, SharedDrains, as_of_ms
+from netboot.stores.known_orders import GONE, LATE_MS, as_of_ms
+from netboot.stores.shared_drains import AT_ONCE_SECONDS, TRIES, SharedDrains
 from tests.drains import START, drain
 from tests.order_objects import AWAY, MemoryOrders, resource
 
@@ -111,7 +112,7 @@ def test_who_reserves_counts_what_others_ordered(alpha: SharedDrains, beta: Shar
     alpha.order(theirs)
     assert beta.reserve(wanted, set()) == [], "an order stands that was not counted"
     assert beta.reserve(wanted, {"9"}) == [wanted[0]]
-    assert beta.standing() == [wanted[0]]
+    assert beta.standing() == [wanted[0], theirs], "and knows it then"
 
 
 def test_who_writes_at_the_same_moment_as_another_looks_anew(
@@ -248,11 +249,28 @@ def test_an_order_that_was_never_an_object_is_carried_on_and_ends(
     """It was given before orders were objects."""
     alone = drain("a", "1")
     SqliteDrains(tmp_path / "alpha" / "intents.db").order(alone)
-    assert alpha.follow([], NOW + 2 * LATE_MS) == ([], False)
+    alpha.follow([], NOW + 2 * LATE_MS)
     assert alpha.order(drain("a", "2")).drain == alone
     assert alpha.reserve([drain("b", "3", owner="rollout/alpha/1")], set()) == [], "it counts"
     assert alpha.finish("1", "taken-off", "by alice", START + 1) == ended(alone, "taken-off", "by alice")
     assert objects.objects == {}
+
+
+def test_beside_an_object_whose_order_has_ended_one_that_was_never_an_object_stands(
+    alpha: SharedDrains, beta: SharedDrains, objects: MemoryOrders, tmp_path: Path
+) -> None:
+    """It was given while orders were none, between two times that they were."""
+    over = drain("a", "1")
+    beta.order(over)
+    beta.finish("1", "taken-off", "by bob", START + 1)
+    alone = drain("a", "2", since_ms=START + 5)
+    SqliteDrains(tmp_path / "alpha" / "intents.db").order(alone)
+    following(Objects(*objects.kept()), alpha).step()
+    assert alpha.stands("a") == alone
+    assert alpha.order(drain("a", "3")).drain == alone, "none beside it"
+    change = alpha.order(drain("a", "4", "reboot", who="bob", since_ms=START + 9))
+    assert (change.did, change.replaced) == (True, alone)
+    assert [(one.id, one.end) for one in alpha.of("a", 5)] == [("4", None), ("1", "taken-off"), ("2", "replaced")]
 
 
 class Objects:
@@ -386,12 +404,17 @@ def test_an_order_that_was_read_and_is_not_there_any_more_is_taken_off_at_once(
 
 
 def test_an_order_whose_object_is_gone_can_be_taken_off_and_another_be_given(
-    alpha: SharedDrains, objects: MemoryOrders
+    alpha: SharedDrains, beta: SharedDrains, objects: MemoryOrders
 ) -> None:
+    """Its definition was removed, say, and made anew: whoever has the order is told."""
     alpha.order(drain("a", "1"))
     alpha.order(drain("b", "2"))
+    beta.stands("a")
     objects.objects.clear()
-    assert alpha.finish("1", "taken-off", "by alice", START + 1) is not None
+    over = alpha.finish("1", "taken-off", "by alice", START + 1)
+    assert (over, objects.objects["a"].drain) == (ended(drain("a", "1"), "taken-off", "by alice"),) * 2
+    following(Objects(*objects.kept(), at_ms=NOW + LATE_MS), beta).step()
+    assert beta.of("a", 5) == [over]
     change = alpha.order(drain("b", "3"))
     assert (change.did, change.replaced) == (True, None)
     assert [one.id for one in alpha.standing()] == ["3"]
@@ -414,17 +437,110 @@ def test_an_object_that_was_made_anew_is_believed_once_it_is_surely_newer(
     assert alpha.standing() == [again]
 
 
+@pytest.mark.parametrize("by", ["a question", "the list"])
 def test_what_an_object_says_stands_again_though_it_had_ended_here(
-    alpha: SharedDrains, objects: MemoryOrders, tmp_path: Path
+    alpha: SharedDrains, objects: MemoryOrders, tmp_path: Path, by: str
 ) -> None:
     """Its end was written down while orders were no objects."""
     given = drain("a", "1")
     alpha.order(given)
     SqliteDrains(tmp_path / "alpha" / "intents.db").finish("1", "taken-off", "by alice", START)
     assert alpha.finish("1", "taken-off", "by alice", START) is None
-    assert alpha.stands("a") is None, "of the same generation what is known here is believed"
-    objects.write("a", spec_of(drain("a", "1", deadline_ms=START + LATE_MS)), objects.objects["a"])
-    assert alpha.stands("a") == given
+    if by == "the list":
+        following(Objects(*objects.kept()), alpha).step()
+    else:
+        alpha.stands("a")
+    assert alpha.standing() == [given]
+
+
+@pytest.mark.parametrize("by", ["a question", "the list", "another order", "a count"])
+def test_after_a_restore_of_the_api_server_what_its_objects_say_counts(
+    alpha: SharedDrains, objects: MemoryOrders, by: str
+) -> None:
+    """Of the same uid, and of a lower generation."""
+    given, backup = drain("a", "1"), dict[str, OrderObject]()
+    alpha.order(given)
+    backup |= objects.objects
+    alpha.finish("1", "taken-off", "by alice", START + 1)
+    alpha.order(drain("a", "2"))
+    alpha.finish("2", "taken-off", "by alice", START + 2)
+    objects.objects = backup
+    if by == "the list":
+        kept = Objects(*objects.kept(), at_ms=NOW + LATE_MS - 1)
+        loop = following(kept, alpha)
+        loop.step()
+        assert alpha.standing() == [], "it may be of before"
+        kept.seen = NOW + LATE_MS
+        loop.step()
+    else:
+        alpha._now_ms = lambda: NOW + LATE_MS
+        acts: dict[str, Callable[[], object]] = {
+            "a question": lambda: alpha.stands("a"),
+            "another order": lambda: alpha.order(drain("a", "3")),
+            "a count": lambda: alpha.reserve([drain("b", "4")], ()),
+        }
+        acts[by]()
+    assert alpha.standing() == [given]
+
+
+def test_an_order_that_was_made_and_deleted_before_anybody_read_it_ends(alpha: SharedDrains) -> None:
+    kept = Objects(at_ms=NOW)
+    loop = following(kept, alpha)
+    loop.step()
+    alpha.order(drain("a", "1"))
+    kept.seen = NOW + LATE_MS - 1
+    loop.step()
+    assert [one.id for one in alpha.standing()] == ["1"]
+    kept.seen = NOW + LATE_MS
+    loop.step()
+    assert (alpha.standing(), kept.reads) == ([], 1)
+
+
+def test_a_copy_of_an_object_takes_no_order_from_its_machine(alpha: SharedDrains, objects: MemoryOrders) -> None:
+    given = drain("a", "1")
+    alpha.order(given)
+    objects.objects["b"] = order_object("b", "uid-b", 1, spec(given), "9")
+    with pytest.raises(ClusterUnavailableError) as caught:
+        alpha.stands("b")
+    assert str(caught.value) == (
+        "order/b: spec.id: another object has the same: correct it there; if it is deleted, the order is taken off"
+    )
+    assert alpha.standing() == [given]
+    assert alpha.reserve([drain("b", "2"), drain("c", "3")], {"1"}) == [drain("c", "3")]
+    assert alpha.standing() == [given, drain("c", "3")]
+
+
+def test_how_far_an_order_is_elsewhere_is_known_here(
+    alpha: SharedDrains, beta: SharedDrains, objects: MemoryOrders
+) -> None:
+    alpha.order(drain("a", "1"))
+    beta.order(drain("b", "2"))
+    kept = Objects(*objects.kept())
+    loop = following(kept, alpha)
+    loop.step()
+    assert alpha.elsewhere() == {}
+    state = State(id="1", state="draining", words="2 Pods", since_ms=START)
+    objects.objects["a"] = objects.objects["a"]._replace(state=state)
+    kept.has(objects.kept(), NOW + 1)
+    loop.step()
+    assert alpha.elsewhere() == {"a": state}
+    assert reserved(alpha.standing(), (), alpha.elsewhere())["a"].told is False
+    here = DrainsStatus(at_ms=START, drains={"a": state.model_copy(update={"state": "ordered"})})
+    assert reserved(alpha.standing(), [here], alpha.elsewhere())["a"].told is True, "who carries it out knows more"
+    alpha.finish("1", "taken-off", "by alice", START + 1)
+    assert alpha.elsewhere() == {}
+
+
+def test_who_reserves_writes_as_many_as_it_can_within_its_time(alpha: SharedDrains, objects: MemoryOrders) -> None:
+    seconds = [0.0]
+
+    def slow() -> None:
+        seconds[0] += AT_ONCE_SECONDS / 2
+
+    objects.before_write, alpha._monotonic = slow, lambda: seconds[0]
+    wanted = [drain(name, f"of-{name}", "reboot", owner="rollout/alpha/1") for name in ("a", "b", "c")]
+    assert alpha.reserve(wanted, ()) == wanted[:2]
+    assert alpha.standing() == wanted[:2]
 
 
 def test_by_the_name_that_a_machine_has_now(tmp_path: Path, beta: SharedDrains, objects: MemoryOrders) -> None:

@@ -11,7 +11,7 @@ from netboot.clock import SystemClock
 from netboot.controllers.renewals import OrderedRenewals
 from netboot.controllers.rollouts import Ledger
 from netboot.join.node_drains import ORDER
-from netboot.lifecycle.drains import Reserved
+from netboot.lifecycle.drains import Reserved, State
 from netboot.lifecycle.events import AnyRecord
 from netboot.lifecycle.phases import Phase
 from netboot.lifecycle.rollout import MemberState, Renewal, RolloutState
@@ -416,5 +416,45 @@ def test_among_replicas_rollouts_withdraw_their_own_orders_alone_and_number_for_
     assert renewals.want({"n-1": Renewal(rollout(), boot, may_begin=True)}, Ledger(), ()) == {}
     [order] = drains.standing()
     assert (order.owner, order.who) == ("rollout/alpha/7", "rollout 7 of channel stable at alpha")
+    renewals.want({}, Ledger({"n-1": Reserved(order, told=False)}), (7,))
+    assert drains.standing() == [order], "what is not known of a rollout ends none of its orders"
     renewals.want({}, Ledger({"n-1": Reserved(order, told=False)}), ())
     assert drains.of("n-1", 1)[0].end == "withdrawn"
+
+
+def test_orders_of_rollouts_of_before_replicas_shared_any_are_their_own() -> None:
+    drains, states = MemoryDrains(), MemoryStates()
+    boot, node = boot_id("n-1", 1), "node n-1 uid 1"
+    records: list[AnyRecord] = [
+        script("n-1", 1),
+        event("n-1", 1, Phase.ATTESTED),
+        event("n-1", 1, Phase.NODE_REGISTERED, 700, node),
+    ]
+    states.take(Batch("any.db", 1, 3, records))
+    before = OrderedRenewals(drains, MemoryIntents(), tuple, states.machines, lambda _machine: True, SystemClock())
+    wanted = {"n-1": Renewal(rollout(), boot, may_begin=True)}
+    assert before.want(wanted, Ledger(), ()) == {}
+    drains.replica = "alpha"
+    after = OrderedRenewals(drains, MemoryIntents(), tuple, states.machines, lambda _machine: True, SystemClock())
+    [order] = drains.standing()
+    assert order.owner == "rollout/7"
+    after.want(wanted, Ledger({"n-1": Reserved(order, told=False)}), ())
+    after.want({}, Ledger({"n-1": Reserved(order, told=False)}), (7,))
+    assert drains.standing() == [order]
+    drains.finish(order.id, "taken-off", "by alice", START)
+    assert after.want(wanted, Ledger(), ()) == {"n-1": "its order was taken off by alice"}
+    assert drains.standing() == []
+
+
+@pytest.mark.parametrize(("said", "ends"), [(None, False), ("drained", True), ("ordered", False)])
+def test_a_rollout_withdraws_what_another_replica_carries_out_by_what_is_said_there(
+    said: str | None, ends: bool
+) -> None:
+    drains = MemoryDrains()
+    drains.replica = "alpha"
+    renewals = OrderedRenewals(drains, MemoryIntents(), tuple, lambda _names: {}, lambda _machine: True, SystemClock())
+    drains.order(drain("n-1", "1", "reboot", owner="rollout/alpha/7"))
+    if said is not None:
+        drains.states["n-1"] = State.model_validate({"id": "1", "state": said, "words": "", "since_ms": START})
+    renewals.want({}, renewals.ledger(), ())
+    assert (drains.standing() == []) is ends

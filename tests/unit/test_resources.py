@@ -530,7 +530,7 @@ def test_how_old_it_is_is_known_over_restarts(tmp_path: Path, follower: Follower
     follower.passes(SETTLE_SECONDS)
     follower.passes(KEPT_SECONDS)
     [first, *_] = follower.seen
-    assert first == Followed(seen_ms=1_767_225_600_000)
+    assert first == Followed(seen_ms=1_767_225_600_000, came_ms=1_767_225_600_000)
     follower.clock.ms += 60_000
     for kind in KINDS:
         follower.controller.take(kind, Same())

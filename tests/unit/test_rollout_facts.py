@@ -90,6 +90,10 @@ def test_who_is_not_there_to_be_drained_any_more() -> None:
     snapshot: Any = SimpleNamespace(inventory=INVENTORY)
     retired = MachineCondition.of(ConditionType.IN_SERVICE, Reason.RETIRED, "", 1)
     judged = {"m-1": Judged(machine="m-1", conditions=(retired,), timers={}, boot="b", image=NEW)}
-    assert left(snapshot, {"default"}, ["m-1", "gone"], {}) == {"gone": "the inventory no longer has it"}
-    assert left(snapshot, {"default"}, ["m-1"], judged) == {"m-1": "it is retired"}
-    assert left(snapshot, {"other"}, ["m-1"], {}) == {"m-1": "it joins no cluster any more"}
+    all_ = {"default", "other"}
+    assert left(snapshot, all_, ["m-1", "gone"], {}, all_) == {"gone": "the inventory no longer has it"}
+    assert left(snapshot, all_, ["m-1"], judged, {"default"}) == {"m-1": "it is retired"}
+    assert left(snapshot, {"other"}, ["m-1"], {}, {"other"}) == {"m-1": "it joins no cluster any more"}
+    # another replica may have a newer inventory, and drains it
+    assert left(snapshot, all_, ["m-1", "gone"], judged, {"other"}) == {}
+    assert left(snapshot, {"other"}, ["m-1"], {}, set()) == {}

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from netboot.lifecycle.drains import DrainsStatus, State
+from netboot.lifecycle.drains import FRESH_MS, DrainsStatus, State
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.order_objects import order_object, spec_of
 from netboot.machines.values import Machine, Match
@@ -34,11 +34,18 @@ class Stage:
         named = {"a": "1", "old": "2", "c": "3", "gone": "4"}
         orders = [drain(name, number) for name, number in named.items()]
         specs = {each.machine: spec_of(each).model_dump(mode="json", exclude_none=True) for each in orders}
-        kept.write([resource(order_object(name, f"u-{name}", 1, spec)) for name, spec in specs.items()])
-        self.said = SaidOrders(data, "netboot", ("one", "two"), LiveView(data / "snapshot.json"))
+        self._objects = [order_object(name, f"u-{name}", 1, spec) for name, spec in specs.items()]
+        self._kept, self.now = kept, START
+        self.they_say()
+        live = LiveView(data / "snapshot.json")
+        self.said = SaidOrders(data, "netboot", ("one", "two"), live, lambda: self.now)
+
+    def they_say(self, **states: State) -> None:
+        """What objects say of how far they are."""
+        self._kept.write([resource(each._replace(state=states.get(each.name))) for each in self._objects])
 
     def say(self, cluster: str, leads: bool, **states: State) -> None:
-        status = DrainsStatus(at_ms=START, leads=leads, drains=states)
+        status = DrainsStatus(at_ms=self.now, leads=leads, drains=states)
         StatusFile(self._data / "status", f"drains-{cluster}").write(status)
 
 
@@ -56,11 +63,17 @@ def test_who_leads_a_cluster_says_of_its_orders_how_far_they_are_and_of_others_n
     stage.say("one", True, a=state("1"), b=state("7"))
     stage.say("two", False, c=state("3"))
     told = {"id": "1", "state": "draining", "message": "w", "since": "2026-01-01T00:00:00Z"}
-    assert stage.said.read().statuses() == {"a": ("u-a", told), "old": ("u-old", NOTHING)}
+    assert stage.said.read().statuses() == {"a": ("u-a", told)}
     same = stage.said.read()
     assert stage.said.read() is same
+    stage.they_say(a=state("1"), old=state("6"), c=state("5"))
     stage.say("two", True)
-    assert stage.said.read().statuses()["c"] == ("u-c", NOTHING), "what was said of one before is taken off"
+    expected = {"a": ("u-a", told), "old": ("u-old", NOTHING), "c": ("u-c", NOTHING)}
+    assert stage.said.read().statuses() == expected, "what was said of one before is taken off"
+    stage.they_say(a=state("1"))
+    assert stage.said.read().statuses() == {"a": ("u-a", told)}, "once"
+    stage.now += FRESH_MS + 1
+    assert stage.said.read().statuses() == {}, "who stands still leads nothing"
 
 
 def test_what_cannot_be_read_is_not_told(stage: Stage, tmp_path: Path) -> None:

@@ -30,6 +30,8 @@ STATUS_SECONDS = 30.0
 RIGHTS_SECONDS = 300.0
 """Between two questions whether the account has its rights, and LACKS_SECONDS where it has not, or cannot be asked."""
 LACKS_SECONDS = 30.0
+UNKNOWN_SECONDS = 300.0
+"""Orders of other replicas are known here by then, or they are none any more."""
 ELSEWHERE = "the replica that leads carries out the orders that were given to itself (docs/ha.md)"
 SETTLED = ("undone", "rebooted")
 """Of these nothing more is to come: whoever keeps the orders ends them."""
@@ -74,6 +76,8 @@ class Drainer:
     _said_at: float = float("-inf")
     _lacks: str = ""
     _ask_at: float = float("-inf")
+    _unknown: dict[str, float] = field(default_factory=dict)
+    """Since when a Node has our taint by an order that is not known here."""
     _trouble: Trouble = field(default_factory=lambda: Trouble(log, "drains", "drains: in order again", logging.ERROR))
 
     def start(self) -> None:
@@ -109,6 +113,7 @@ class Drainer:
                 problems += _tried(partial(self._drive, under, nodes[under.drain.machine]))
         wanted = {nodes[drain.machine] for drain in drains.values()}
         unknown = sorted(set(self.marked()) - wanted)
+        self._unknown = {name: since for name, since in self._unknown.items() if name in unknown}
         problems += [words for name in unknown for words in _tried(partial(self._clear, name))]
         self._tell(problems)
 
@@ -159,8 +164,11 @@ class Drainer:
         assert nodes is not None
         node = nodes.node(name)
         if node is not None and self._elsewhere(node):
-            why = ELSEWHERE if self.untold is None else "it is looked at again"
-            raise CannotTellError(f"{name} is being drained by an order that this replica does not have: {why}")
+            unknown = f"{name} is being drained by an order that this replica does not have"
+            if self.untold is None:
+                raise CannotTellError(f"{unknown}: {ELSEWHERE}")
+            if self.monotonic() - self._unknown.setdefault(name, self.monotonic()) < UNKNOWN_SECONDS:
+                raise CannotTellError(f"{unknown}: unless it comes to know it, that ends in five minutes")
         write = self._signed(undone(node), None)
         if node is not None and write is not None and _written(nodes, node, write):
             log.info("%s is drained no more", name, extra={"fields": {"node": name}})

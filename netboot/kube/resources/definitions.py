@@ -157,7 +157,7 @@ ORDER = Kind(
         "What": (".spec.what", "string"),
         "State": (".status.state", "string"),
         "By": (".spec.who", "string"),
-        "Deadline": (".spec.deadline", "date"),
+        "Deadline": (".spec.deadline", "string"),
         "End": (".spec.end.how", "string"),
         "Reason": (".spec.reason", "string"),
     },

@@ -79,6 +79,8 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- if and $v.inventory.holds (not $v.inventory.kubernetes) }}{{ fail "inventory.holds are custom resources: set inventory.kubernetes" }}{{ end -}}
 {{- if and $v.inventory.shipperKubeconfig (not $v.inventory.kubernetes) }}{{ fail "inventory.shipperKubeconfig writes into custom resources: set inventory.kubernetes" }}{{ end -}}
 {{- if and $v.inventory.ordersKubeconfig (not $v.inventory.kubernetes) }}{{ fail "inventory.ordersKubeconfig writes custom resources: set inventory.kubernetes" }}{{ end -}}
+{{- if and $v.inventory.ordersKubeconfig (not $v.inventory.shipperKubeconfig) }}{{ fail "inventory.ordersKubeconfig: replicas that share orders share what they know of boots: give inventory.shipperKubeconfig" }}{{ end -}}
+{{- if and $v.inventory.ordersKubeconfig (not (include "netboot.elects" .)) }}{{ fail "inventory.ordersKubeconfig is for replicas: one has orders on its own disk; remove it, or set replicas" }}{{ end -}}
 {{- if and $v.inventory.configMap $v.inventory.kubernetes }}{{ fail "inventory.configMap has files, and with inventory.kubernetes none are read: remove it, or set inventory.kubernetes to false" }}{{ end -}}
 {{- if not (or $v.inventory.configMap $v.inventory.kubernetes) }}{{ fail "inventory.kubernetes is false: give inventory.configMap, whose *.yaml are the inventory" }}{{ end -}}
 {{- if and $v.upstream.authority (not $v.authorities.configMap) }}{{ fail "upstream.authority is a file of authorities.configMap: give that" }}{{ end -}}
