@@ -122,6 +122,34 @@ def test_an_end_that_is_null_is_none(objects: KubeOrderObjects, kubectl: Kubectl
     assert objects.write("gpu-001", spec_of(ended(given)), there).drain == ended(given)
 
 
+def test_what_others_put_at_an_object_stays_and_one_that_is_going_takes_no_order(
+    objects: KubeOrderObjects, kubectl: Kubectl
+) -> None:
+    made = objects.write("gpu-001", spec_of(drain("gpu-001", "1")), None)
+    kubectl("label", "-n", "netboot", f"{NAME}/gpu-001", "team=hardware")
+    kubectl("annotate", "-n", "netboot", f"{NAME}/gpu-001", "ticket=4711")
+    finalizers = ["patch", "-n", "netboot", f"{NAME}/gpu-001", "--type=merge", "-p"]
+    kubectl(*finalizers, '{"metadata": {"finalizers": ["example.com/audit"]}}')
+    before = objects.read("gpu-001")
+    assert before is not None
+    over = objects.write("gpu-001", spec_of(ended(drain("gpu-001", "1"))), before)
+    assert over.metadata == {
+        "labels": {"team": "hardware"},
+        "annotations": {"ticket": "4711"},
+        "finalizers": ["example.com/audit"],
+    }
+    kubectl("delete", "-n", "netboot", f"{NAME}/gpu-001", "--wait=false")
+    going = objects.read("gpu-001")
+    assert going is not None
+    assert (going.uid, going.drain, going.fault) == (
+        made.uid,
+        None,
+        "order/gpu-001: metadata.finalizers: it was deleted, and waits for whoever put these there",
+    )
+    kubectl(*finalizers, '{"metadata": {"finalizers": null}}')
+    assert objects.read("gpu-001") is None
+
+
 @pytest.mark.parametrize(
     ("changed", "why"),
     [
@@ -164,8 +192,11 @@ def test_who_writes_orders_says_of_none_how_far_it_is_and_deletes_none(
     with pytest.raises(ClusterRefusedError, match='cannot patch resource "orders/status"'):
         KubeStatuses(reached("orders"), "netboot", ORDER).write("gpu-001", made.uid, status)
     KubeStatuses(reached("shipper"), "netboot", ORDER).write("gpu-001", made.uid, status)
+    there = objects.read("gpu-001")
+    assert there is not None
+    assert there.state == State(id="1", state="draining", words="2 Pods are left", since_ms=START)
     line = kubectl("get", "-n", "netboot", "nbo", "--no-headers").split()
-    assert line[:4] == ["gpu-001", "drain", "draining", "alice"]
+    assert line[:5] == ["gpu-001", "drain", "draining", "alice", "2026-01-01T00:30:00Z"]
     answers = {
         (verb, what): _may(kubectl, verb, what)
         for what in ("orders", "orders/status", "machines", "holds")

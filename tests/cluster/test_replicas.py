@@ -269,6 +269,12 @@ def ends(replica: Replica, path: str) -> list[str | None]:
     return [one["end"] for one in replica.service.api(f"{path}/drains")["drains"]]
 
 
+def how_far(replica: Replica, path: str) -> str:
+    """The last order of a machine, as a replica has it: "": nothing is said of it."""
+    [last, *_] = replica.service.api(f"{path}/drains")["drains"]
+    return str((last["state"] or {}).get("state", ""))
+
+
 def test_an_order_of_one_replica_is_carried_out_by_the_one_that_leads_and_taken_off_at_a_third(world: World) -> None:
     leader = world.elected("nodes")
     second, third = world.others(leader)
@@ -281,6 +287,8 @@ def test_an_order_of_one_replica_is_carried_out_by_the_one_that_leads_and_taken_
     wait_for(lambda: drained(world, machine) == order, SECONDS)
     asked = ("get", "-n", "netboot", f"order/{machine.chassis.name}", "-o", "jsonpath={.status.state}")
     wait_for(lambda: world.kubectl(*asked) == "drained", SECONDS)
+    for each in world.replicas:
+        wait_for(lambda at=each: how_far(at, path) == "drained", SECONDS)  # type: ignore[misc]
     off = third.service.order(f"{path}/undrain", reason="mended")
     assert (off.status_code, off.json()["did"]) == (200, "taken-off"), off.text
     wait_for(lambda: drained(world, machine) == "", SECONDS)
