@@ -196,7 +196,7 @@ def test_who_writes_orders_says_of_none_how_far_it_is_and_deletes_none(
     assert there is not None
     assert there.state == State(id="1", state="draining", words="2 Pods are left", since_ms=START)
     line = kubectl("get", "-n", "netboot", "nbo", "--no-headers").split()
-    assert line[:5] == ["gpu-001", "drain", "draining", "alice", "2026-01-01T00:30:00Z"]
+    assert line[:5] == ["gpu-001", "drain", "draining", "alice", "2026-01-01T00:30:00.000Z"]
     answers = {
         (verb, what): _may(kubectl, verb, what)
         for what in ("orders", "orders/status", "machines", "holds")
