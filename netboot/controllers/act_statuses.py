@@ -34,6 +34,10 @@ _Status = tuple[str, Mapping[str, Any]]
 """The uid of an object, and what it is to say."""
 
 
+def _but_for_words(status: _Status) -> tuple[str, Mapping[str, Any]]:
+    return status[0], {key: value for key, value in status[1].items() if key != "message"}
+
+
 class Objects(Protocol):
     """Where the objects are: `netboot.kube.machine_objects.KubeStatuses`."""
 
@@ -153,12 +157,18 @@ class AndStatuses:
         return True
 
     def _first(self, due: Mapping[str, _Status], now: float) -> str | None:
-        """What says another thing comes before what is written anew."""
-        never: tuple[_Status | None, float] = (None, now)
+        """What says another thing comes before what is written anew, more than other words before those; then whose
+        turn was longest ago, so that nobody waits for ever."""
+        never: tuple[_Status | None, float] = (None, float("-inf"))
         written = {name: self._written.get(name, never) for name in due}
-        found = [name for name, each in due.items() if written[name][0] != each]
-        found += sorted((name for name in due if now - written[name][1] >= ANEW_SECONDS), key=lambda n: written[n][1])
-        return min(found, key=lambda name: name == self._unanswered, default=None)
+        found = [name for name in due if written[name][0] != due[name] or now - written[name][1] >= ANEW_SECONDS]
+
+        def turn(name: str) -> tuple[bool, bool, bool, float]:
+            before, at = written[name]
+            words_alone = before is not None and _but_for_words(before) == _but_for_words(due[name])
+            return name == self._unanswered, before == due[name], words_alone, at
+
+        return min(found, key=turn, default=None)
 
     def _of_refused(self, now: float) -> str:
         told = sorted((name, why) for name, (why, told_from) in self._refused.items() if now >= told_from)

@@ -2,11 +2,12 @@
 not there any more. Who orders, who carries out and who ends are three processes, each of which goes on by itself."""
 
 import logging
+import random
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from netboot.controllers.rollouts import RolloutController
-from netboot.lifecycle.drains import Drain, DrainsStatus, DrainStore, End, reserved
+from netboot.lifecycle.drains import AT_ONCE_SECONDS, Drain, DrainsStatus, DrainStore, End, reserved
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.intents import OPERATORS
 from netboot.lifecycle.ports import Clock
@@ -14,8 +15,6 @@ from netboot.status.controllers import RolloutsStatus
 
 log = logging.getLogger(__name__)
 
-AT_ONCE_SECONDS = 20.0
-"""What has not ended by then does so with the next look: an API server that is slow holds nothing else up for long."""
 Needless = Callable[[Mapping[str, Drain]], Mapping[str, str]]
 Over = tuple[str, End, str]
 """The id of an order, how it has ended, and why."""
@@ -41,14 +40,18 @@ class AndDrains:
 
     def step(self) -> None:
         """End what has come to its end, then look at rollouts."""
-        try:
-            now_ms, said = self._clock.now_ms(), self._said()
-            over = [*settled(said), *released(self._drains, self._left)]
-            finish(self._drains, [*over, *withdrawn(self._drains, said, self._needless)], now_ms)
-        except CannotTellError as error:
-            self._problem = str(error)
-        else:
-            self._problem = ""
+        said, problems = self._said(), list[str]()
+        looks: tuple[Callable[[], Iterable[Over]], ...] = (
+            lambda: settled(said),
+            lambda: released(self._drains, self._left),
+            lambda: withdrawn(self._drains, said, self._needless),
+        )
+        for look in looks:  # what keeps one from being told keeps none of the others
+            try:
+                finish(self._drains, look(), self._clock.now_ms())
+            except CannotTellError as error:
+                problems.append(str(error))
+        self._problem = problems[0] if problems else ""
         self._rollouts.step()
 
     def status(self) -> RolloutsStatus:
@@ -66,8 +69,9 @@ def finish(
         CannotTellError: not all; told again it ends each but once.
     """
     ended, failed = list[Drain](), list[CannotTellError]()
-    until = monotonic() + AT_ONCE_SECONDS
-    for order, how, why in over:
+    until, turns = monotonic() + AT_ONCE_SECONDS, list(over)
+    random.shuffle(turns)  # that those which take long come first again and again
+    for order, how, why in turns:
         if monotonic() >= until:
             failed.append(CannotTellError("orders take long to end, and go on with the next look"))
             break

@@ -48,18 +48,20 @@ class AndOrders(Acting):
         self._kept, self._seen_ms, self._drains = kept, seen_ms, drains
         self._objects: list[OrderObject] | None = None
         """As they were read last; None: not yet."""
-        self._as_of_ms = -1
+        self._as_of_ms, self._unbelieved = -1, list[str]()
 
     def settle(self) -> str:
         seen_ms = self._seen_ms()  # before what it is of: that may only be newer
         if self._objects is None or not self._kept.stands():
             self._objects, self._as_of_ms = None, -1
             self._objects = apart(map(kept_object, self._kept.read()))
-        as_of_ms = max(self._kept.at_ms, seen_ms)
+        # with a clock that was set back what was written before is of no moment
+        at_ms = self._kept.at_ms if self._kept.at_ms <= self._drains.now_ms() else 0
+        as_of_ms = max(at_ms, seen_ms)
         if as_of_ms != self._as_of_ms:  # with time that is believed, too, which may have been too early before
-            self._drains.follow(self._objects, as_of_ms)
+            self._unbelieved = self._drains.follow(self._objects, as_of_ms)
             self._as_of_ms = as_of_ms
-        return first_few([each.fault for each in self._objects if each.drain is None])
+        return first_few([*(each.fault for each in self._objects if each.drain is None), *self._unbelieved])
 
 
 def ordering(config: Config, loop: Rollouts, drains: SqliteDrains) -> Rollouts:

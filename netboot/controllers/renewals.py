@@ -95,7 +95,8 @@ class OrderedRenewals:
             last = [self._drains.last(owner, names) for owner in self._owners(number)]
             for name, drain in (each for found in last for each in found.items()):
                 if drain.boot == free[name].boot and drain.end in ("undone", "taken-off", "replaced"):
-                    refused[name] = f"{'its order was taken off ' if drain.end == 'taken-off' else ''}{drain.words}"
+                    said = drain.words if drain.words.startswith("by ") else f"({drain.words})"
+                    refused[name] = f"its order was taken off {said}" if drain.end == "taken-off" else drain.words
         return refused
 
     def _order(self, machine: str, renewal: Renewal) -> Drain:

@@ -24,10 +24,11 @@ from netboot.controllers.followed import (
     unmeant,
 )
 from netboot.controllers.reflector import Reflector
+from netboot.controllers.seen_objects import UNSETTLED_SECONDS, SeenObjects
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.ports import Clock
 from netboot.logs import Trouble
-from netboot.machines.resources import Changed, Listed, Resource, Seen, counts
+from netboot.machines.resources import Resource, Seen, counts
 from netboot.status.resources import Followed, ResourcesStatus
 from netboot.stores.resources import TooMuchError
 
@@ -36,9 +37,6 @@ log = logging.getLogger(__name__)
 ROUND_SECONDS = 600.0
 """After about so long all are listed anew, whatever was seen of them."""
 LOOK_SECONDS = 0.1
-SETTLE_SECONDS, UNSETTLED_SECONDS = 0.5, 5.0
-"""What is applied together comes one by one: nothing is written until nothing has come for so long, or something has
-been coming for too long."""
 KEPT_SECONDS = 10.0
 """How often it is written down that the API server still says the same."""
 LATE_SECONDS = 60.0
@@ -73,14 +71,9 @@ class ResourcesController:
         """Since when something is being written."""
         self._too_much, self._beside = False, Beside()
         self._lingers = False
-        """All that came is written, and what went is not believed to be gone."""
-        self._lock = threading.Lock()
-        self._there = dict[str, dict[str, Resource]]()
-        self._signs, self._begun = dict[str, int](), dict[str, int]()
-        """Kind → when the API server spoke of it last, and when it was asked what all are."""
-        self._since: float | None = None
-        """When the first change came that is not written."""
-        self._latest = self._kept_at = float("-inf")
+        """What went is not believed to be gone."""
+        self._seen = SeenObjects(kinds := tuple(kinds), clock, monotonic)
+        self._kept_at = float("-inf")
         self._follows: Follows | None = None
         self._uid = self._going = ""
         """Of the namespace that is followed; and why what went is not taken."""
@@ -107,7 +100,7 @@ class ResourcesController:
             reflector.stop()
 
     def _watch(self, kind: str, seconds: float) -> Iterator[Seen]:
-        self._begun[kind] = self._clock.now_ms()
+        self._seen.asked(kind)
         return self._connected().watch(kind, seconds)
 
     def _connected(self) -> Follows:
@@ -125,57 +118,26 @@ class ResourcesController:
 
     def take(self, kind: str, seen: Seen) -> None:
         """What the API server said of a kind."""
-        with self._lock:
-            now_ms = self._clock.now_ms()  # a list of many pages is of its first
-            self._signs[kind] = self._begun.get(kind, now_ms) if isinstance(seen, Listed) else now_ms
-            if self._taken(kind, seen):
-                self._latest, self._lingers = self._monotonic(), False
-                self._since = self._latest if self._since is None else self._since
-
-    def _taken(self, kind: str, seen: Seen) -> bool:
-        """Whether anything is another now."""
-        if isinstance(seen, Listed):
-            before, now = self._there.get(kind), {resource.name: resource for resource in seen.resources}
-            self._there[kind] = now
-            return now != before
-        if not isinstance(seen, Changed):
-            return False
-        there, resource = self._there.setdefault(kind, {}), seen.resource
-        if not seen.there:
-            return there.pop(resource.name, None) is not None
-        was, there[resource.name] = there.get(resource.name), resource
-        return was != resource
+        self._seen.take(kind, seen)
 
     def step(self) -> None:
         """Write what has settled, once every kind was seen."""
-        now = self._monotonic()
-        with self._lock:
-            ready = len(self._there) == len(self._reflectors)
-            ready = ready and not any(each.problem for each in self._reflectors.values())
-            if self._since is None or not ready:
-                objects = None
-            elif now - self._latest < SETTLE_SECONDS and now - self._since < UNSETTLED_SECONDS:
-                objects = None
-            else:
-                objects, self._since = self._objects(), None
-            seen_ms = self._seen_ms()
-        if objects is not None:
-            self._write(objects, seen_ms)
-        if seen_ms is None or (self._since is not None and not self._lingers):
+        ready = self._seen.all and not any(each.problem for each in self._reflectors.values())
+        as_of_ms = self._seen.as_of_ms()  # before what it is of: that may only be newer
+        if ready and (objects := self._seen.due()) is not None:
+            self._write(objects, as_of_ms)
+        if as_of_ms is None or (self._seen.unwritten and (self._seen.news or not self._lingers)):
             return
         if not self._kept.stands():  # somebody took it away, or put another in its place
-            with self._lock:
-                self._since = self._latest = now
+            self._seen.again(news=True)
             return
+        now = self._monotonic()
         if not self._lingers:
-            self._true_at = now if seen_ms != self._true_ms else self._true_at
-            self._true_ms = seen_ms
+            self._true_at = now if as_of_ms != self._true_ms else self._true_at
+            self._true_ms = as_of_ms
         if now - self._kept_at >= KEPT_SECONDS and self._true_ms is not None:
             self._kept_at = now
-            self._keep(Followed(seen_ms=self._true_ms, came_ms=seen_ms))
-
-    def _objects(self) -> tuple[Resource, ...]:
-        return tuple(self._there[kind][name] for kind in self._reflectors for name in sorted(self._there[kind]))
+            self._keep(Followed(seen_ms=self._true_ms, came_ms=as_of_ms))
 
     def _write(self, objects: tuple[Resource, ...], seen_ms: int | None) -> None:
         self._lingers = False
@@ -185,11 +147,11 @@ class ResourcesController:
             return
         self._going = self._unbelieved(objects)
         if self._going:
-            self._later(UNSETTLED_SECONDS)  # the API server is not asked in each round
+            self._seen.again(UNSETTLED_SECONDS)  # the API server is not asked in each round
             before = self._written
             if self._tied is None or before is None:
                 return
-            if (objects := self._beside.all(before, objects, self._connected)) == before:
+            if (objects := self._beside.all(before, objects, self._connected)) == before and self._kept.stands():
                 self._lingers = True
                 return
         self._writing, self._too_much = self._monotonic(), False
@@ -198,18 +160,13 @@ class ResourcesController:
         except (StoreError, TooMuchError) as error:
             self._trouble.note(str(error))
             self._too_much = isinstance(error, TooMuchError)
-            self._later(UNSETTLED_SECONDS if self._too_much else 0.0)
+            self._seen.again(UNSETTLED_SECONDS if self._too_much else 0.0)
             return
         finally:
             self._writing = None
         self._trouble.note(None)
         self._written, self._lingers = objects, bool(self._going)
         log.info("custom resources: %d objects are written down", len(objects))
-
-    def _later(self, seconds: float) -> None:
-        """Tried again after so long, or when a change came."""
-        with self._lock:
-            self._since, self._latest = self._monotonic(), self._monotonic() + seconds
 
     def _unbelieved(self, objects: tuple[Resource, ...]) -> str:
         """Why what went is not taken. Which they are of is asked each time where they are tied to that."""
@@ -227,8 +184,7 @@ class ResourcesController:
 
     def status(self) -> ResourcesStatus:
         """For `/readyz` and metrics."""
-        with self._lock:
-            seen_ms, written = self._true_ms, self._written
+        seen_ms, written = self._true_ms, self._written
         unheard = next((each.problem for each in self._reflectors.values() if each.problem), None)
         followed = unheard or self._going or self._elsewhere()
         problem = followed or self._trouble.problem or self._late()
@@ -247,10 +203,6 @@ class ResourcesController:
         """What is wrong with a disk that says nothing."""
         seconds = self._monotonic() - since if (since := self._writing) is not None else 0.0
         return f"the disk has not taken them for {seconds:.0f} s" if seconds > LATE_SECONDS else None
-
-    def _seen_ms(self) -> int | None:
-        """When the API server spoke last of that kind of which it has been silent for longest; None: not of all yet."""
-        return min(self._signs.values()) if len(self._signs) == len(self._reflectors) else None
 
     def _work(self) -> None:
         while not self._stopping.wait(LOOK_SECONDS):

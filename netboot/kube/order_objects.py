@@ -87,7 +87,6 @@ def _read(thing: dict[str, Any]) -> OrderObject:
     metadata = thing["metadata"]
     version, generation = str(metadata["resourceVersion"]), int(metadata.get("generation") or 0)
     found = order_object(str(metadata["name"]), str(metadata["uid"]), generation, thing.get("spec"), version)
-    if "deletionTimestamp" in metadata:
-        found = found.refused("metadata.finalizers", "it was deleted, and waits for whoever put these there")
     others = {key: metadata[key] for key in _OTHERS if key in metadata}
-    return found._replace(state=state_of(thing.get("status")), metadata=others)
+    going = "deletionTimestamp" in metadata
+    return found._replace(state=state_of(thing.get("status")), metadata=others, going=going)

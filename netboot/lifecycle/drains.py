@@ -26,6 +26,9 @@ SHORTEST_MS, LONGEST_MS = 60_000, 24 * 3_600_000
 """Of a deadline, from now."""
 FRESH_MS = 120_000
 """How old what a node collector says may be."""
+AT_ONCE_SECONDS = 20.0
+"""What has not been ordered, or has not ended, by then is with the next look: an API server that is slow holds nothing
+else up for long."""
 
 
 class Drain(Strict):
@@ -115,6 +118,10 @@ class DrainsStatus(Strict):
     problem: str = ""
     lacks: str = ""
     drains: Mapping[str, State] = Field(default_factory=dict)
+
+    def fresh(self, now_ms: int) -> bool:
+        """Whether it was said just now."""
+        return abs(now_ms - self.at_ms) <= FRESH_MS
 
 
 class Reserved(NamedTuple):

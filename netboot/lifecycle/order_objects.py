@@ -21,6 +21,8 @@ from netboot.machines.resources import Resource
 
 KIND = "order"
 LONGEST_WHO, LONGEST_WORDS = 256, 1000
+LONGEST_KEPT = 256
+"""Of the words of a status, in characters."""
 
 
 def _printable(text: str) -> str:
@@ -80,7 +82,8 @@ class OrderSpec(Strict):
 
 
 class OrderStatus(Strict):
-    """How far it is, as who carries it out says. Nothing is decided by it; netboot alone writes it."""
+    """How far it is, as who carries it out says; netboot alone writes it. What acts by itself at another replica takes
+    back no order of a machine that, by this, was told to reboot."""
 
     id: Annotated[str, StringConstraints(pattern=r"^[0-9A-Za-z-]{0,32}$")] = ""
     """Of the order of which this is said."""
@@ -95,9 +98,10 @@ class OrderStatus(Strict):
 def kept_status(status: object) -> dict[str, str] | None:
     """What is kept of an object's status; None: it says nothing that can be read."""
     try:
-        return OrderStatus.model_validate(status).model_dump(mode="json")
+        said = OrderStatus.model_validate(status)
     except ValidationError:
         return None
+    return said.model_copy(update={"message": said.message[:LONGEST_KEPT]}).model_dump(mode="json")
 
 
 def state_of(status: object) -> State | None:
@@ -114,7 +118,7 @@ class OrderObject(NamedTuple):
     """One, as it was read. `generation`: grows with each change of what it says; `version`: what a change of it goes
     by, "" of one that was kept. `drain`: what it says, by its own name; None: it can be no order, for the reason that
     `fault` says, and whatever it means, its machine is nobody's to order. `state`: how far it is, as is said there;
-    `metadata`: what others put there, which a change of it leaves."""
+    `metadata`: what others put there, which a change of it leaves; `going`: it was deleted, and has finalizers."""
 
     name: str
     uid: str
@@ -124,6 +128,7 @@ class OrderObject(NamedTuple):
     fault: str = ""
     state: State | None = None
     metadata: Mapping[str, Any] = MappingProxyType({})
+    going: bool = False
 
     def refused(self, where: str, why: str) -> "OrderObject":
         """The same, as one that can be no order."""

@@ -44,7 +44,7 @@ class Resource(Strict):
     @property
     def size(self) -> int:
         """Of what is kept of it, in bytes or nearly so."""
-        return len(json.dumps(self.spec))
+        return len(json.dumps((self.spec, self.status) if self.status is not None else self.spec))
 
 
 def fit(resource: Resource) -> Resource:

@@ -36,6 +36,7 @@ from netboot.controllers.snapshot_publisher import SnapshotPublisher
 from netboot.join.register import boot_windows
 from netboot.lifecycle.control_planes import names_of
 from netboot.lifecycle.cordons import Cordon, CordonsStatus
+from netboot.lifecycle.drains import DrainsStatus
 from netboot.lifecycle.errors import CannotTellError, NotReadyError
 from netboot.lifecycle.publish import fault_of
 from netboot.lifecycle.rollout_facts import left
@@ -125,10 +126,13 @@ def run(spec: ProcessSpec) -> None:
         inventory = publisher.published.inventory.machines if publisher.published is not None else ()
         return any(each.name == machine and each.cluster in config.clusters for each in inventory)
 
+    def carried_out() -> list[DrainsStatus]:
+        return list(drained(config, status, clock.now_ms).values())
+
     def departed(machines: Sequence[str]) -> Mapping[str, str]:
         if (published := publisher.published) is None:
             return {}
-        led = led_here(config, status, clock.now_ms())
+        led = led_here(config, status, clock.now_ms)
         return left(published, config.clusters.keys(), machines, judged(machines), led)
 
     unusable = partial(
@@ -150,7 +154,7 @@ def run(spec: ProcessSpec) -> None:
         SaidSignal(config, up_ms),
         clock,
         up_ms,
-        OrderedRenewals(drains, intents, partial(drained, config, status), states.machines, joins, clock),
+        OrderedRenewals(drains, intents, carried_out, states.machines, joins, clock),
         lifecycle.out,
         unusable,
         lambda: remedies.cause(),
@@ -177,7 +181,7 @@ def run(spec: ProcessSpec) -> None:
     )
     needless = NeedlessOrders(intents, judged, lifecycle.declared, partial(_said, status), clock, up_ms)
     acting = AndCordons(
-        AndDrains(rollouts, drains, partial(drained, config, status), departed, needless.of, clock),
+        AndDrains(rollouts, drains, carried_out, departed, needless.of, clock),
         intents,
         states,
         partial(_cordoned, config, status),

@@ -5,7 +5,7 @@ import functools
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
-from netboot.clock import SystemClock
+from netboot.clock import SystemClock, rfc3339
 from netboot.config import Cluster
 from netboot.controllers.approver.knowledge import Machines
 from netboot.controllers.nodes.accepted import AcceptedNow
@@ -153,13 +153,15 @@ def _given(drains: SqliteDrains) -> Callable[[str], Collection[str]]:
 
 def _untold(path: Path, now_ms: Callable[[], int]) -> str:
     """Why it cannot be told what was ordered or taken off by other replicas; "": it can. Raises CannotTellError."""
-    seconds = abs(now_ms() - as_of_ms(path)) // 1000
-    if seconds <= UNTOLD_SECONDS:
+    as_of, now = as_of_ms(path), now_ms()
+    if abs(now - as_of) <= UNTOLD_SECONDS * 1000:
         return ""
-    return (
-        f"what other replicas ordered, or took off, was read {seconds} s ago: see `resources` and `rollouts` of "
-        "`netboot doctor`"
-    )
+    see = "see `resources` and `rollouts` of `netboot doctor`"
+    if as_of > now:
+        when = f"is of {rfc3339(as_of, 'seconds')}, and it is not so late yet: check NTP"
+    else:
+        when = f"was read {(now - as_of) // 1000} s ago" if as_of else "has not been read yet"
+    return f"what other replicas ordered, or took off, {when}: {see}"
 
 
 def _lacks(cluster: Cluster) -> str:

@@ -1,13 +1,13 @@
 """What processes keep on this disk, or share with other replicas: orders to drain and to reboot, with
 `inventory_kubernetes.orders` (docs/custom-resources.md)."""
 
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from contextlib import suppress
 from functools import partial
 
 from netboot.clock import SystemClock
 from netboot.config import Config
-from netboot.lifecycle.drains import FRESH_MS, DrainsStatus
+from netboot.lifecycle.drains import DrainsStatus
 from netboot.lifecycle.errors import CannotTellError, NotReadyError
 from netboot.machines.former import present_names
 from netboot.stores.drains import SqliteDrains
@@ -21,27 +21,21 @@ def shares_orders(config: Config) -> bool:
     return config.inventory_kubernetes is not None and config.inventory_kubernetes.orders is not None
 
 
-def drained(config: Config, status: StatusFolder) -> list[DrainsStatus]:
-    """What node collectors say of the orders that they carry out."""
-    return list(_drained(config, status).values())
-
-
-def led_here(config: Config, status: StatusFolder, now_ms: int) -> Set[str]:
-    """Clusters whose orders are carried out here."""
-    if not shares_orders(config):
-        return config.clusters.keys()
-    said = _drained(config, status).items()
-    return {cluster for cluster, each in said if each.leads and abs(now_ms - each.at_ms) <= FRESH_MS}
-
-
-def _drained(config: Config, status: StatusFolder) -> dict[str, DrainsStatus]:
-    """By cluster."""
+def drained(config: Config, status: StatusFolder, now_ms: Callable[[], int]) -> dict[str, DrainsStatus]:
+    """Cluster → what its node collector says of the orders that it carries out here. Where replicas share orders one
+    that follows, or stands still, has nothing to say: another one carries them out."""
     said = dict[str, DrainsStatus]()
     for cluster in config.clusters:
         with suppress(CannotTellError):
-            if (found := status.read(f"drains-{cluster}", DrainsStatus)) is not None:
+            found = status.read(f"drains-{cluster}", DrainsStatus)
+            if found is not None and (not shares_orders(config) or (found.leads and found.fresh(now_ms()))):
                 said[cluster] = found
     return said
+
+
+def led_here(config: Config, status: StatusFolder, now_ms: Callable[[], int]) -> Set[str]:
+    """Clusters whose orders are carried out here."""
+    return drained(config, status, now_ms).keys() if shares_orders(config) else config.clusters.keys()
 
 
 def drains_of(config: Config) -> SqliteDrains:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from netboot.lifecycle.drains import Drain, State
-from netboot.lifecycle.order_objects import OrderObject
+from netboot.lifecycle.order_objects import OrderObject, of_two
 from netboot.stores.drains import end_order, stand, take
 from netboot.stores.intents import opened
 
@@ -82,22 +82,31 @@ class KnownOrders:
         self._stand -= {each.drain for each in gone}
         return [each for each in ended if each is not None]
 
-    def take(self, said: OrderObject, as_of_ms: int, *, listed: bool) -> None:
-        """What an object says as of then: in what was read of all objects, or just read or written here. What is
-        another object's order is nothing that this one says."""
+    def take(self, said: OrderObject, as_of_ms: int, *, listed: bool) -> str:
+        """What an object says as of then: in what was read of all objects, or just read or written here. Returns why it
+        is not believed; "": it is, or is older than what is known."""
         drain, was = said.drain, self._known.get(said.name)
-        if drain is None or self._of.get(drain.id, said.name) != said.name or _older(said, was, as_of_ms, listed):
-            return
+        if drain is None or _older(said, was, as_of_ms, listed):
+            return ""
+        if self._of.get(drain.id, said.name) != said.name or self._of_another(drain):
+            return of_two(said).fault
         state = said.state.model_dump_json() if said.state is not None else None
         now = Known(said.name, said.uid, said.generation, drain.id, 0 if listed else as_of_ms, state)
-        if was is not None and now.word == was.word:  # what all are known to say stays so
-            now = now._replace(written_ms=min(was.written_ms, now.written_ms))
+        if was is not None and now.word == was.word:  # what all are known to say stays so; the rest is as old as it was
+            now = now._replace(written_ms=0 if listed else was.written_ms)
         if was is None or now.word != was.word or (drain.id in self._stand) != (drain.end is None):
             self._take(drain, was.drain if was is not None else "")
         if now != was:
             self._db.execute(_KNOW, now)
             self._known[said.name] = now
             self._of[drain.id] = said.name
+        return ""
+
+    def _of_another(self, drain: Drain) -> bool:
+        """Whether it is an order of another machine, as that of a copy is: a machine that was renamed is none."""
+        row = self._db.execute("SELECT machine FROM drains WHERE id = ?", (drain.id,)).fetchone()
+        machine = self._present.get(drain.machine, drain.machine)
+        return row is not None and self._present.get(row[0], row[0]) not in (machine, drain.machine)
 
     def _take(self, drain: Drain, before: str) -> None:
         machine = self._present.get(drain.machine, drain.machine)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from images.values.strict import FaultsError
 from netboot.clock import rfc3339
-from netboot.lifecycle.drains import FRESH_MS, DrainsStatus, State
+from netboot.lifecycle.drains import DrainsStatus, State
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.order_objects import LONGEST_WORDS, OrderObject, OrderStatus, clean, kept_object
 from netboot.stores.live import LiveView
@@ -54,20 +54,18 @@ class SaidOrders:
                 raise CannotTellError(str(error)) from None
             self._objects = found
         read = {cluster: self._status.read(f"drains-{cluster}", DrainsStatus) for cluster in self._clusters}
-        led = {cluster: said.drains for cluster, said in read.items() if said is not None and self._leads(said)}
-        states = {state.id: state for drains in led.values() for state in drains.values()}
+        now_ms = self._now_ms()
+        led = {name: said for name, said in read.items() if said is not None and said.leads and said.fresh(now_ms)}
+        states = {state.id: state for said in led.values() for state in said.drains.values()}
         index = self._live.view().index
         orders: dict[str, tuple[str, Mapping[str, Any]]] = {}
         for each in sorted(self._objects, key=lambda each: each.drain is None or each.drain.end is not None):
             machine = index.named(each.name) or index.formerly(each.name)
             state = states.get(each.drain.id) if each.drain is not None else None
-            if machine is None or machine.cluster not in led or (state is None and each.state is None):
-                continue
-            orders[each.name] = each.uid, status_of(state)
+            said = led.get(machine.cluster or "") if machine is not None else None
+            # who begins to lead, or cannot go on, takes back nothing of what was said before
+            if said is not None and (state is not None or (each.state is not None and not said.problem)):
+                orders[each.name] = each.uid, status_of(state)
         if orders != self._last.orders:
             self._last = OrdersSaid(orders)
         return self._last
-
-    def _leads(self, said: DrainsStatus) -> bool:
-        """Whether it carries orders out here: one that has ended, or stands still, says so no more."""
-        return said.leads and abs(self._now_ms() - said.at_ms) <= FRESH_MS

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from netboot.join.errors import ClusterUnavailableError, ConflictError
 from netboot.lifecycle.budget import slots
-from netboot.lifecycle.drains import Change, Drain, End, State, decide
+from netboot.lifecycle.drains import AT_ONCE_SECONDS, Change, Drain, End, State, decide
 from netboot.lifecycle.errors import StateUnavailableError
 from netboot.lifecycle.order_objects import OrderObject, OrderObjects, apart, of_two, spec_of
 from netboot.logs import Trouble
@@ -26,8 +26,7 @@ from netboot.stores.known_orders import GONE, KnownOrders, known_of, states_of
 log = logging.getLogger(__name__)
 
 TRIES = 5
-AT_ONCE_SECONDS = 20.0
-"""What acts by itself orders as many as it can within so long: an API server that is slow holds nothing else up."""
+GOING = "order/{} was deleted, and waits for its finalizers: once these are taken off, a new order can be given"
 
 
 class SharedDrains(SqliteDrains):
@@ -46,14 +45,14 @@ class SharedDrains(SqliteDrains):
         super().__init__(path)
         self.replica = replica
         self._objects, self._intents, self._present = objects, SqliteIntents(path), present
-        self._now_ms, self._monotonic = now_ms, monotonic
+        self.now_ms, self._monotonic = now_ms, monotonic
         self._trouble = Trouble(log, "orders are not known here", "orders are known here again", logging.WARNING)
 
     def stands(self, machine: str) -> Drain | None:
         found = self._find(machine)
         if found is not None:
             _said(found)
-            self._take([found])
+            self._take([found], self.now_ms())
         return super().stands(machine)
 
     def elsewhere(self) -> Mapping[str, State]:
@@ -63,6 +62,8 @@ class SharedDrains(SqliteDrains):
     def order(self, asked: Drain) -> Change:
         for _ in range(TRIES):
             found = self._find(asked.machine)
+            if found is not None and found.going:
+                raise ClusterUnavailableError(GOING.format(found.name))
             said = _said(found) if found is not None else None
             if said is None or said.end is not None:
                 stands = self._alone(asked.machine)
@@ -80,14 +81,15 @@ class SharedDrains(SqliteDrains):
     def reserve(self, asked: Sequence[Drain], known: Collection[str]) -> list[Drain]:
         """Of an order that comes between the count and the writing nobody knows, as of a person's that comes after it:
         a budget holds within a replica, and among replicas where one of them leads who asks."""
-        as_of_ms, present = self._now_ms(), self._present()
-        objects = apart(self._objects.all())
-        self.follow(objects, as_of_ms)
-        standing = self.standing()
+        as_of_ms, present = self.now_ms(), self._present()
+        found = {present.get(each.name, each.name): each for each in _by_trust(apart(self._objects.all()), present)}
+        self._take([each for each in found.values() if each.drain is not None], as_of_ms)
+        there = {each.drain.id: each.drain for each in found.values() if each.drain is not None and not each.drain.end}
+        standing = list((there | {one.id: one for one in self.standing()}).values())
         if not slots(standing, self._intents.all(max((one.since_ms for one in asked), default=0))) <= set(known):
             return []
-        found = {present.get(each.name, each.name): each for each in _by_trust(objects, present)}
-        taken = {drain.machine for drain in standing} | {name for name, each in found.items() if each.drain is None}
+        taken = {one.machine for one in standing}
+        taken |= {name for name, each in found.items() if each.drain is None or each.drain.end is None or each.going}
         written: dict[str, OrderObject] = {}
         until = self._monotonic() + AT_ONCE_SECONDS
         try:
@@ -120,8 +122,9 @@ class SharedDrains(SqliteDrains):
                 return over
         raise _changed(drain)
 
-    def follow(self, objects: Sequence[OrderObject], as_of_ms: int) -> None:
-        """What was read of all objects (`apart`), as they were at that moment at the earliest, by this host's clock.
+    def follow(self, objects: Sequence[OrderObject], as_of_ms: int) -> list[str]:
+        """What was read of all objects (`apart`), as they were at that moment at the earliest, by this host's clock;
+        which of them are not believed, in words.
 
         Raises:
             StateUnavailableError.
@@ -131,14 +134,14 @@ class SharedDrains(SqliteDrains):
         with opened(self._path, "rw") as db:
             db.execute("BEGIN IMMEDIATE")
             known = KnownOrders(db, present)
-            gone = known.without({each.name for each in objects}, as_of_ms, self._now_ms())
-            for each in believed.values():
-                known.take(each, as_of_ms, listed=True)
+            gone = known.without({each.name for each in objects}, as_of_ms, self.now_ms())
+            faults = [known.take(each, as_of_ms, listed=True) for each in believed.values()]
             known.as_of(as_of_ms)
             db.execute("COMMIT")
         for drain in gone:
             fields = {"machine": drain.machine, "boot": drain.boot, "order": drain.id}
             log.info("%s of %s has ended: %s", drain.what, drain.machine, GONE, extra={"fields": fields})
+        return [fault for fault in faults if fault]
 
     def _find(self, machine: str) -> OrderObject | None:
         """Its object: of its name, else of one that it had."""
@@ -175,20 +178,20 @@ class SharedDrains(SqliteDrains):
     def _note(self, objects: Sequence[OrderObject]) -> None:
         """What was written there is so, whatever this disk says; who follows objects brings it here."""
         try:
-            self._take(objects)
+            self._take(objects, self.now_ms())
         except StateUnavailableError as error:
             self._trouble.note(str(error))
         else:
             self._trouble.note(None)
 
-    def _take(self, objects: Sequence[OrderObject]) -> None:
-        """What was just read, or written."""
-        now_ms, present = self._now_ms(), self._present()
+    def _take(self, objects: Sequence[OrderObject], as_of_ms: int) -> None:
+        """What was read then, or written."""
+        present = self._present()
         with opened(self._path, "rw") as db:
             db.execute("BEGIN IMMEDIATE")
             known = KnownOrders(db, present)
             for each in objects:
-                known.take(each, now_ms, listed=False)
+                known.take(each, as_of_ms, listed=False)
             db.execute("COMMIT")
 
 

@@ -11,7 +11,6 @@ from pydantic import Field
 from images.values.strict import Strict
 from netboot.lifecycle.budget import BY_ITSELF, by_whom, fills_a_place
 from netboot.lifecycle.drains import (
-    FRESH_MS,
     LONGEST_MS,
     SHORTEST_MS,
     Change,
@@ -214,9 +213,11 @@ def _said(clusters: Iterable[str]) -> tuple[dict[str, State], list[str]]:
         except CannotTellError as error:
             problems.append(str(error))
             continue
-        if said is None or abs(now - said.at_ms) > FRESH_MS:
+        fresh = said is not None and said.fresh(now)
+        if not fresh:
             problems.append(f"nodes-{cluster} has not said for a while how far it is")
         if said is not None:
-            states |= said.drains
+            if not deps.drains.replica or (fresh and said.leads):  # else another replica knows more
+                states |= said.drains
             problems += [f"cluster {cluster}: {why}" for why in (said.problem, said.lacks) if why]
     return states, problems

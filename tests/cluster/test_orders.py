@@ -122,7 +122,7 @@ def test_an_end_that_is_null_is_none(objects: KubeOrderObjects, kubectl: Kubectl
     assert objects.write("gpu-001", spec_of(ended(given)), there).drain == ended(given)
 
 
-def test_what_others_put_at_an_object_stays_and_one_that_is_going_takes_no_order(
+def test_what_others_put_at_an_object_stays_and_one_that_is_going_can_still_end(
     objects: KubeOrderObjects, kubectl: Kubectl
 ) -> None:
     made = objects.write("gpu-001", spec_of(drain("gpu-001", "1")), None)
@@ -132,20 +132,16 @@ def test_what_others_put_at_an_object_stays_and_one_that_is_going_takes_no_order
     kubectl(*finalizers, '{"metadata": {"finalizers": ["example.com/audit"]}}')
     before = objects.read("gpu-001")
     assert before is not None
-    over = objects.write("gpu-001", spec_of(ended(drain("gpu-001", "1"))), before)
+    kubectl("delete", "-n", "netboot", f"{NAME}/gpu-001", "--wait=false")
+    going = objects.read("gpu-001")
+    assert going is not None
+    assert (before.going, going.going, going.uid, going.drain) == (False, True, made.uid, drain("gpu-001", "1"))
+    over = objects.write("gpu-001", spec_of(ended(drain("gpu-001", "1"))), going)
     assert over.metadata == {
         "labels": {"team": "hardware"},
         "annotations": {"ticket": "4711"},
         "finalizers": ["example.com/audit"],
     }
-    kubectl("delete", "-n", "netboot", f"{NAME}/gpu-001", "--wait=false")
-    going = objects.read("gpu-001")
-    assert going is not None
-    assert (going.uid, going.drain, going.fault) == (
-        made.uid,
-        None,
-        "order/gpu-001: metadata.finalizers: it was deleted, and waits for whoever put these there",
-    )
     kubectl(*finalizers, '{"metadata": {"finalizers": null}}')
     assert objects.read("gpu-001") is None
 

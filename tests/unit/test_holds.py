@@ -14,8 +14,9 @@ from netboot.config import load_config
 from netboot.controllers.act_statuses import ANEW_SECONDS, GONE_SECONDS, LOOK_SECONDS, PACE_SECONDS, AndStatuses
 from netboot.controllers.followed import Tied, unmeant
 from netboot.controllers.holds import MOST_AT_ONCE, AndHolds
-from netboot.controllers.resources import KEPT_SECONDS, SETTLE_SECONDS, UNSETTLED_SECONDS, ResourcesController
+from netboot.controllers.resources import KEPT_SECONDS, ResourcesController
 from netboot.controllers.resources_and_acts import AndActs
+from netboot.controllers.seen_objects import SETTLE_SECONDS, UNSETTLED_SECONDS
 from netboot.controllers.shipper import ShipperController
 from netboot.join.errors import ConflictError, InvalidError
 from netboot.kube.errors import ClusterRefusedError
@@ -35,6 +36,7 @@ from netboot.stores.resources import HOLDS, KeptResources
 from tests.intents import GONE, MemoryIntents
 from tests.sites import make_site
 
+LOOK = 0.1
 NOW = 1_800_000_000_000
 UNTIL = "2027-01-15T09:00:00Z"
 UNTIL_MS = NOW + 3_600_000
@@ -596,6 +598,43 @@ def test_of_when_those_are_that_came_is_known_where_what_went_is_not_believed_to
     assert follower.seen[-1] == Followed(seen_ms=before, came_ms=follower.now_ms() - 5000)
 
 
+def test_a_file_that_is_taken_away_meanwhile_is_written_again(follower: Follower) -> None:
+    follower.sees(Listed((hold("dimm"),)))
+    follower.of = "ns/crd-2"
+    follower.sees(Listed(()))
+    [path] = follower.kept.paths()
+    path.unlink()
+    for _ in range(round(2 * UNSETTLED_SECONDS / LOOK)):
+        follower.now += LOOK
+        follower.controller.take("hold", Same())
+        follower.controller.step()
+    assert [each.name for each in follower.kept.read()] == ["dimm"]
+
+
+def test_what_is_said_of_objects_all_the_time_keeps_no_change_of_them_waiting(follower: Follower) -> None:
+    follower.sees(Listed((hold("dimm"), hold("psu"))))
+    said = [hold("psu").model_copy(update={"status": {"state": str(number)}}) for number in range(60)]
+    writes, inode = list[float](), 0
+    [path] = follower.kept.paths()
+    for number, each in enumerate(said):
+        follower.now += LOOK
+        follower.controller.take("hold", Changed(each, there=True))
+        if number == 10:
+            follower.controller.take("hold", Changed(hold("dimm"), there=False))
+            gone_at = follower.now
+        follower.controller.step()
+        if path.stat().st_ino != inode:
+            inode = path.stat().st_ino
+            writes.append(follower.now)
+    first, *later = writes[1:]
+    assert first - gone_at == pytest.approx(SETTLE_SECONDS)
+    assert [each.name for each in follower.kept.read()] == ["psu"]
+    assert len(later) == 0, "what is said alone is written each few seconds"
+    follower.now += UNSETTLED_SECONDS
+    follower.controller.step()
+    assert [each.status for each in follower.kept.read()] == [{"state": "59"}]
+
+
 def test_a_list_is_of_when_it_was_asked_for(follower: Follower) -> None:
     """Of many pages it is as it was with the first."""
     follower.sees(Listed((hold("dimm"),)))
@@ -907,6 +946,32 @@ def test_what_says_another_thing_comes_before_what_is_written_anew() -> None:
     told.now = ANEW_SECONDS
     told.says(a="Held", b="Held", c="Held")
     assert told.steps(3) == [("c", "u", "Held"), ("a", "u", "Held")]
+
+
+def test_whoever_waits_for_longest_comes_first_and_more_than_words_before_these() -> None:
+    told = Told()
+    told.says(a="Held", b="Held", c="Held")
+    told.steps(1)
+    for step, why in enumerate(("Ended", "Held", "Ended", "Held"), 1):
+        told.now = float(step)
+        told.says(a=why, b="Held", c="Held")
+        told.steps(1)
+    told.says(a="Ended", b="Held", c="Held")
+    told.now = 9.0
+    assert told.steps(1) == [("a", "u", "Ended")], "all others were written meanwhile"
+
+    class Words:
+        def statuses(self) -> dict[str, tuple[str, Mapping[str, Any]]]:
+            return {
+                name: ("u", {"state": state, "message": f"{told.now:.0f}", "conditions": [{"reason": name}]})
+                for name, state in (("a", "1"), ("b", "1"), ("c", "2" if told.now > 100 else "1"))
+            }
+
+    told = Told()
+    told.holds = cast("Any", Words())
+    told.steps(3)
+    told.now, told.holds = 101.0, cast("Any", Words())
+    assert [name for name, *_ in told.steps(3)] == ["c", "a", "b"]
 
 
 def test_one_that_is_too_large_is_said() -> None:

@@ -2,22 +2,26 @@
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from images.values.strict import Fault, FaultsError
-from netboot.controllers.orders import AndOrders
+from netboot.controllers.orders import AndOrders, ordering
 from netboot.join.errors import ClusterUnavailableError
-from netboot.lifecycle.drains import Drain, DrainsStatus, State, reserved
+from netboot.lifecycle.drains import AT_ONCE_SECONDS, Drain, DrainsStatus, State, reserved
 from netboot.lifecycle.errors import StateUnavailableError
 from netboot.lifecycle.order_objects import OrderObject, kept_object, order_object, spec_of
 from netboot.machines.resources import Resource
 from netboot.status.controllers import RolloutsStatus
+from netboot.status.resources import Followed
 from netboot.stores.drains import SqliteDrains
 from netboot.stores.intents import make
 from netboot.stores.known_orders import GONE, LATE_MS, as_of_ms
-from netboot.stores.shared_drains import AT_ONCE_SECONDS, TRIES, SharedDrains
+from netboot.stores.resources import ORDERS, KeptResources
+from netboot.stores.shared_drains import TRIES, SharedDrains
+from netboot.stores.status import StatusFile
 from tests.drains import START, drain
 from tests.order_objects import AWAY, MemoryOrders, resource
 
@@ -277,10 +281,12 @@ class Objects:
     """`netboot.controllers.orders.Kept`, and of when it is."""
 
     def __init__(self, *resources: Resource, at_ms: int = NOW) -> None:
-        self.resources, self.at_ms, self.seen, self.reads, self.fault = list(resources), at_ms, 0, 0, ""
+        self.fault = ""
+        self.has(resources, at_ms)
 
     def has(self, resources: Iterable[Resource], at_ms: int = NOW) -> None:
-        self.resources, self.at_ms, self.reads = list(resources), at_ms, 0
+        """They were written then, or by `NOW`, and are still so then."""
+        self.resources, self.at_ms, self.seen, self.reads = list(resources), min(at_ms, NOW), at_ms, 0
 
     def read(self) -> Iterable[Resource]:
         if self.fault:
@@ -473,7 +479,7 @@ def test_after_a_restore_of_the_api_server_what_its_objects_say_counts(
         kept.seen = NOW + LATE_MS
         loop.step()
     else:
-        alpha._now_ms = lambda: NOW + LATE_MS
+        alpha.now_ms = lambda: NOW + LATE_MS
         acts: dict[str, Callable[[], object]] = {
             "a question": lambda: alpha.stands("a"),
             "another order": lambda: alpha.order(drain("a", "3")),
@@ -510,6 +516,113 @@ def test_a_copy_of_an_object_takes_no_order_from_its_machine(alpha: SharedDrains
     assert alpha.standing() == [given, drain("c", "3")]
 
 
+def test_a_copy_of_an_object_takes_no_order_of_another_machine_that_has_ended(
+    alpha: SharedDrains, objects: MemoryOrders
+) -> None:
+    given = drain("a", "1")
+    alpha.order(given)
+    copy = order_object("b", "uid-b", 1, spec(given), "9")
+    alpha.finish("1", "taken-off", "by alice", START + 1)
+    alpha.order(drain("a", "2"))
+    loop = following(Objects(*objects.kept(), resource(copy)), alpha)
+    loop.step()
+    assert [(one.machine, one.id) for one in alpha.standing()] == [("a", "2")]
+    assert loop.status().problem == "order/b: spec.id: another object has the same"
+    objects.objects["b"] = copy
+    change = alpha.order(drain("b", "3", "reboot"))
+    assert (change.did, [one.id for one in alpha.of("b", 5)]) == (True, ["3"]), "a new one takes its place"
+
+
+def test_of_two_objects_of_one_machine_that_of_its_own_name_is_believed(
+    tmp_path: Path, beta: SharedDrains, objects: MemoryOrders
+) -> None:
+    beta.order(drain("a-new", "2"))
+    beta.order(drain("old", "1"))
+    alpha = store(tmp_path / "alpha", objects, old="a-new")
+    loop = following(Objects(*objects.kept()), alpha)
+    for _ in range(2):
+        loop.step()
+        assert [(one.machine, one.id) for one in alpha.standing()] == [("a-new", "2")]
+    assert alpha.reserve([drain("a-new", "3")], {"2"}) == []
+
+
+def test_who_reserves_takes_nothing_off_for_what_it_reads_is_no_deletion(
+    alpha: SharedDrains, beta: SharedDrains, objects: MemoryOrders
+) -> None:
+    """With a definition all objects go; who follows them tells these from others."""
+    beta.order(drain("a", "1"))
+    following(Objects(*objects.kept()), alpha).step()
+    objects.objects.clear()
+    assert alpha.reserve([drain("c", "3")], {"1"}) == [drain("c", "3")]
+    assert [one.id for one in alpha.standing()] == ["1", "3"]
+
+
+def test_what_was_read_to_reserve_is_taken_back_by_no_list_of_before(
+    alpha: SharedDrains, beta: SharedDrains, objects: MemoryOrders
+) -> None:
+    beta.order(drain("a", "1"))
+    alpha.order(drain("b", "2"))
+    before = objects.kept()
+    kept = Objects(*before)
+    loop = following(kept, alpha)
+    loop.step()
+    beta.finish("1", "taken-off", "by alice", START + 1)
+    beta.order(drain("c", "3"))
+    for _ in range(2):
+        assert alpha.reserve([], {"2", "3"}) == []
+    assert [one.id for one in alpha.standing()] == ["2", "3"]
+    kept.has(before, NOW + 1)
+    loop.step()
+    assert [one.id for one in alpha.standing()] == ["2", "3"]
+
+
+def test_who_reserves_takes_over_no_order_that_it_does_not_believe_yet(
+    alpha: SharedDrains, beta: SharedDrains, objects: MemoryOrders
+) -> None:
+    """Its object is another one of that name, made within a minute of a word of here."""
+    alpha.order(drain("a", "1"))
+    alpha.finish("1", "taken-off", "by alice", START + 1)
+    objects.objects.clear()
+    theirs = drain("a", "2", who="bob")
+    beta.order(theirs)
+    alpha._take = lambda *_: None  # type: ignore[method-assign]
+    assert alpha.reserve([drain("a", "3"), drain("b", "4")], ()) == [], "it is counted"
+    assert alpha.reserve([drain("a", "3"), drain("b", "4")], {"2"}) == [drain("b", "4")]
+    assert objects.objects["a"].drain == theirs
+
+
+def test_an_object_that_is_going_takes_no_order_and_its_own_can_end(alpha: SharedDrains, objects: MemoryOrders) -> None:
+    given = drain("a", "1")
+    alpha.order(given)
+    objects.objects["a"] = objects.objects["a"]._replace(going=True)
+    with pytest.raises(ClusterUnavailableError) as caught:
+        alpha.order(drain("a", "2", "reboot"))
+    assert str(caught.value) == (
+        "order/a was deleted, and waits for its finalizers: once these are taken off, a new order can be given"
+    )
+    assert alpha.stands("a") == given
+    assert alpha.finish("1", "taken-off", "by alice", START + 1) == ended(given, "taken-off", "by alice")
+    objects.objects["a"] = objects.objects["a"]._replace(going=True)
+    assert alpha.reserve([drain("a", "3")], ()) == []
+
+
+def test_what_was_written_by_a_clock_that_was_ahead_is_of_no_moment(alpha: SharedDrains, tmp_path: Path) -> None:
+    kept = Objects()
+    kept.at_ms, kept.seen = NOW + 3_600_000, NOW - 5
+    following(kept, alpha).step()
+    assert as_of_ms(tmp_path / "alpha" / "intents.db") == NOW - 5
+
+
+def test_of_when_those_are_that_came_counts_where_what_went_is_not_believed_to_be_gone(
+    alpha: SharedDrains, tmp_path: Path
+) -> None:
+    config: Any = SimpleNamespace(data=tmp_path, inventory_kubernetes=SimpleNamespace(namespace="netboot"))
+    KeptResources(tmp_path, "netboot", ORDERS).write([])
+    StatusFile(tmp_path / "resources", "followed_orders").write(Followed(seen_ms=5, came_ms=NOW))
+    ordering(config, Rest(), alpha).step()
+    assert as_of_ms(tmp_path / "alpha" / "intents.db") == NOW
+
+
 def test_how_far_an_order_is_elsewhere_is_known_here(
     alpha: SharedDrains, beta: SharedDrains, objects: MemoryOrders
 ) -> None:
@@ -525,7 +638,7 @@ def test_how_far_an_order_is_elsewhere_is_known_here(
     loop.step()
     assert alpha.elsewhere() == {"a": state}
     assert reserved(alpha.standing(), (), alpha.elsewhere())["a"].told is False
-    here = DrainsStatus(at_ms=START, drains={"a": state.model_copy(update={"state": "ordered"})})
+    here = DrainsStatus(at_ms=NOW, drains={"a": state.model_copy(update={"state": "ordered"})})
     assert reserved(alpha.standing(), [here], alpha.elsewhere())["a"].told is True, "who carries it out knows more"
     alpha.finish("1", "taken-off", "by alice", START + 1)
     assert alpha.elsewhere() == {}

@@ -20,10 +20,9 @@ from netboot.controllers.inventory import InventoryInForce
 from netboot.controllers.resources import (
     KEPT_SECONDS,
     LATE_SECONDS,
-    SETTLE_SECONDS,
-    UNSETTLED_SECONDS,
     ResourcesController,
 )
+from netboot.controllers.seen_objects import SETTLE_SECONDS, UNSETTLED_SECONDS
 from netboot.kube.manifests import inventory_text
 from netboot.kube.resources.definitions import ALL as ALL_KINDS
 from netboot.kube.resources.definitions import GROUP, HOLD, KINDS, ORDER
