@@ -972,6 +972,11 @@ def test_whoever_waits_for_longest_comes_first_and_more_than_words_before_these(
     told.steps(3)
     told.now, told.holds = 101.0, cast("Any", Words())
     assert [name for name, *_ in told.steps(3)] == ["c", "a", "b"]
+    for now in (102.0, 103.0):  # one step of each: whose words were written last has to wait
+        told.now, told.holds = now, cast("Any", Words())
+        told.steps(1)
+    told.now, told.holds = 104.0, cast("Any", Words())
+    assert [name for name, *_ in told.steps(3)] == ["c", "a", "b"]
 
 
 def test_one_that_is_too_large_is_said() -> None:

@@ -444,6 +444,10 @@ def test_orders_of_rollouts_of_before_replicas_shared_any_are_their_own() -> Non
     drains.finish(order.id, "taken-off", "by alice", START)
     assert after.want(wanted, Ledger(), ()) == {"n-1": "its order was taken off by alice"}
     assert drains.standing() == []
+    again = drain("n-1", "9", "reboot", boot=boot, owner="rollout/7")
+    drains.order(again)
+    after.want({}, Ledger({"n-1": Reserved(again, told=False)}), ())
+    assert drains.of("n-1", 1)[0].end == "withdrawn"
 
 
 @pytest.mark.parametrize(("said", "ends"), [(None, False), ("drained", True), ("ordered", False)])

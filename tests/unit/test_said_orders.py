@@ -44,8 +44,8 @@ class Stage:
         """What objects say of how far they are."""
         self._kept.write([resource(each._replace(state=states.get(each.name))) for each in self._objects])
 
-    def say(self, cluster: str, leads: bool, **states: State) -> None:
-        status = DrainsStatus(at_ms=self.now, leads=leads, drains=states)
+    def say(self, cluster: str, leads: bool, problem: str = "", **states: State) -> None:
+        status = DrainsStatus(at_ms=self.now, leads=leads, problem=problem, drains=states)
         StatusFile(self._data / "status", f"drains-{cluster}").write(status)
 
 
@@ -72,6 +72,12 @@ def test_who_leads_a_cluster_says_of_its_orders_how_far_they_are_and_of_others_n
     assert stage.said.read().statuses() == expected, "what was said of one before is taken off"
     stage.they_say(a=state("1"))
     assert stage.said.read().statuses() == {"a": ("u-a", told)}, "once"
+    stage.say("one", False)
+    assert stage.said.read().statuses() == {}, "who leads another cluster says nothing of it"
+    stage.say("one", True, "the API server is away")
+    assert stage.said.read().statuses() == {}, "who cannot go on takes nothing off"
+    stage.say("one", True)
+    assert stage.said.read().statuses() == {"a": ("u-a", NOTHING)}
     stage.now += FRESH_MS + 1
     assert stage.said.read().statuses() == {}, "who stands still leads nothing"
 
