@@ -25,13 +25,14 @@ LONGEST_KEPT = 256
 """Of the words of a status, in characters."""
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
+    """Raises ValueError: it is not."""
     if text and not text.isprintable():
         raise ValueError("must be printable text")
     return text
 
 
-_Words = Annotated[str, StringConstraints(max_length=LONGEST_WORDS), AfterValidator(_printable)]
+_Words = Annotated[str, StringConstraints(max_length=LONGEST_WORDS), AfterValidator(printable)]
 _Id = Annotated[str, StringConstraints(pattern=r"^[0-9A-Za-z-]{1,32}$")]
 
 

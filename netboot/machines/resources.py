@@ -29,8 +29,8 @@ _PLACE = re.compile(r"^[a-z]+\[0\](\.name$)?")
 
 class Resource(Strict):
     """One object. `kind`: what an item of a file is called; `shown`: as kubectl takes it, like `machineclass/gpu`;
-    `refused`: why its spec is not here, in words; empty: it is. `uid`, `generation`: of a hold or an order alone, for
-    its coming is an act; `status`: of an order. Items of an inventory are what they say."""
+    `refused`: why its spec is not here, in words; empty: it is. `uid`, `generation`: of holds, orders and rollouts, for
+    their coming is an act; `status`: of orders; `version`: of rollouts. Items of an inventory are what they say."""
 
     kind: str
     name: str
@@ -40,6 +40,7 @@ class Resource(Strict):
     uid: str = ""
     generation: int = 0
     status: Mapping[str, str] | None = None
+    version: str = ""
 
     @property
     def size(self) -> int:

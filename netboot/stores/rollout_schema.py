@@ -34,5 +34,13 @@ MIGRATIONS = (
         "ALTER TABLE counts ADD COLUMN racks TEXT",
         f"CREATE INDEX members_by_state ON members (rollout, {STATE}, machine)",
     ),
+    (
+        # `netboot.stores.shared_rollouts`: which word of an object is written here, and of when all of them are
+        """CREATE TABLE objects (
+            number INTEGER PRIMARY KEY, uid TEXT NOT NULL, generation INTEGER NOT NULL, version TEXT NOT NULL,
+            written_ms INTEGER NOT NULL
+        )""",
+        "CREATE TABLE followed (id INTEGER PRIMARY KEY CHECK (id = 1), as_of_ms INTEGER NOT NULL)",
+    ),
 )
 VERSION = len(MIGRATIONS)

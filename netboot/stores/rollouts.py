@@ -54,22 +54,22 @@ class SqliteRollouts:
         self._path = path
 
     def listed(self, limit: int, before: int | None = None) -> list[Listed]:
-        with self._open("ro") as db:
+        with self.opened("ro") as db:
             rows = db.execute(_LISTED, (before, before, limit)).fetchall()
         found = [(Rollout.model_validate_json(body), _known(Counts, said)) for body, said in rows]
         return [Listed(each, counts or self._counted(each.number)[0]) for each, counts in found]
 
     def under_way(self) -> list[Rollout]:
-        with self._open("ro") as db:
+        with self.opened("ro") as db:
             return _rollouts(db, "SELECT number, body FROM rollouts WHERE under_way ORDER BY number")
 
     def rollout(self, number: int) -> Rollout:
-        with self._open("ro") as db:
-            return _one(db, number)
+        with self.opened("ro") as db:
+            return one(db, number)
 
     def summed(self, number: int) -> Summed:
-        with self._open("ro") as db:
-            rollout = _one(db, number)
+        with self.opened("ro") as db:
+            rollout = one(db, number)
             said = db.execute("SELECT body, racks FROM counts WHERE rollout = ?", (number,)).fetchone()
         counts, racks = (_known(Counts, said[0]), _known(ByRack, said[1])) if said is not None else (None, None)
         if counts is None or racks is None:
@@ -77,42 +77,39 @@ class SqliteRollouts:
         return Summed(rollout, counts, racks)
 
     def members(self, number: int) -> Members:
-        with self._open("ro") as db:
-            return _members(db, number)
+        with self.opened("ro") as db:
+            return members_of(db, number)
 
     def part(self, number: int, states: Sequence[MemberState], after: After | None, limit: int) -> list[Member]:
         turns: Sequence[MemberState | None] = states or (None,)
         first = turns.index(after.state) if after is not None else 0
         found: list[Member] = []
-        with self._open("ro") as db:
+        with self.opened("ro") as db:
             for place in range(first, len(turns)):
                 behind = after.machine if after is not None and place == first else ""
                 found += _in_state(db, number, turns[place], behind, limit - len(found))
         return found
 
     def history(self, number: int, limit: int) -> list[Entry]:
-        names = tuple(Entry.model_fields)
-        query = f"SELECT {', '.join(names)} FROM history WHERE rollout = ? ORDER BY id DESC LIMIT ?"  # noqa: S608
-        with self._open("ro") as db:
-            rows = db.execute(query, (number, limit)).fetchall()
-        return [Entry.model_validate(dict(zip(names, row, strict=True))) for row in rows]
+        with self.opened("ro") as db:
+            return history_of(db, number, limit)
 
     def assigned(self) -> Mapping[str, Assigned]:
         found: dict[str, Assigned] = {}
-        with self._open("ro") as db:
+        with self.opened("ro") as db:
             for rollout in _rollouts(db, _IN_FORCE):
-                found |= assignments(rollout, _members(db, rollout.number))
+                found |= assignments(rollout, members_of(db, rollout.number))
         return found
 
     def images(self) -> set[str]:
         found = set[str]()
-        with self._open("ro") as db:
+        with self.opened("ro") as db:
             for rollout in _rollouts(db, _IN_FORCE):
-                found |= images(rollout, _members(db, rollout.number))
+                found |= images(rollout, members_of(db, rollout.number))
         return found
 
     def start(self, rollout: Rollout, members: Members, note: Note) -> Rollout:
-        with self._open("rw") as db:
+        with self.opened("rw") as db:
             db.execute("BEGIN IMMEDIATE")
             query = "SELECT number, body FROM rollouts WHERE under_way AND channel = ?"
             if there := _rollouts(db, query, rollout.channel):
@@ -122,47 +119,48 @@ class SqliteRollouts:
             ).lastrowid
             begun = rollout.model_copy(update={"number": row})
             _write(db, begun, members.values())
-            _keep(db, begun.number, counted(members), by_rack(members))
-            _note(db, begun.number, note)
-            _forget(db)
+            keep(db, begun.number, counted(members), by_rack(members))
+            note_down(db, begun.number, note)
+            forget(db)
             db.execute("COMMIT")
         return begun
 
     def change(self, number: int, change: Change, note: Callable[[Rollout, Rollout], Note | None]) -> Rollout:
-        with self._open("rw") as db:
+        with self.opened("rw") as db:
             db.execute("BEGIN IMMEDIATE")
-            was, before = _one(db, number), _members(db, number)
+            was, before = one(db, number), members_of(db, number)
             rollout, members = change(was, before)
             changed = [each for name, each in members.items() if each is not before[name]]
             said = note(was, rollout)
             if rollout != was or changed:
                 _write(db, rollout, changed)
             if changed:
-                _keep(db, number, counted(before | members), by_rack(before | members))
+                keep(db, number, counted(before | members), by_rack(before | members))
             if said is not None:
-                _note(db, number, said)
+                note_down(db, number, said)
             db.execute("COMMIT")  # an error before it closes the connection, which rolls back
         return rollout
 
     def release(self, channel: str) -> None:
-        with self._open("rw") as db:
+        with self.opened("rw") as db:
             db.execute("UPDATE rollouts SET released = 1 WHERE channel = ? AND NOT under_way", (channel,))
 
     def _counted(self, number: int) -> tuple[Counts, ByRack]:
         """Of one whose members were written by others than this class, or by a netboot that kept no counts: kept from
         now on, unless that cannot be written now, or a member was written since these were read, which SQLite refuses
         with SQLITE_BUSY_SNAPSHOT (https://sqlite.org/rescode.html#busy_snapshot)."""
-        with self._open("rw") as db:
+        with self.opened("rw") as db:
             db.execute("BEGIN")
-            members = _members(db, number)
+            members = members_of(db, number)
             counts, racks = counted(members), by_rack(members)
             with suppress(sqlite3.OperationalError):
-                _keep(db, number, counts, racks)
+                keep(db, number, counts, racks)
                 db.execute("COMMIT")
         return counts, racks
 
     @contextmanager
-    def _open(self, mode: str) -> Iterator[sqlite3.Connection]:
+    def opened(self, mode: str) -> Iterator[sqlite3.Connection]:
+        """The file, for reading ("ro") or for writing, too ("rw"). Raises StateUnavailableError."""
         uri = f"{self._path.absolute().as_uri()}?mode={mode}"
         try:
             with closing(sqlite3.connect(uri, uri=True, timeout=shared_file.BUSY_SECONDS, isolation_level=None)) as db:
@@ -184,7 +182,16 @@ def _rollouts(db: sqlite3.Connection, query: str, *values: object) -> list[Rollo
     return [Rollout.model_validate_json(body) for _, body in db.execute(query, values).fetchall()]
 
 
-def _one(db: sqlite3.Connection, number: int) -> Rollout:
+def history_of(db: sqlite3.Connection, number: int, limit: int) -> list[Entry]:
+    """As `SqliteRollouts.history`, in the transaction that is open."""
+    names = tuple(Entry.model_fields)
+    query = f"SELECT {', '.join(names)} FROM history WHERE rollout = ? ORDER BY id DESC LIMIT ?"  # noqa: S608
+    rows = db.execute(query, (number, limit)).fetchall()
+    return [Entry.model_validate(dict(zip(names, row, strict=True))) for row in rows]
+
+
+def one(db: sqlite3.Connection, number: int) -> Rollout:
+    """Raises NoSuchRolloutError."""
     can_be = number < 2**63  # SQLite's integers
     found = _rollouts(db, "SELECT number, body FROM rollouts WHERE number = ?", number) if can_be else []
     if not found:
@@ -192,7 +199,8 @@ def _one(db: sqlite3.Connection, number: int) -> Rollout:
     return found[0]
 
 
-def _members(db: sqlite3.Connection, number: int) -> Members:
+def members_of(db: sqlite3.Connection, number: int) -> Members:
+    """Of a rollout, in the transaction that is open."""
     rows = db.execute("SELECT machine, body FROM members WHERE rollout = ?", (number,)).fetchall()
     return {name: Member.model_validate_json(body) for name, body in rows}
 
@@ -211,7 +219,7 @@ def _known(kind: type[K], said: str | None) -> K | None:
         return None
 
 
-def _keep(db: sqlite3.Connection, number: int, counts: Counts, racks: ByRack) -> None:
+def keep(db: sqlite3.Connection, number: int, counts: Counts, racks: ByRack) -> None:
     """After the last write of a member, for that takes them away."""
     query = "INSERT OR REPLACE INTO counts (rollout, body, racks) VALUES (?, ?, ?)"
     db.execute(query, (number, counts.model_dump_json(), racks.model_dump_json()))
@@ -228,12 +236,13 @@ def _write(db: sqlite3.Connection, rollout: Rollout, members: Iterable[Member]) 
     )
 
 
-def _note(db: sqlite3.Connection, number: int, note: Note) -> None:
+def note_down(db: sqlite3.Connection, number: int, note: Note) -> None:
+    """A line for its history, in the transaction that is open."""
     query = "INSERT INTO history (at_ms, rollout, who, act, said) VALUES (?, ?, ?, ?, ?)"
     db.execute(query, (note.at_ms, number, note.who, note.act, note.said))
 
 
-def _forget(db: sqlite3.Connection) -> None:
+def forget(db: sqlite3.Connection) -> None:
     """What ended longest ago, and has no say any more."""
     newest = db.execute("SELECT max(number) FROM rollouts").fetchone()[0]
     newest_of_each = "SELECT max(number) FROM rollouts GROUP BY channel"

@@ -1,4 +1,4 @@
-"""`data/rollouts.db`: one rollout of a channel at a time, changes whole or not at all, what is kept and what is not."""
+"""Rollouts of one service, and shared ones: one of a channel at a time, changes whole or not at all, what is kept."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -15,6 +15,8 @@ from netboot.lifecycle.rollout_store import Change, Listed, Members, Note
 from netboot.stores import rollouts
 from netboot.stores.rollout_schema import VERSION
 from netboot.stores.rollouts import SqliteRollouts, make
+from netboot.stores.shared_rollouts import SharedRollouts
+from tests.rollout_objects import MemoryRolloutObjects
 from tests.rollouts import NEW, OLD, rollout
 
 NOTE = Note(5, "alice", "start", "CVE")
@@ -24,10 +26,10 @@ def members(*names: str) -> Members:
     return {name: Member(machine=name, previous=OLD) for name in names}
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[SqliteRollouts]:
-    with closing(make(tmp_path / "rollouts.db")):
-        yield SqliteRollouts(tmp_path / "rollouts.db")
+@pytest.fixture(params=["one", "shared"])
+def store(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[SqliteRollouts]:
+    with closing(make(path := tmp_path / "rollouts.db")):
+        yield SqliteRollouts(path) if request.param == "one" else SharedRollouts(path, MemoryRolloutObjects(), int)
 
 
 def ended(state: RolloutState) -> Change:

@@ -151,7 +151,7 @@ FORMS: Mapping[str, Form] = {
     "netboot.addresses.parse_machine_url": _machine_url,
     "netboot.clock._is_moment": _moment_with_zone,
     "netboot.lifecycle.holds.one_line": _printable,
-    "netboot.lifecycle.order_objects._printable": _shown,
+    "netboot.lifecycle.order_objects.printable": _shown,
     "netboot.machines.boot_limit._none": _boots,
     "netboot.machines.classes._seconds": _span(_DURATION),
     "netboot.machines.deadlines._seconds": _span(_DURATION_OR_NONE),

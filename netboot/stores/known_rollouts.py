@@ -1,0 +1,125 @@
+"""What objects of rollouts were known to say, in `data/rollouts.db`, beside the rollouts themselves: tables of
+`netboot.stores.shared_rollouts`."""
+
+import sqlite3
+from collections.abc import Collection
+from typing import NamedTuple
+
+from netboot.lifecycle.rollout import Rollout
+from netboot.lifecycle.rollout_counts import by_rack, counted
+from netboot.lifecycle.rollout_objects import NOTES, RolloutObject, RolloutSaid
+from netboot.lifecycle.rollout_orders import cancelled
+from netboot.lifecycle.rollout_store import Entry, Note
+from netboot.stores import rollouts
+from netboot.stores.known_orders import LATE_MS
+
+GONE = "its object was deleted"
+_AS_OF = "INSERT OR REPLACE INTO followed (id, as_of_ms) VALUES (1, ?)"
+
+
+class Known(NamedTuple):
+    """Which word of an object is here. `written_ms`: when it was written or asked here, by this host's clock; 0: it was
+    in what was read of all."""
+
+    number: int
+    uid: str
+    generation: int
+    version: str
+    written_ms: int
+
+
+_COLUMNS = ", ".join(Known._fields)
+_KNOW = f"INSERT OR REPLACE INTO objects ({_COLUMNS}) VALUES ({', '.join('?' * len(Known._fields))})"  # noqa: S608
+_ROLLOUT = """INSERT INTO rollouts (number, channel, under_way, released, body) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (number) DO UPDATE SET
+channel = excluded.channel, under_way = excluded.under_way, released = excluded.released, body = excluded.body"""
+
+
+def known_of(db: sqlite3.Connection) -> dict[int, Known]:
+    """By their numbers, in the transaction that is open."""
+    return {row[0]: Known(*row) for row in db.execute(f"SELECT {_COLUMNS} FROM objects")}  # noqa: S608 - our own names
+
+
+def said_of(db: sqlite3.Connection, number: int) -> RolloutSaid:
+    """What is known of a rollout, as an object says it, in the transaction that is open. Raises NoSuchRolloutError."""
+    rollout, members = rollouts.one(db, number), rollouts.members_of(db, number)
+    released = bool(db.execute("SELECT released FROM rollouts WHERE number = ?", (number,)).fetchone()[0])
+    entries = reversed(rollouts.history_of(db, number, NOTES))
+    return RolloutSaid(rollout, members, tuple(_note(each) for each in entries), released)
+
+
+def take(db: sqlite3.Connection, found: RolloutObject, known: dict[int, Known], as_of_ms: int, *, listed: bool) -> None:
+    """Write down what an object says as of then, in the transaction that is open, unless something newer is known of
+    it: in what was read of all objects, or just read or written here."""
+    said, was = found.said, known.get(found.number)
+    if said is None or _older(found, was, as_of_ms, listed):
+        return
+    now = Known(found.number, found.uid, found.generation, found.version, 0 if listed else as_of_ms)
+    if was is not None and (was.uid, was.generation) == (found.uid, found.generation):
+        now = now._replace(written_ms=min(was.written_ms, now.written_ms))
+    else:
+        _write(db, said)
+    if now != was:
+        db.execute(_KNOW, now)
+        known[found.number] = now
+
+
+def without(
+    db: sqlite3.Connection, there: Collection[int], known: dict[int, Known], as_of_ms: int, now_ms: int
+) -> list[Rollout]:
+    """Rollouts whose objects are not `there` assign nothing any more, where that is surely of after what was written
+    here; those of them that were under way."""
+    gone = [each for each in known.values() if each.number not in there and _settled(each, as_of_ms)]
+    ended = []
+    for each in gone:
+        rollout = rollouts.one(db, each.number)
+        if rollout.under_way:
+            ended.append(rollout)
+            db.execute(
+                "UPDATE rollouts SET under_way = 0, body = ? WHERE number = ?",
+                (cancelled(rollout, GONE, now_ms).model_dump_json(), each.number),
+            )
+        db.execute("UPDATE rollouts SET released = 1 WHERE number = ?", (each.number,))
+        db.execute("DELETE FROM objects WHERE number = ?", (each.number,))
+        del known[each.number]
+    return ended
+
+
+def as_of(db: sqlite3.Connection, as_of_ms: int) -> None:
+    """All was read at that moment at the earliest."""
+    db.execute(_AS_OF, (as_of_ms,))
+
+
+def _write(db: sqlite3.Connection, said: RolloutSaid) -> None:
+    rollout, number = said.rollout, said.rollout.number
+    body = rollout.model_dump_json()
+    db.execute(_ROLLOUT, (number, rollout.channel, rollout.under_way, said.released, body))
+    there = dict(db.execute("SELECT machine, body FROM members WHERE rollout = ?", (number,)).fetchall())
+    now = {name: each.model_dump_json() for name, each in said.members.items()}
+    changed = [(number, name, body) for name, body in now.items() if there.get(name) != body]
+    db.executemany("INSERT OR REPLACE INTO members (rollout, machine, body) VALUES (?, ?, ?)", changed)
+    left = [(number, name) for name in there if name not in now]
+    db.executemany("DELETE FROM members WHERE rollout = ? AND machine = ?", left)
+    rollouts.forget(db)
+    if changed or left:
+        rollouts.keep(db, number, counted(said.members), by_rack(said.members))
+    noted = {_note(each) for each in rollouts.history_of(db, number, 2 * NOTES)}
+    for note in said.notes:
+        if note not in noted:
+            rollouts.note_down(db, number, note)
+
+
+def _note(entry: Entry) -> Note:
+    return Note(entry.at_ms, entry.who, entry.act, entry.said)
+
+
+def _settled(was: Known, as_of_ms: int) -> bool:
+    """Whether what was read as of then is surely of after what was written here."""
+    return was.written_ms <= as_of_ms - LATE_MS
+
+
+def _older(found: RolloutObject, was: Known | None, as_of_ms: int, listed: bool) -> bool:
+    """As `netboot.stores.known_orders` has it."""
+    if was is None or _settled(was, as_of_ms):
+        return False
+    return found.generation < was.generation if found.uid == was.uid else listed

@@ -1,0 +1,220 @@
+"""Rollouts that replicas share: `netboot.lifecycle.rollout_store.RolloutStore` on objects of an API server
+(`netboot.lifecycle.rollout_objects`), and on the file where they are known here.
+
+What is asked goes by the file, which has what this replica wrote or read itself, and what was read of all objects some
+time ago (`follow`). A change is decided by what the file has, and written by the version that this is of: where
+another replica was faster the API server refuses it, and it is decided anew by what is there.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from netboot.join.errors import ClusterUnavailableError, ConflictError
+from netboot.lifecycle.errors import NoSuchRolloutError, RolloutRefusedError, StateUnavailableError
+from netboot.lifecycle.rollout import Rollout
+from netboot.lifecycle.rollout_objects import NOTES, RolloutObject, RolloutObjects, RolloutSaid, spec_of
+from netboot.lifecycle.rollout_orders import another
+from netboot.lifecycle.rollout_store import Change, Members, Note
+from netboot.logs import Trouble
+from netboot.stores.known_rollouts import GONE, as_of, known_of, said_of, take, without
+from netboot.stores.rollouts import SqliteRollouts
+
+log = logging.getLogger(__name__)
+
+TRIES = 5
+OBJECTS = 20
+"""Of ended rollouts, beside the last of each channel: older ones are on the disks of replicas that were there."""
+
+
+class SharedRollouts(SqliteRollouts):
+    """Safe for threads and processes, and for those of other replicas."""
+
+    def __init__(self, path: Path, objects: RolloutObjects, now_ms: Callable[[], int]) -> None:
+        super().__init__(path)
+        self._objects, self._now_ms = objects, now_ms
+        self._trouble = Trouble(log, "rollouts are not known here", "rollouts are known here again", logging.WARNING)
+
+    def start(self, rollout: Rollout, members: Members, note: Note) -> Rollout:
+        for there in self.under_way():  # of before rollouts were objects, too
+            if there.channel == rollout.channel:
+                raise RolloutRefusedError(another(there))
+        objects = self._objects.all()
+        for _ in range(TRIES):
+            _none_under_way(objects, rollout.channel, before=None)
+            number = 1 + max([self._newest(), *(each.number for each in objects)], default=0)
+            begun = rollout.model_copy(update={"number": number})
+            made = self._written(RolloutSaid(begun, members, (note,)), None)
+            objects = self._objects.all()
+            if made is None:  # another one has that number
+                continue
+            try:
+                _none_under_way(objects, rollout.channel, before=number)
+            except RolloutRefusedError:  # another replica was faster
+                self._objects.delete(made)
+                raise
+            self._note([made])
+            return begun
+        raise _changed(f"numbers of rollouts of channel {rollout.channel}")
+
+    def change(self, number: int, change: Change, note: Callable[[Rollout, Rollout], Note | None]) -> Rollout:
+        there, said = self._here(number)
+        if there is None and said is not None:  # it began before rollouts were objects
+            return super().change(number, change, note)
+        for _ in range(TRIES):
+            if there is None or said is None:
+                there, said = self._read(number)
+            rollout, members = change(said.rollout, dict(said.members))
+            line = note(said.rollout, rollout)
+            notes = (*said.notes, line)[-NOTES:] if line is not None else said.notes
+            after = said._replace(rollout=rollout, members=said.members | members, notes=notes)
+            if after == said or spec_of(after) == spec_of(said):
+                self._note([there])
+                return rollout
+            if (written := self._written(after, there)) is not None:
+                self._note([written])
+                return rollout
+            there = None
+        raise _changed(f"rollout {number}")
+
+    def release(self, channel: str) -> None:
+        super().release(channel)
+        newest = max((each.number for each in self._of(channel)), default=0)
+        for _ in range(TRIES):
+            there, said = self._here(newest)
+            if there is None or said is None or said.released or said.rollout.under_way:
+                return
+            there, said = self._read(newest)
+            if said.released or said.rollout.under_way or self._written(said._replace(released=True), there):
+                return
+        raise _changed(f"rollout {newest}")
+
+    def follow(self, objects: Sequence[RolloutObject], as_of_ms: int) -> None:
+        """What was read of all objects, as they were at that moment at the earliest, by this host's clock.
+
+        Raises:
+            StateUnavailableError.
+        """
+        extra = {each.number for each in extras(objects)}
+        with self.opened("rw") as db:
+            db.execute("BEGIN IMMEDIATE")
+            known = known_of(db)
+            ended = without(db, {each.number for each in objects}, known, as_of_ms, self._now_ms())
+            for each in _ended_first(objects):
+                if each.number not in extra:
+                    take(db, each, known, as_of_ms, listed=True)
+            as_of(db, as_of_ms)
+            db.execute("COMMIT")
+        for rollout in ended:
+            log.warning("rollout %d of channel %s has ended: %s", rollout.number, rollout.channel, GONE)
+
+    def tidy(self, objects: Sequence[RolloutObject]) -> None:
+        """Delete those of which nothing is to come: by one replica, which leads.
+
+        Raises:
+            CannotTellError: not all.
+        """
+        newest = {each.said.rollout.channel: each.number for each in objects if each.said is not None}
+        over = [
+            each
+            for each in objects
+            if each.said is not None and not each.said.rollout.under_way and each.number not in newest.values()
+        ]
+        for each in (*extras(objects), *over[: max(len(over) - OBJECTS, 0)]):
+            there = self._objects.read(each.number)
+            if there is not None and there.generation == each.generation:
+                with suppress(ConflictError):
+                    self._objects.delete(there)
+
+    def _of(self, channel: str) -> list[Rollout]:
+        with self.opened("ro") as db:
+            found = db.execute("SELECT body FROM rollouts WHERE channel = ?", (channel,)).fetchall()
+        return [Rollout.model_validate_json(body) for (body,) in found]
+
+    def _newest(self) -> int:
+        """The highest number that was ever given here."""
+        with self.opened("ro") as db:
+            row = db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'rollouts'").fetchone()
+        return int(row[0]) if row is not None else 0
+
+    def _here(self, number: int) -> tuple[RolloutObject | None, RolloutSaid | None]:
+        """As it is known here: its object, which there need not be, and what it says."""
+        with self.opened("ro") as db:
+            known = known_of(db).get(number)
+            try:
+                said = said_of(db, number)
+            except NoSuchRolloutError:
+                return None, None
+        if known is None:
+            return None, said
+        return RolloutObject(number, known.uid, known.generation, known.version, said), said
+
+    def _read(self, number: int) -> tuple[RolloutObject, RolloutSaid]:
+        """As it is there now."""
+        there = self._objects.read(number)
+        if there is None:
+            raise NoSuchRolloutError(f"there is no rollout {number}")
+        if there.said is None:
+            raise ClusterUnavailableError(f"{there.fault}: correct it there; if it is deleted, the rollout has ended")
+        return there, there.said
+
+    def _written(self, said: RolloutSaid, before: RolloutObject | None) -> RolloutObject | None:
+        """The object that says so; None: it is another one by now. Whether a write was done that was not answered is
+        asked, once. Raises RolloutRefusedError: it is too large for one."""
+        number = said.rollout.number
+        try:
+            spec = spec_of(said)
+        except ValueError as error:
+            raise RolloutRefusedError(str(error)) from None
+        try:
+            return self._objects.write(number, spec, before)
+        except ConflictError:
+            return None
+        except ClusterUnavailableError:
+            there = self._objects.read(number)
+            if there is None or there.said is None or spec_of(there.said) != spec:
+                raise
+            return there
+
+    def _note(self, objects: Iterable[RolloutObject]) -> None:
+        """What was written there is so, whatever this disk says; who follows objects brings it here."""
+        try:
+            with self.opened("rw") as db:
+                db.execute("BEGIN IMMEDIATE")
+                known = known_of(db)
+                for each in objects:
+                    take(db, each, known, self._now_ms(), listed=False)
+                db.execute("COMMIT")
+        except StateUnavailableError as error:
+            self._trouble.note(str(error))
+        else:
+            self._trouble.note(None)
+
+
+def extras(objects: Sequence[RolloutObject]) -> list[RolloutObject]:
+    """Those that began in a channel at the same moment as another one, by another replica: the first alone counts, and
+    whoever began a later one is told, and deletes it."""
+    under_way: dict[str, list[RolloutObject]] = {}
+    for each in sorted(objects, key=lambda each: each.number):
+        if each.said is not None and each.said.rollout.under_way:
+            under_way.setdefault(each.said.rollout.channel, []).append(each)
+    return [each for found in under_way.values() for each in found[1:]]
+
+
+def _ended_first(objects: Sequence[RolloutObject]) -> list[RolloutObject]:
+    """One of a channel is under way at a time."""
+    return sorted(objects, key=lambda each: (each.said is not None and each.said.rollout.under_way, each.number))
+
+
+def _none_under_way(objects: Sequence[RolloutObject], channel: str, before: int | None) -> None:
+    """Raises RolloutRefusedError: one of the channel is, of a number before that one (None: of any)."""
+    for each in objects:
+        if each.said is None or each.said.rollout.channel != channel or not each.said.rollout.under_way:
+            continue
+        if before is None or each.number < before:
+            raise RolloutRefusedError(another(each.said.rollout))
+
+
+def _changed(what: str) -> ClusterUnavailableError:
+    return ClusterUnavailableError(f"{what} is changed by others all the time: try again")
