@@ -10,7 +10,7 @@ from netboot.kube.connection import Connection
 from netboot.kube.errors import ClusterRefusedError, StatusError
 from netboot.kube.following import watched
 from netboot.kube.resources.definitions import ALL, GROUP, TIED, VERSION
-from netboot.lifecycle import order_objects
+from netboot.lifecycle import order_objects, rollout_objects
 from netboot.machines.resources import MOST_BYTES, Changed, Listed, Resource, Same, Seen, fit
 
 
@@ -129,6 +129,8 @@ def resource_of(kind: str, thing: Mapping[str, Any]) -> Resource:
     if kind in TIED:
         of = {"uid": str(metadata.get("uid") or ""), "generation": generation if isinstance(generation, int) else 0}
         found = found.model_copy(update=of)
+    if kind == rollout_objects.KIND:
+        found = found.model_copy(update={"version": str(metadata.get("resourceVersion") or "")})
     if kind == order_objects.KIND:
         found = found.model_copy(update={"status": order_objects.kept_status(thing.get("status"))})
     return fit(found)

@@ -8,8 +8,9 @@ import base64
 import binascii
 import json
 import zlib
-from collections.abc import Iterable
-from typing import Annotated, Literal, NamedTuple, Protocol
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, NamedTuple, Protocol
 
 from pydantic import AfterValidator, Field, StringConstraints, TypeAdapter, ValidationError
 
@@ -105,7 +106,8 @@ class RolloutSpec(Strict):
 
 class RolloutObject(NamedTuple):
     """One, as it was read. `generation`: grows with each change of what it says; `version`: what a change of it goes
-    by. `said`: what it says; None: it cannot be told, for the reason that `fault` says."""
+    by. `said`: what it says; None: it cannot be told, for the reason that `fault` says; `metadata`: what others put
+    there, which a change of it leaves."""
 
     number: int
     uid: str
@@ -113,6 +115,7 @@ class RolloutObject(NamedTuple):
     version: str
     said: "RolloutSaid | None"
     fault: str = ""
+    metadata: Mapping[str, Any] = MappingProxyType({})
 
 
 class RolloutSaid(NamedTuple):

@@ -22,6 +22,8 @@ from netboot.machines.values import Inventory, Machine
 
 MOST_BYTES = 64 << 20
 """Of all objects together, as JSON: 50,000 machines have a quarter of it. Of one: LARGEST_ITEM."""
+LARGEST_OF = {"rollout": 1_200_000}
+"""Of kinds of which one is larger: a rollout has all its machines in it."""
 MOST_DEPTH = 32
 """Of mappings and lists in a spec; any that counts has five."""
 _PLACE = re.compile(r"^[a-z]+\[0\](\.name$)?")
@@ -53,8 +55,8 @@ def fit(resource: Resource) -> Resource:
     out, which together have at most MOST_BYTES."""
     if _deep(resource.spec):
         return resource.model_copy(update={"spec": None, "refused": "is nested deeper than anything that is declared"})
-    if (size := resource.size) > LARGEST_ITEM:
-        words = f"has {size:,} bytes, and one object has at most {LARGEST_ITEM:,}: leave out what it need not say"
+    if (size := resource.size) > (most := LARGEST_OF.get(resource.kind, LARGEST_ITEM)):
+        words = f"has {size:,} bytes, and one object has at most {most:,}: leave out what it need not say"
         return resource.model_copy(update={"spec": None, "refused": words})
     return resource
 

@@ -43,8 +43,8 @@ def drains_of(config: Config) -> SqliteDrains:
     path, place = config.data / "intents.db", config.inventory_kubernetes
     if place is None or place.orders is None:
         return SqliteDrains(path)
+    from netboot.kube.act_objects import KubeOrderObjects
     from netboot.kube.connection import connect  # the client of Kubernetes is large: only with clusters
-    from netboot.kube.order_objects import KubeOrderObjects
 
     objects = KubeOrderObjects(partial(connect, place.orders, manifests="inventory"), place.namespace)
     assert config.replicas is not None

@@ -1,6 +1,6 @@
 """The custom resources `netboot.dev/v1alpha1` of what people declare: their definitions, and an inventory as objects.
 
-Kinds that have no model of their own yet (Rollout, Assignment) are not here: docs/decisions/247.
+A kind that has no model of its own yet (Assignment) is not here: docs/decisions/247.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,9 +13,10 @@ from netboot.join.enrolment_documents import EnrolmentSpec, EnrolmentStatus
 from netboot.kube.resources import order_rules
 from netboot.kube.resources.cel import Schema, literal, pattern, rule, with_rules
 from netboot.kube.resources.schema import schema_of
-from netboot.lifecycle import holds, order_objects
+from netboot.lifecycle import holds, order_objects, rollout_objects
 from netboot.lifecycle.object_status import ObjectStatus
 from netboot.lifecycle.order_objects import OrderSpec, OrderStatus
+from netboot.lifecycle.rollout_objects import RolloutSpec
 from netboot.machines.classes import Class
 from netboot.machines.declared import Declared
 from netboot.machines.maintenance import Window
@@ -166,8 +167,25 @@ ORDER = Kind(
     rules=order_rules.ALL,
 )
 """By its machine's name: the last order to drain or reboot it. netboot writes it."""
-ALL: Mapping[str, Kind] = {**KINDS, holds.KIND: HOLD, order_objects.KIND: ORDER}
-TIED = frozenset({holds.KIND, order_objects.KIND})
+ROLLOUT = Kind(
+    "Rollout",
+    "rollouts",
+    "nbro",
+    RolloutSpec,
+    {
+        "Channel": (".spec.channel", "string"),
+        "Image": (".spec.image_name", "string"),
+        "State": (".spec.state", "string"),
+        "Done": (".spec.done", "integer"),
+        "Of": (".spec.of", "integer"),
+        "By": (".spec.operator", "string"),
+        "Why": (".spec.why", "string"),
+    },
+    {"Undoing": (".spec.undoing", "boolean"), "Reason": (".spec.reason", "string")},
+)
+"""By its number: one that is under way, or was. netboot writes it."""
+ALL: Mapping[str, Kind] = {**KINDS, holds.KIND: HOLD, order_objects.KIND: ORDER, rollout_objects.KIND: ROLLOUT}
+TIED = frozenset({holds.KIND, order_objects.KIND, rollout_objects.KIND})
 """Of ALL those that are acts, each of one object."""
 _NAMED = frozenset({"name"})
 """What an object has in its metadata."""
