@@ -25,12 +25,12 @@ from netboot.controllers.loop import Beats, Controllers
 from netboot.controllers.needless import NeedlessOrders
 from netboot.controllers.nodes.cordoned import file_of
 from netboot.controllers.noticed import Noticed
-from netboot.controllers.orders import ordering
 from netboot.controllers.projection import ProjectionController
 from netboot.controllers.proofs import Proofs, Prover
 from netboot.controllers.remedies import RemedyController, Surveyed
 from netboot.controllers.renewals import OrderedRenewals
 from netboot.controllers.rollouts import RolloutController
+from netboot.controllers.shared_acts import sharing
 from netboot.controllers.sight import LARGEST, Eyes
 from netboot.controllers.snapshot_publisher import SnapshotPublisher
 from netboot.join.register import boot_windows
@@ -45,7 +45,7 @@ from netboot.lifecycle.snapshot import BootWindow
 from netboot.machines.maintenance import Window
 from netboot.machines.values import Inventory
 from netboot.process import ProcessSpec
-from netboot.processes.shared import drained, drains_of, led_here
+from netboot.processes.shared import drained, drains_of, led_here, rollouts_of
 from netboot.status import FRESH_MS, up_ms
 from netboot.status.controllers import LifecycleStatus
 from netboot.status.fetcher import FetcherStatus
@@ -58,7 +58,6 @@ from netboot.stores.history_writer import HistoryFile
 from netboot.stores.image_repository import open_image_repository
 from netboot.stores.intents import SqliteIntents
 from netboot.stores.remedies import SqliteRemedies
-from netboot.stores.rollouts import SqliteRollouts
 from netboot.stores.said_enrolments import changes_of, recorded
 from netboot.stores.signal import SaidSignal
 from netboot.stores.state import SqliteStates
@@ -72,7 +71,7 @@ def run(spec: ProcessSpec) -> None:
     repository, states = open_image_repository(config), SqliteStates(config.data / "state.db")
     windows = partial(_boot_windows, config) if config.join is not None else None
     upstream = partial(_absent, config.data / "status") if config.upstream is not None else None
-    store = SqliteRollouts(config.data / "rollouts.db")
+    store = rollouts_of(config)
     publisher = SnapshotPublisher(
         config,
         repository,
@@ -188,7 +187,7 @@ def run(spec: ProcessSpec) -> None:
         controller.joins_read_to,
         clock,
     )
-    following = ordering(config, holding(config, acting, intents, publisher, clock), drains)
+    following = sharing(config, holding(config, acting, intents, publisher, clock), drains, store)
     settling = AndRemedies(following, remedies)
     beats = Beats(
         spec.heartbeat("publisher"), spec.heartbeat(), spec.heartbeat("lifecycle"), spec.heartbeat("rollouts")

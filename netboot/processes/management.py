@@ -14,7 +14,7 @@ from netboot.lifecycle.publish import fault_of
 from netboot.oidc.logins import Logins
 from netboot.oidc.people import People
 from netboot.process import ProcessSpec
-from netboot.processes.shared import drains_of
+from netboot.processes.shared import drains_of, rollouts_of
 from netboot.status import up_ms
 from netboot.stores import bootkey
 from netboot.stores.acceptance import Acceptance
@@ -31,7 +31,6 @@ from netboot.stores.live import LiveView
 from netboot.stores.register import open_register
 from netboot.stores.remedies import SqliteRemedies
 from netboot.stores.removals import RemovalsFile
-from netboot.stores.rollouts import SqliteRollouts
 from netboot.stores.signal import SaidSignal
 from netboot.stores.state import SqliteStates
 from netboot.stores.status import StatusFolder, room
@@ -92,7 +91,7 @@ def compose(
         conditions=conditions,
         summaries=conditions,
         history=history,
-        rollouts=SqliteRollouts(config.data / "rollouts.db"),
+        rollouts=rollouts_of(config),
         unusable=partial(
             fault_of,
             repository=repository,

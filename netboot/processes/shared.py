@@ -12,7 +12,9 @@ from netboot.lifecycle.errors import CannotTellError, NotReadyError
 from netboot.machines.former import present_names
 from netboot.stores.drains import SqliteDrains
 from netboot.stores.live import LiveView
+from netboot.stores.rollouts import SqliteRollouts
 from netboot.stores.shared_drains import SharedDrains
+from netboot.stores.shared_rollouts import SharedRollouts
 from netboot.stores.status import StatusFolder
 
 
@@ -50,6 +52,18 @@ def drains_of(config: Config) -> SqliteDrains:
     assert config.replicas is not None
     present = partial(_present, LiveView(config.data / "snapshot.json"))
     return SharedDrains(path, objects, present, SystemClock().now_ms, config.replicas.called)
+
+
+def rollouts_of(config: Config) -> SqliteRollouts:
+    """For who begins rollouts, or drives them."""
+    path, place = config.data / "rollouts.db", config.inventory_kubernetes
+    if place is None or place.orders is None:
+        return SqliteRollouts(path)
+    from netboot.kube.act_objects import KubeRolloutObjects  # as above
+    from netboot.kube.connection import connect
+
+    objects = KubeRolloutObjects(partial(connect, place.orders, manifests="inventory"), place.namespace)
+    return SharedRollouts(path, objects, SystemClock().now_ms)
 
 
 def _present(live: LiveView) -> Mapping[str, str]:

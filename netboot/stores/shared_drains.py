@@ -124,7 +124,7 @@ class SharedDrains(SqliteDrains):
 
     def follow(self, objects: Sequence[OrderObject], as_of_ms: int) -> list[str]:
         """What was read of all objects (`apart`), as they were at that moment at the earliest, by this host's clock;
-        which of them are not believed, in words.
+        which of them are not believed, or are none, in words.
 
         Raises:
             StateUnavailableError.
@@ -141,7 +141,7 @@ class SharedDrains(SqliteDrains):
         for drain in gone:
             fields = {"machine": drain.machine, "boot": drain.boot, "order": drain.id}
             log.info("%s of %s has ended: %s", drain.what, drain.machine, GONE, extra={"fields": fields})
-        return [fault for fault in faults if fault]
+        return [*(each.fault for each in objects if each.drain is None), *filter(None, faults)]
 
     def _find(self, machine: str) -> OrderObject | None:
         """Its object: of its name, else of one that it had."""

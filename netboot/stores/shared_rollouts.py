@@ -90,8 +90,9 @@ class SharedRollouts(SqliteRollouts):
                 return
         raise _changed(f"rollout {newest}")
 
-    def follow(self, objects: Sequence[RolloutObject], as_of_ms: int) -> None:
-        """What was read of all objects, as they were at that moment at the earliest, by this host's clock.
+    def follow(self, objects: Sequence[RolloutObject], as_of_ms: int) -> list[str]:
+        """What was read of all objects, as they were at that moment at the earliest, by this host's clock; which of
+        them are none, in words.
 
         Raises:
             StateUnavailableError.
@@ -108,6 +109,7 @@ class SharedRollouts(SqliteRollouts):
             db.execute("COMMIT")
         for rollout in ended:
             log.warning("rollout %d of channel %s has ended: %s", rollout.number, rollout.channel, GONE)
+        return [each.fault for each in objects if each.said is None]
 
     def tidy(self, objects: Sequence[RolloutObject]) -> None:
         """Delete those of which nothing is to come: by one replica, which leads.

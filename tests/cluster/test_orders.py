@@ -15,11 +15,11 @@ from lab.kube.cluster import Cluster
 from lab.kube.kubectl import Kubectl
 from netboot.join.errors import ClusterUnavailableError, ConflictError
 from netboot.kube.accounts import make_kubeconfig
+from netboot.kube.act_objects import KubeOrderObjects
 from netboot.kube.connection import Connection, connect
 from netboot.kube.errors import ClusterRefusedError
 from netboot.kube.machine_objects import KubeStatuses
 from netboot.kube.manifests import inventory_text
-from netboot.kube.act_objects import KubeOrderObjects
 from netboot.kube.resources.definitions import GROUP, ORDER, VERSION, definitions
 from netboot.lifecycle.drains import Drain, State
 from netboot.lifecycle.order_objects import OrderObject, spec_of

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from images.values.strict import Fault, FaultsError
-from netboot.controllers.orders import AndOrders, ordering
+from netboot.controllers.shared_acts import AndShared, orders_of, sharing
 from netboot.join.errors import ClusterUnavailableError
 from netboot.lifecycle.drains import AT_ONCE_SECONDS, Drain, DrainsStatus, State, reserved
 from netboot.lifecycle.errors import StateUnavailableError
@@ -21,9 +21,11 @@ from netboot.stores.intents import make
 from netboot.stores.known_orders import GONE, LATE_MS, as_of_ms
 from netboot.stores.resources import ORDERS, KeptResources
 from netboot.stores.shared_drains import TRIES, SharedDrains
+from netboot.stores.shared_rollouts import SharedRollouts
 from netboot.stores.status import StatusFile
 from tests.drains import START, drain
 from tests.order_objects import AWAY, MemoryOrders, resource
+from tests.rollout_objects import MemoryRolloutObjects
 
 REPLACED = "reboot was ordered by bob"
 
@@ -278,7 +280,7 @@ def test_beside_an_object_whose_order_has_ended_one_that_was_never_an_object_sta
 
 
 class Objects:
-    """`netboot.controllers.orders.Kept`, and of when it is."""
+    """`netboot.controllers.shared_acts.Kept`, and of when it is."""
 
     def __init__(self, *resources: Resource, at_ms: int = NOW) -> None:
         self.fault = ""
@@ -313,8 +315,8 @@ class Rest:
         return RolloutsStatus(at_ms=START, rollouts=())
 
 
-def following(kept: Objects, drains: SharedDrains) -> AndOrders:
-    return AndOrders(Rest(), kept, kept.seen_ms, drains)
+def following(kept: Objects, drains: SharedDrains) -> AndShared[OrderObject]:
+    return AndShared(Rest(), "orders", kept, orders_of, drains.follow, kept.seen_ms, drains.now_ms)
 
 
 def test_what_others_ordered_and_ended_is_known_here(
@@ -619,7 +621,7 @@ def test_of_when_those_are_that_came_counts_where_what_went_is_not_believed_to_b
     config: Any = SimpleNamespace(data=tmp_path, inventory_kubernetes=SimpleNamespace(namespace="netboot"))
     KeptResources(tmp_path, "netboot", ORDERS).write([])
     StatusFile(tmp_path / "resources", "followed_orders").write(Followed(seen_ms=5, came_ms=NOW))
-    ordering(config, Rest(), alpha).step()
+    sharing(config, Rest(), alpha, SharedRollouts(tmp_path / "rollouts.db", MemoryRolloutObjects(), int)).step()
     assert as_of_ms(tmp_path / "alpha" / "intents.db") == NOW
 
 
@@ -690,8 +692,8 @@ def test_what_cannot_be_read_stays_and_is_said(alpha: SharedDrains, beta: Shared
     loop.step()
     assert alpha.standing() == [given]
     assert loop.status().problem == (
-        "what other replicas ordered cannot be told, and stays as it was: objects of namespace netboot: cannot be "
-        "told: EIO"
+        "what other replicas did about orders cannot be told, and stays as it was: objects of namespace netboot: "
+        "cannot be told: EIO"
     )
     kept.fault = ""
     bad = resource(order_object("b", "u", 1, spec(drain("b", "2"))))
