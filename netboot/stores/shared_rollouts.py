@@ -79,16 +79,21 @@ class SharedRollouts(SqliteRollouts):
         raise _changed(f"rollout {number}")
 
     def release(self, channel: str) -> None:
-        super().release(channel)
         newest = max((each.number for each in self._of(channel)), default=0)
+        there, _ = self._here(newest)
+        if there is not None:  # else there is none, or it began before rollouts were objects
+            self._release(newest)
+        super().release(channel)
+
+    def _release(self, number: int) -> None:
         for _ in range(TRIES):
-            there, said = self._here(newest)
-            if there is None or said is None or said.released or said.rollout.under_way:
+            there, said = self._read(number)
+            if said.released or said.rollout.under_way:
                 return
-            there, said = self._read(newest)
-            if said.released or said.rollout.under_way or self._written(said._replace(released=True), there):
+            if (written := self._written(said._replace(released=True), there)) is not None:
+                self._note([written])
                 return
-        raise _changed(f"rollout {newest}")
+        raise _changed(f"rollout {number}")
 
     def follow(self, objects: Sequence[RolloutObject], as_of_ms: int) -> list[str]:
         """What was read of all objects, as they were at that moment at the earliest, by this host's clock; which of

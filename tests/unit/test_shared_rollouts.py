@@ -1,6 +1,7 @@
 """Rollouts that replicas share: two stores over the same objects, and who brings to one what the other did."""
 
 import base64
+import random
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -115,11 +116,12 @@ def bombed(size: int) -> str:
     ("value", "why"),
     [
         ("?", "is not base64 of what zlib compressed: "),
-        (base64.b64encode(b"x").decode(), "is not base64 of what zlib compressed: "),
+        (base64.b64encode(b"no zlib").decode(), "is not base64 of what zlib compressed: "),
+        (base64.b64encode(b"x").decode(), "is cut off, longer than it may be, or has more"),
         (base64.b64encode(zlib.compress(b"[]")[:-1]).decode(), "is cut off, longer than it may be, or has more"),
         (base64.b64encode(zlib.compress(b"[]") + b"x").decode(), "is cut off, longer than it may be, or has more"),
         (bombed(70 << 20), "is cut off, longer than it may be, or has more"),
-        (base64.b64encode(zlib.compress(b'[{"machine": 1}]')).decode(), r"\[0\]\.machine: "),
+        (base64.b64encode(zlib.compress(b'[{"machine": 1}]')).decode(), r"^0\.machine: "),
         (packed([*members("a").values(), *members("a").values()]), "has a machine twice"),
     ],
 )
@@ -130,8 +132,9 @@ def test_machines_that_cannot_be_read(value: str, why: str) -> None:
 
 def test_a_rollout_of_more_machines_than_an_object_holds_is_refused(alpha: SharedRollouts) -> None:
     """Each with a boot of its own, which nothing compresses."""
+    rng = random.Random(1)  # noqa: S311 - nothing is kept secret by it
     many = {
-        f"m-{number}": Member(machine=f"m-{number}", previous=f"{number:064x}", boot=f"{number * 7919:036x}")
+        f"m-{number}": Member(machine=f"m-{number}", previous=OLD, boot=f"{rng.getrandbits(192):048x}")
         for number in range(60_000)
     }
     with pytest.raises(RolloutRefusedError, match=r"^60,000 machines are more than a rollout can have: use several"):
