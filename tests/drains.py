@@ -30,7 +30,7 @@ def drain(machine: str, name: str, what: str = "drain", **more: Any) -> Drain:
 class MemoryDrains:
     """`netboot.lifecycle.drains.DrainStore`. `broken`: which stand cannot be told."""
 
-    replica = ""
+    shared = False
 
     def __init__(self) -> None:
         self._all: list[Drain] = []

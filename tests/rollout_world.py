@@ -167,7 +167,7 @@ class World:
     def now_ms(self) -> int:
         return 1_700_000_000_000 + self.now
 
-    def point(self, channel: str, digest: str) -> str | None:
+    def point(self, channel: str, digest: str, who: str) -> str | None:
         before, self.channel = self.channel, digest
         self.pointed += 1
         return before

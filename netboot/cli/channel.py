@@ -102,6 +102,9 @@ def set_(
         count, boot = state["machines"], "would boot" if dry_run else "boots" if state["machines"] == 1 else "boot"
         machines = f"{count} machine{'' if count == 1 else 's'}"
         click.echo(f"{machines} of channel {channel} {boot} it from the next boot on")
+    if state["alone"]:
+        told = f"other replicas could not be told where channel {channel} points, and go on as before"
+        click.secho(f"{told}: set it there likewise, and once more when the API server answers", fg="yellow", err=True)
     if state["assignments_kept"]:
         what = f"the rollouts of channel {channel} cannot be read: whom one assigned an image boots that still"
         remedy = f"see `netboot doctor`; once data/rollouts.db can be read, run `netboot channel set {channel}` again"

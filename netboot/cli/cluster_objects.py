@@ -30,7 +30,7 @@ class Source(NamedTuple):
 
 def sources_of(config: "Config") -> Iterator[Source]:
     """What is in objects by the configuration."""
-    from netboot.kube.resources.definitions import ENROLMENT, HOLD, KINDS
+    from netboot.kube.resources.kinds import ENROLMENT, HOLD, KINDS
 
     inventory, enrolments = config.inventory_kubernetes, config.enrolments_kubernetes
     if inventory is not None:

@@ -113,7 +113,7 @@ def contents_of(
         images.values.strict.FaultsError: something cannot be written, or all of the inventory has faults.
     """
     from netboot.kube.custom_resources import resource_of
-    from netboot.kube.resources.definitions import ENROLMENT, HOLD, KINDS
+    from netboot.kube.resources.kinds import ENROLMENT, HOLD, KINDS
     from netboot.machines.declared import LISTS
     from netboot.machines.resources import judged
     from netboot.machines.written import text_of as items_text

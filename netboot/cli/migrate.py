@@ -147,7 +147,7 @@ def _migrated(connection: "Connection", settings: "Config", space: str, *, dry_r
 def _looked_at(admin: "AdminObjects", site: Site) -> "Plan":
     """What is to be made, by what is there."""
     from netboot.kube.moved import BY_KIND, plan
-    from netboot.kube.resources.definitions import KINDS
+    from netboot.kube.resources.kinds import KINDS
 
     whole = frozenset(kind.kind for kind in KINDS.values()) if site.inventory is not None else frozenset[str]()
     kinds = sorted(whole | {each["kind"] for each in site.documents})

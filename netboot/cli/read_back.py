@@ -23,7 +23,7 @@ def inventory_apart(
     """
     from images.values.strict import FaultsError
     from netboot.kube.custom_resources import KubeResources
-    from netboot.kube.resources.definitions import KINDS
+    from netboot.kube.resources.kinds import KINDS
     from netboot.machines.difference import differences
     from netboot.machines.resources import judged
     from netboot.stores.inventory import joining_of
@@ -40,7 +40,7 @@ def inventory_apart(
 
 
 def _words(differences: "Mapping[str, Difference]") -> Iterator[str]:
-    from netboot.kube.resources.definitions import KINDS
+    from netboot.kube.resources.kinds import KINDS
     from netboot.machines.declared import KINDS as NAMES
 
     for listed, each in differences.items():

@@ -130,12 +130,8 @@ def _how(rollout: Mapping[str, Any], member: Mapping[str, Any]) -> str:
         return by if member["state"] == "assigned" else "is awaited"
     state = order["state"]
     said = f"{_DOING[state['state']]}: {state['words']}" if state else "nobody has said yet how far it is"
-    return said if _its_own(order["owner"], rollout["number"]) else f"{said} ({order['what']} by {order['who']})"
-
-
-def _its_own(owner: str, number: int) -> bool:
-    """`rollout/7`, or with replicas `rollout/alpha/7`."""
-    return owner.startswith("rollout/") and owner.endswith(f"/{number}")
+    its_own = order["owner"] == f"rollout/{rollout['number']}"
+    return said if its_own else f"{said} ({order['what']} by {order['who']})"
 
 
 def follow(client: Client, number: int) -> None:

@@ -193,7 +193,7 @@ def is_hold_of_people(intent: "Intent") -> bool:
 
 def hold_object(intent: "Intent", namespace: str) -> dict[str, Any]:
     """A hold of people, by the name of its machine, of which people have one."""
-    from netboot.kube.resources.definitions import GROUP, HOLD, VERSION
+    from netboot.kube.resources.kinds import GROUP, HOLD, VERSION
 
     by = intent.who.strip()[:_LONGEST_BY]
     until = rfc3339(intent.until_ms) if intent.until_ms is not None else None

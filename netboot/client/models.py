@@ -1336,7 +1336,8 @@ class Move(TypedDict):
 
 class Moved(TypedDict):
     """The channel as it is then. `ended_rollouts`: their numbers; `assignments_kept`: machines boot what a
-    rollout assigned to them, for that cannot be read; `dry_run`: nothing was changed."""
+    rollout assigned to them, for that cannot be read, or changed; `alone`: it is so at this replica, and
+    others could not be told; `dry_run`: nothing was changed."""
 
     name: str
     description: NotRequired[str]
@@ -1349,6 +1350,7 @@ class Moved(TypedDict):
     source: NotRequired[Literal["inventory", "store"]]
     ended_rollouts: list[int]
     assignments_kept: bool
+    alone: bool
     dry_run: bool
 
 

@@ -6,7 +6,7 @@ import random
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from netboot.controllers.rollouts import RolloutController
+from netboot.controllers.loop import Rollouts
 from netboot.lifecycle.drains import AT_ONCE_SECONDS, Drain, DrainsStatus, DrainStore, End, reserved
 from netboot.lifecycle.errors import CannotTellError
 from netboot.lifecycle.intents import OPERATORS
@@ -27,7 +27,7 @@ class AndDrains:
 
     def __init__(
         self,
-        rollouts: RolloutController,
+        rollouts: Rollouts,
         drains: DrainStore,
         said: Callable[[], Sequence[DrainsStatus]],
         left: Callable[[Sequence[str]], Mapping[str, str]],

@@ -49,13 +49,15 @@ class Led:
         self._elector.can(said.message if not said.followed else "" if self._written else UNWRITTEN)
         vacant = leader.vacant_seconds > 0
         fields = {"leader": leader, "followed": said.followed and not vacant}
-        if said.ok and (words := self._problem(leader)):
+        if said.ok and (words := vacancy(leader, self._long_seconds)):
             fields |= {"ok": False, "message": words, "remedy": REMEDY}
         return said.model_copy(update=fields)
 
-    def _problem(self, leader: LeaderStatus) -> str:
-        if leader.vacant_seconds > self._long_seconds:
-            why = f": {leader.problem}" if leader.problem else ""
-            return f"nobody has led for {leader.vacant_seconds:.0f} s{why}"
-        known = leader.leads or (leader.leader and not leader.vacant_seconds)  # one renewal that fails is not the end
-        return f"who leads cannot be told: {leader.problem}" if leader.problem and not known else ""
+
+def vacancy(leader: LeaderStatus, long_seconds: float) -> str:
+    """What is to be seen to of the election itself; "": nothing. `long_seconds`: see `Led`."""
+    if leader.vacant_seconds > long_seconds:
+        why = f": {leader.problem}" if leader.problem else ""
+        return f"nobody has led for {leader.vacant_seconds:.0f} s{why}"
+    known = leader.leads or (leader.leader and not leader.vacant_seconds)  # one renewal that fails is not the end
+    return f"who leads cannot be told: {leader.problem}" if leader.problem and not known else ""

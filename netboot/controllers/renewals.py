@@ -6,17 +6,16 @@ is to end, so one that was given is not given again, wherever the program ended.
 """
 
 import logging
-import re
 import secrets
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from netboot.controllers.drains import Over, finish
-from netboot.controllers.rollouts import Ledger
 from netboot.lifecycle.budget import slots
 from netboot.lifecycle.drains import LONGEST_MS, Drain, DrainsStatus, DrainStore, Reserved, orderable, reserved
 from netboot.lifecycle.errors import ActRefusedError
 from netboot.lifecycle.intents import Intents
 from netboot.lifecycle.ports import Clock
+from netboot.lifecycle.renewals import Ledger
 from netboot.lifecycle.rollout import Renewal, Rollout
 from netboot.lifecycle.state import MachineState
 
@@ -41,11 +40,6 @@ class OrderedRenewals:
     ) -> None:
         self._drains, self._intents, self._said, self._states = drains, intents, said, states
         self._joins, self._clock = joins, clock
-        self._owned = f"{_OWNED}{drains.replica}/" if drains.replica else _OWNED
-        # of before replicas shared orders, where they do
-        self._may_own = re.compile(rf"({re.escape(self._owned)}|{_OWNED})\d+")
-        self._where = f" at {drains.replica}" if drains.replica else ""
-        """Rollouts are each replica's own, and so are their numbers."""
 
     def ledger(self) -> Ledger:
         orders = reserved(self._drains.standing(), self._said(), self._drains.elsewhere())
@@ -77,12 +71,12 @@ class OrderedRenewals:
     ) -> None:
         """Orders of rollouts that want it no more. Who was told to reboot is on its way: that goes on to its end, and
         whoever may have been is taken for one who was."""
-        silent, over = {owner for number in unknown for owner in self._owners(number)}, list[Over]()
+        silent, over = {_owner(number) for number in unknown}, list[Over]()
         for name, (drain, told) in orders.items():
             wanted = machines.get(name)
-            if not self._may_own.fullmatch(drain.owner) or drain.owner in silent or told is not False:
+            if not drain.owner.startswith(_OWNED) or drain.owner in silent or told is not False:
                 continue
-            if wanted is None or drain.owner not in self._owners(wanted.rollout.number) or drain.boot != wanted.boot:
+            if wanted is None or (_owner(wanted.rollout.number), wanted.boot) != (drain.owner, drain.boot):
                 over.append((drain.id, "withdrawn", _UNWANTED))
         finish(self._drains, over, self._clock.now_ms())
 
@@ -92,8 +86,7 @@ class OrderedRenewals:
         refused = {}
         for number in {renewal.rollout.number for renewal in free.values()}:
             names = [name for name, renewal in free.items() if renewal.rollout.number == number]
-            last = [self._drains.last(owner, names) for owner in self._owners(number)]
-            for name, drain in (each for found in last for each in found.items()):
+            for name, drain in self._drains.last(_owner(number), names).items():
                 if drain.boot == free[name].boot and drain.end in ("undone", "taken-off", "replaced"):
                     said = drain.words if drain.words.startswith("by ") else f"({drain.words})"
                     refused[name] = f"its order was taken off {said}" if drain.end == "taken-off" else drain.words
@@ -106,18 +99,19 @@ class OrderedRenewals:
             machine=machine,
             what="reboot",
             boot=renewal.boot,
-            who=f"rollout {rollout.number} of channel {rollout.channel}{self._where}",
+            who=f"rollout {rollout.number} of channel {rollout.channel}",
             reason=_reason(rollout),
             since_ms=now,
             deadline_ms=now + min(rollout.strategy.deadline * 1000, LONGEST_MS),
             bare=rollout.strategy.allow_bare,
             local=rollout.strategy.allow_local_data,
-            owner=f"{self._owned}{rollout.number}",
+            owner=_owner(rollout.number),
         )
 
-    def _owners(self, rollout: int) -> set[str]:
-        """Of orders of a rollout."""
-        return {f"{self._owned}{rollout}", f"{_OWNED}{rollout}"}
+
+def _owner(rollout: int) -> str:
+    """Of its orders. Where replicas share orders they share rollouts, and so their numbers, too."""
+    return f"{_OWNED}{rollout}"
 
 
 def _reason(rollout: Rollout) -> str:

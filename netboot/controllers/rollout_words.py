@@ -1,13 +1,13 @@
 """What the loop that drives rollouts says of them: history, audit, log, `/readyz` and metrics."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from netboot.controllers.audited import audit
 from netboot.lifecycle.remedies import WHO
 from netboot.lifecycle.rollout import Member, MemberState, Rollout, RolloutState
 from netboot.lifecycle.rollout_counts import by_state
-from netboot.lifecycle.rollout_store import Members, Note
+from netboot.lifecycle.rollout_store import Members, Note, Summed
 from netboot.status.controllers import RolloutStatus
 
 log = logging.getLogger(__name__)
@@ -49,10 +49,19 @@ def tell_undone(rollout: Rollout) -> None:
 
 def status_of(rollout: Rollout, members: Members) -> RolloutStatus:
     """One that is under way."""
+    return _status(rollout, by_state(members.values()))
+
+
+def summed_up(found: Summed) -> RolloutStatus:
+    """The same, by what is counted of it."""
+    return _status(found.rollout, found.counts.machines)
+
+
+def _status(rollout: Rollout, machines: Mapping[MemberState, int]) -> RolloutStatus:
     return RolloutStatus(
         number=rollout.number,
         channel=rollout.channel,
         state=str(rollout.state),
         undoing=rollout.undoing,
-        machines={str(state): count for state, count in by_state(members.values()).items()},
+        machines={str(state): count for state, count in machines.items()},
     )

@@ -8,19 +8,17 @@ nothing.
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from types import MappingProxyType
-from typing import NamedTuple, Protocol
 
 from images.errors import ImageError
-from netboot.controllers.rollout_words import noted, status_of, tell, tell_undone, undone_now
+from netboot.controllers.rollout_words import noted, status_of, summed_up, tell, tell_undone, undone_now
 from netboot.controllers.watching import unheard
 from netboot.lifecycle.budget import by_whom
 from netboot.lifecycle.conditions import Judged
 from netboot.lifecycle.control_planes import ControlPlanes, hindrances
-from netboot.lifecycle.drains import Drain, Reserved
 from netboot.lifecycle.errors import CannotTellError
-from netboot.lifecycle.intents import Freezes, Intent, Signals, permission
+from netboot.lifecycle.intents import Freezes, Signals, permission
 from netboot.lifecycle.ports import Clock
+from netboot.lifecycle.renewals import Ledger, Renewals
 from netboot.lifecycle.rollout import Renewal, Rollout, RolloutState
 from netboot.lifecycle.rollout_batch import turns
 from netboot.lifecycle.rollout_engine import World, step
@@ -38,39 +36,12 @@ STANDS_STILL = "it stands still"
 UNJUDGED = f"{STANDS_STILL}: not all machines have been judged since the start"
 
 
-class Ledger(NamedTuple):
-    """By what is counted who is out of service. `orders`: what stands, by machine; `intents`: holds and the like."""
-
-    orders: Mapping[str, Reserved] = MappingProxyType({})
-    intents: Sequence[Intent] = ()
-
-    @property
-    def drains(self) -> list[Drain]:
-        """The orders themselves."""
-        return [each.drain for each in self.orders.values()]
-
-
-class Renewals(Protocol):
-    """Drains and reboots machines. Every method raises CannotTellError: not now."""
-
-    def ledger(self) -> Ledger:
-        """What is ordered and wanted now, by whomever."""
-        ...
-
-    def want(self, machines: Mapping[str, Renewal], ledger: Ledger, unknown: Collection[int]) -> Mapping[str, str]:
-        """From now on these are to be renewed, and no others that were wanted before, but for those that were told to
-        reboot already; told again it changes nothing. `ledger`: that by which room was counted; where more is in it by
-        now none is added. `unknown`: rollouts of which it cannot be told whom they want. Returns machine → why it
-        will not be, in words."""
-        ...
-
-
 class RolloutController:
     """`step` every few seconds. `judged(names)`: what was found of machines; `published()`: the snapshot in force;
-    `lifecycle()`: what the lifecycle's loop said last; `channel(name)`, `point(channel, image)`: where one points, and
-    moving it; both raise images.errors.ImageError. `freezes`, `signals`: whether anything may begin; `out()`: machines
-    that are out of service, None: not all were judged since the start; `unusable(image)`: why it cannot be used, None:
-    it can; `cause()`: why failures may be a matter of the fleet; `control`: how control planes are."""
+    `lifecycle()`: what the lifecycle's loop said last; `channel(name)`, `point(channel, image, who)`: where one points,
+    and moving it; both raise images.errors.ImageError. `freezes`, `signals`: whether anything may begin; `out()`:
+    machines that are out of service, None: not all were judged since the start; `unusable(image)`: why it cannot be
+    used, None: it can; `cause()`: why failures may be a matter of the fleet; `control`: how control planes are."""
 
     def __init__(
         self,
@@ -79,7 +50,7 @@ class RolloutController:
         published: Callable[[], Snapshot | None],
         lifecycle: Callable[[], LifecycleStatus | None],
         channel: Callable[[str], str | None],
-        point: Callable[[str, str], object],
+        point: Callable[[str, str, str], object],
         freezes: Freezes,
         signals: Signals,
         clock: Clock,
@@ -103,13 +74,19 @@ class RolloutController:
         self._clocks: dict[int, SeenTime] = {}
         self._status: tuple[RolloutStatus, ...] = ()
         self._problem = ""
+        self.unable = ""
+        """What kept the last look from being one at all; "": nothing."""
 
-    def step(self) -> None:
-        """Look at every rollout that is under way."""
+    def step(self, *, leads: bool = True) -> None:
+        """Look at every rollout that is under way. `leads` False: another replica drives them, and nothing is done."""
+        self.unable = ""
         try:
-            self._step()
+            if leads:
+                self._step()
+            else:
+                self._follow()
         except CannotTellError as error:
-            self._problem = str(error)
+            self._problem = self.unable = str(error)
 
     def status(self) -> RolloutsStatus:
         """For `/readyz` and metrics."""
@@ -118,8 +95,12 @@ class RolloutController:
         )
 
     def _step(self) -> None:
-        snapshot, under_way = self._published(), self._store.under_way()
-        self._problem = ""
+        if behind := self._store.behind():
+            raise CannotTellError(behind)
+        unshared = {each.number for each in self._store.unshared()}
+        snapshot = self._published()
+        under_way = [each for each in self._store.under_way() if each.number not in unshared]
+        self._problem = self._unshared()
         numbers = {each.number for each in under_way}
         self._clocks = {number: clock for number, clock in self._clocks.items() if number in numbers}
         if snapshot is None:
@@ -139,8 +120,22 @@ class RolloutController:
             self._turns[rollout.number] = turns(after, members)
             wanted |= _renewals(after, members, snapshot, may_begin=may_begin)
         self._status = tuple(said[each.number] for each in under_way if each.number in said)
-        self._problem = "; ".join(problems.values())
+        self._problem = "; ".join(filter(None, (self._problem, *problems.values())))
         self._refused = self._renewals.want(wanted, self._ledger, problems.keys())
+
+    def _follow(self) -> None:
+        """What is known of the moment in which this replica led is of no use to it when it leads again."""
+        self._clocks, self._turns, self._refused, self._ledger = {}, {}, {}, Ledger()
+        summed = [self._store.summed(each.number) for each in self._store.under_way()]
+        self._status = tuple(summed_up(each) for each in summed if each.rollout.under_way)
+        self._problem = self._unshared()
+
+    def _unshared(self) -> str:
+        return "; ".join(
+            f"rollout {each.number} of channel {each.channel} began before replicas shared rollouts, and nobody drives "
+            "it: `netboot channel set --force` ends it"
+            for each in self._store.unshared()
+        )
 
     def _drive(self, number: int, snapshot: Snapshot) -> tuple[Rollout, Members, bool]:
         seen: Members = {}
@@ -197,7 +192,7 @@ class RolloutController:
         tell(looked, after, [now[name] for name in changed])
         if not after.under_way:
             if after.state is RolloutState.COMPLETE:
-                self._point(rollout.channel, rollout.image)
+                self._point(rollout.channel, rollout.image, f"rollout {rollout.number}")
             after = after.model_copy(update={"ended_ms": self._clock.now_ms()})
         return after, now
 

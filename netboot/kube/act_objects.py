@@ -1,4 +1,4 @@
-"""What replicas share of acts as custom resources: Orders and Rollouts, each written by who read it last.
+"""What replicas share of acts as custom resources: Orders, Rollouts and Assignments, each written by who read it last.
 
 No list or read names a resourceVersion, so each is of what is there now
 (https://kubernetes.io/docs/reference/using-api/api-concepts/#semantics-for-get-and-list).
@@ -14,7 +14,8 @@ from pydantic import BaseModel
 from netboot.join.errors import ConflictError
 from netboot.kube.connection import Connection
 from netboot.kube.errors import ClusterRefusedError, StatusError
-from netboot.kube.resources.definitions import GROUP, ORDER, ROLLOUT, VERSION, Kind
+from netboot.kube.resources.kinds import ASSIGNMENT, GROUP, ORDER, ROLLOUT, VERSION, Kind
+from netboot.lifecycle.assignment_objects import AssignmentObject, AssignmentSpec, assignment_object
 from netboot.lifecycle.order_objects import OrderObject, OrderSpec, order_object, state_of
 from netboot.lifecycle.rollout_objects import RolloutObject, RolloutSpec, rollout_object
 
@@ -150,6 +151,21 @@ class KubeRolloutObjects:
         self._objects.delete(str(there.number), _Before(there.uid, there.version))
 
 
+class KubeAssignmentObjects:
+    """`netboot.lifecycle.assignment_objects.AssignmentObjects`."""
+
+    def __init__(self, reach: Callable[[], Connection], namespace: str) -> None:
+        self._objects = _Objects(reach, namespace, ASSIGNMENT)
+
+    def read(self, channel: str) -> AssignmentObject | None:
+        found = self._objects.read(channel)
+        return _assignment(found) if found is not None else None
+
+    def write(self, channel: str, spec: AssignmentSpec, before: AssignmentObject | None) -> AssignmentObject:
+        was = _Before(before.uid, before.version, before.metadata) if before is not None else None
+        return _assignment(self._objects.write(channel, spec, was))
+
+
 def _identity(thing: dict[str, Any]) -> tuple[str, str, int, Any, str]:
     metadata = thing["metadata"]
     generation, version = int(metadata.get("generation") or 0), str(metadata["resourceVersion"])
@@ -167,3 +183,7 @@ def _order(thing: dict[str, Any]) -> OrderObject:
 
 def _rollout(thing: dict[str, Any]) -> RolloutObject:
     return rollout_object(*_identity(thing))._replace(metadata=_others(thing))
+
+
+def _assignment(thing: dict[str, Any]) -> AssignmentObject:
+    return assignment_object(*_identity(thing))._replace(metadata=_others(thing))

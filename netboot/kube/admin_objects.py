@@ -12,7 +12,8 @@ from kubernetes import client
 from netboot.join.errors import ConflictError
 from netboot.kube.connection import Connection
 from netboot.kube.errors import REFUSALS, ClusterRefusedError, StatusError, refusal
-from netboot.kube.resources.definitions import GROUP, VERSION, Kind, definitions
+from netboot.kube.resources.definitions import definitions
+from netboot.kube.resources.kinds import GROUP, VERSION, Kind
 
 Thing = Mapping[str, Any]
 """An object, as the API has it."""

@@ -9,7 +9,7 @@ from kubernetes import client
 from netboot.kube.connection import Connection
 from netboot.kube.errors import ClusterRefusedError, StatusError
 from netboot.kube.following import watched
-from netboot.kube.resources.definitions import ALL, GROUP, TIED, VERSION
+from netboot.kube.resources.kinds import ALL, GROUP, TIED, VERSION
 from netboot.lifecycle import order_objects, rollout_objects
 from netboot.machines.resources import MOST_BYTES, Changed, Listed, Resource, Same, Seen, fit
 

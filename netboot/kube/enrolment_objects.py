@@ -23,7 +23,7 @@ from netboot.join.enrolment_objects import EnrolmentObject
 from netboot.join.errors import ConflictError
 from netboot.kube.connection import Connection, milliseconds
 from netboot.kube.errors import ClusterRefusedError, StatusError
-from netboot.kube.resources.definitions import ENROLMENT, GROUP, VERSION
+from netboot.kube.resources.kinds import ENROLMENT, GROUP, VERSION
 
 log = logging.getLogger(__name__)
 

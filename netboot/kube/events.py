@@ -14,7 +14,7 @@ from netboot.join.errors import ConflictError
 from netboot.join.node_events import NodeEvent
 from netboot.kube.connection import Connection
 from netboot.kube.errors import REFUSALS, StatusError, refusal
-from netboot.kube.resources.definitions import GROUP, KINDS, VERSION
+from netboot.kube.resources.kinds import GROUP, KINDS, VERSION
 from netboot.lifecycle.object_events import ObjectEvent
 
 NAMESPACE = "default"

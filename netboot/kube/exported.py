@@ -7,7 +7,7 @@ from netboot.kube.admin_objects import AllObjects
 from netboot.kube.connection import Connection
 from netboot.kube.enrolment_objects import KubeEnrolmentObjects
 from netboot.kube.moved import Document
-from netboot.kube.resources.definitions import ENROLMENT, Kind
+from netboot.kube.resources.kinds import ENROLMENT, Kind
 
 _KEPT = ("name", "namespace", "labels", "annotations")
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"

@@ -18,7 +18,7 @@ from netboot.kube.connection import Connection
 from netboot.kube.errors import REFUSALS, ClusterRefusedError, StatusError, refusal
 from netboot.kube.events import KubeMachineEvents
 from netboot.kube.following import watched
-from netboot.kube.resources.definitions import GROUP, KINDS, VERSION, Kind
+from netboot.kube.resources.kinds import GROUP, KINDS, VERSION, Kind
 from netboot.lifecycle.objects import MachineObject, ObjectSeen, ObjectsListed, Seen, Unchanged
 
 MANAGER = "netboot-shipper"

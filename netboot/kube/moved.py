@@ -8,7 +8,7 @@ from pydantic import BaseModel, ValidationError
 
 from images.values.faults import first_fault
 from netboot.join.enrolment import short
-from netboot.kube.resources.definitions import ENROLMENT, HOLD, KINDS, Kind
+from netboot.kube.resources.kinds import ENROLMENT, HOLD, KINDS, Kind
 
 Document = Mapping[str, Any]
 """An object as a manifest has it."""

@@ -7,7 +7,7 @@ from images.artifact.manifest import Manifest
 from images.errors import CorruptError, NotFoundError
 from images.values.strict import Strict
 from netboot.lifecycle.errors import ChannelPinnedError, NoSuchChannelError, NoSuchImageError, UnfitImageError
-from netboot.lifecycle.image_repository import ImageRepository, ImageRepositoryWriter, ListedImage
+from netboot.lifecycle.image_repository import ImageRepository, ListedImage
 from netboot.lifecycle.revocation import refuse
 from netboot.lifecycle.rollout_facts import why_gone
 from netboot.lifecycle.snapshot import Snapshot
@@ -109,7 +109,7 @@ def resolve(images: Sequence[ListedImage], reference: str) -> ListedImage:
 def move(
     snapshot: Snapshot,
     repository: ImageRepository,
-    publisher: ImageRepositoryWriter | None,
+    point: Callable[[str, str], object] | None,
     name: str,
     reference: str,
     pinned_at: str,
@@ -120,7 +120,8 @@ def move(
 ) -> ChannelState:
     """Let a channel point to an image that machines may boot. `pinned_at`: where the inventory declares the channel.
     `force`: whatever the architecture of its machines is. `first()`: called once it is sure that it may, before it is.
-    `publisher`: None: nothing is written, and the channel is given as it would be. `users`: see `users_of`.
+    `point(channel, image)`: moves it; None: nothing is written, and the channel is given as it would be. `users`: see
+    `users_of`.
 
     Raises:
         NoSuchChannelError, NoSuchImageError, ChannelPinnedError: see there.
@@ -139,8 +140,8 @@ def move(
     if not force:
         _fits(snapshot, name, manifest)
     first()
-    if publisher is not None:
-        publisher.point(name, image.digest)
+    if point is not None:
+        point(name, image.digest)
     states = {state.name: state for state in channel_states(snapshot, repository, users)}
     return states[name].model_copy(update={"image": image.digest, "image_name": image.name})
 

@@ -170,8 +170,8 @@ class DrainStore(Drains, Protocol):
     """With the side that writes. Durable when a method returns; raises CannotTellError, and then nothing was done, as
     far as it can be told."""
 
-    replica: str
-    """Which one this is, where those of all replicas are here; "": there are no others."""
+    shared: bool
+    """Whether those of all replicas are here."""
 
     def order(self, asked: Drain) -> Change:
         """Carry out `decide`."""

@@ -77,8 +77,9 @@ class ImageRepository(Protocol):
 class ImageRepositoryWriter(Protocol):
     """Writing, of the little that the service writes. Raises images.errors.StoreError (BusyError: try again)."""
 
-    def point(self, channel: str, digest: str) -> str | None:
-        """Let a channel point to an image; the image that it pointed to before."""
+    def point(self, channel: str, digest: str, who: str) -> str | None:
+        """Let a channel point to an image; the image that it pointed to before. `who`: sets it, for people. May raise
+        CannotTellError: other replicas cannot be told, and nothing was done."""
         ...
 
     def keep(self, owner: str, digests: Sequence[str]) -> None:

@@ -4,15 +4,11 @@ into one value. Pure but for its port.
 So what a step comes to is written whole or not at all, and the API server itself lets nobody write by what is old.
 """
 
-import base64
-import binascii
-import json
-import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, NamedTuple, Protocol
 
-from pydantic import AfterValidator, Field, StringConstraints, TypeAdapter, ValidationError
+from pydantic import AfterValidator, Field, StringConstraints, ValidationError
 
 from images.values.faults import first_fault
 from images.values.strict import Strict
@@ -21,7 +17,8 @@ from netboot.clock import Moment, moment_ms, rfc3339
 from netboot.lifecycle.holds import one_line
 from netboot.lifecycle.intents import LONGEST_REASON
 from netboot.lifecycle.order_objects import LONGEST_WHO, LONGEST_WORDS, clean, printable
-from netboot.lifecycle.rollout import Member, MemberState, Rollout, RolloutState
+from netboot.lifecycle.packed_members import LARGEST, UnreadableError, packed, unpacked
+from netboot.lifecycle.rollout import MemberState, Rollout, RolloutState
 from netboot.lifecycle.rollout_counts import counted
 from netboot.lifecycle.rollout_store import Members, Note
 from netboot.machines.resources import Resource
@@ -30,11 +27,6 @@ from netboot.machines.strategy import Strategy
 KIND = "rollout"
 NOTES = 50
 """That an object has: the last ones. Older ones are on the disks of replicas that were there."""
-LARGEST = 1_000_000
-"""Of machines, packed, in characters: an API server takes 1.5 MiB, https://etcd.io/docs/v3.6/dev-guide/limit/."""
-_UNPACKED = 64 << 20
-"""What it may come to, in bytes: of 50,000 machines it has a third."""
-_MEMBERS = TypeAdapter(list[Member])
 
 _Words = Annotated[str, StringConstraints(max_length=LONGEST_WORDS), AfterValidator(printable)]
 _Who = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_WHO), AfterValidator(one_line)]
@@ -201,43 +193,6 @@ def spec_of(said: RolloutSaid) -> RolloutSpec:
         notes=tuple(_told(each) for each in said.notes[-NOTES:]),
         members=packed(said.members.values()),
     )
-
-
-class UnreadableError(ValueError):
-    """It is nothing that was packed here; the words say why."""
-
-
-def packed(members: Iterable[Member]) -> str:
-    """Machines of a rollout as one value of an object.
-
-    Raises:
-        ValueError: they are more than it holds.
-    """
-    rows = [each.model_dump(mode="json", exclude_defaults=True) for each in members]
-    text = json.dumps(rows, separators=(",", ":")).encode()
-    value = base64.b64encode(zlib.compress(text, 6)).decode()
-    if len(value) > LARGEST or len(text) > _UNPACKED:
-        raise ValueError(f"{len(rows):,} machines are more than a rollout can have: use several channels")
-    return value
-
-
-def unpacked(value: str) -> Members:
-    """Raises UnreadableError."""
-    unpacking = zlib.decompressobj()
-    try:
-        text = unpacking.decompress(base64.b64decode(value, validate=True), _UNPACKED)
-        if not unpacking.eof or unpacking.unused_data:
-            raise UnreadableError("is cut off, longer than it may be, or has more behind it")
-        members = _MEMBERS.validate_json(text)
-    except (binascii.Error, zlib.error) as error:
-        raise UnreadableError(f"is not base64 of what zlib compressed: {error}") from None
-    except ValidationError as error:
-        fault = first_fault(error)
-        raise UnreadableError(f"{fault.key}: {fault.message}") from None
-    found = {each.machine: each for each in members}
-    if len(found) != len(members):
-        raise UnreadableError("has a machine twice")
-    return found
 
 
 def _said(number: int, spec: RolloutSpec) -> RolloutSaid:

@@ -20,6 +20,7 @@ from netboot.controllers.evidence import Evidence
 from netboot.controllers.helping import AndRemedies
 from netboot.controllers.holds import holding
 from netboot.controllers.judging import AndRecords
+from netboot.controllers.led_rollouts import LedRollouts
 from netboot.controllers.lifecycle import LifecycleController
 from netboot.controllers.loop import Beats, Controllers
 from netboot.controllers.needless import NeedlessOrders
@@ -45,7 +46,8 @@ from netboot.lifecycle.snapshot import BootWindow
 from netboot.machines.maintenance import Window
 from netboot.machines.values import Inventory
 from netboot.process import ProcessSpec
-from netboot.processes.shared import drained, drains_of, led_here, rollouts_of
+from netboot.processes.leading import leading
+from netboot.processes.shared import channels_of, drained, drains_of, led_here, rollouts_of
 from netboot.status import FRESH_MS, up_ms
 from netboot.status.controllers import LifecycleStatus
 from netboot.status.fetcher import FetcherStatus
@@ -71,7 +73,8 @@ def run(spec: ProcessSpec) -> None:
     repository, states = open_image_repository(config), SqliteStates(config.data / "state.db")
     windows = partial(_boot_windows, config) if config.join is not None else None
     upstream = partial(_absent, config.data / "status") if config.upstream is not None else None
-    store = rollouts_of(config)
+    leads = leading(config, "rollouts", "")
+    store, channels = rollouts_of(config, leads.acting), channels_of(config, repository, leads.acting)
     publisher = SnapshotPublisher(
         config,
         repository,
@@ -148,12 +151,12 @@ def run(spec: ProcessSpec) -> None:
         lambda: publisher.published,
         partial(_said, status),
         repository.channel,
-        repository.point,
+        channels.point,
         freezes,
         SaidSignal(config, up_ms),
         clock,
         up_ms,
-        OrderedRenewals(drains, intents, carried_out, states.machines, joins, clock),
+        OrderedRenewals(drains_of(config, leads.acting), intents, carried_out, states.machines, joins, clock),
         lifecycle.out,
         unusable,
         lambda: remedies.cause(),
@@ -179,22 +182,29 @@ def run(spec: ProcessSpec) -> None:
         StatusFile(config.data / "status", "remedies").write,
     )
     needless = NeedlessOrders(intents, judged, lifecycle.declared, partial(_said, status), clock, up_ms)
+    driving = rollouts if leads.elector is None else LedRollouts(rollouts, leads.elector, leads.long_seconds)
     acting = AndCordons(
-        AndDrains(rollouts, drains, carried_out, departed, needless.of, clock),
+        AndDrains(driving, drains, carried_out, departed, needless.of, clock),
         intents,
         states,
         partial(_cordoned, config, status),
         controller.joins_read_to,
         clock,
     )
-    following = sharing(config, holding(config, acting, intents, publisher, clock), drains, store)
+    following = sharing(
+        config, holding(config, acting, intents, publisher, clock), drains, store, channels, leads.leads
+    )
     settling = AndRemedies(following, remedies)
     beats = Beats(
         spec.heartbeat("publisher"), spec.heartbeat(), spec.heartbeat("lifecycle"), spec.heartbeat("rollouts")
     )
     files = {name: StatusFile(config.data / "status", name) for name in Beats._fields}
     loops = Controllers(publisher, controller, judging, settling, lambda name, status: files[name].write(status), clock)
+    if leads.elector is not None:
+        leads.elector.start()
     loops.run(spec.say_ready, beats)
+    if leads.elector is not None:
+        leads.elector.stop()
     for each in (projection, kept, history):
         each.close()
 

@@ -18,6 +18,9 @@ from netboot.lifecycle.election import Times
 from netboot.process import ProcessSpec
 from netboot.status.reporting import Reporting
 
+_ACCOUNTS = {"rollouts": "orders"}
+"""Kind → the key of its account in the configuration, where that is called otherwise."""
+
 
 class Leading(NamedTuple):
     """Of one process. `elector` None: there is one replica, which does what there is to do."""
@@ -49,13 +52,14 @@ class Leading(NamedTuple):
 
 
 def leading(config: Config, kind: str, cluster: str) -> Leading:
-    """Of a process of a cluster (`approver`, `nodes`), or of the one that writes the status of Machines (`shipper`)."""
+    """Of a process of a cluster (`approver`, `nodes`), of the one that writes the status of Machines (`shipper`), or of
+    the loop that drives rollouts (`rollouts`), where these are shared."""
     replicas = config.replicas
-    if replicas is None:
-        return Leading(None)
     place = config.clusters[cluster] if cluster else config.inventory_kubernetes
-    assert place is not None
-    connected = partial(_election, getattr(place, kind), elections_of(place.namespace), kind, replicas)
+    account = getattr(place, _ACCOUNTS.get(kind, kind), None)
+    if replicas is None or place is None or account is None:
+        return Leading(None)
+    connected = partial(_election, account, elections_of(place.namespace), kind, replicas)
     elector = Elector(f"{kind}-{cluster}" if cluster else kind, replicas.called, connected, times_of(replicas))
     return Leading(elector, 2.0 * replicas.lease_seconds)
 

@@ -14,7 +14,7 @@ from netboot.lifecycle.publish import fault_of
 from netboot.oidc.logins import Logins
 from netboot.oidc.people import People
 from netboot.process import ProcessSpec
-from netboot.processes.shared import drains_of, rollouts_of
+from netboot.processes.shared import channels_of, drains_of, rollouts_of
 from netboot.status import up_ms
 from netboot.stores import bootkey
 from netboot.stores.acceptance import Acceptance
@@ -100,7 +100,8 @@ def compose(
             fetched=config.upstream is not None,
         ),
         repository=repository,
-        repository_writer=repository,
+        repository_writer=channels_of(config, repository),
+        repository_here=repository,
         tokens=Tokens(
             config.management.token_file, config.management.tokens, clock.now_ms, _vouching(config, people, places)
         ),

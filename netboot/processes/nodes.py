@@ -5,7 +5,7 @@ import functools
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
-from netboot.clock import SystemClock, rfc3339
+from netboot.clock import SystemClock
 from netboot.config import Cluster
 from netboot.controllers.approver.knowledge import Machines
 from netboot.controllers.nodes.accepted import AcceptedNow
@@ -47,14 +47,11 @@ from netboot.stores.conditions import SqliteConditions
 from netboot.stores.drains import KEPT, SqliteDrains
 from netboot.stores.facts import Facts
 from netboot.stores.intents import SqliteIntents
-from netboot.stores.known_orders import as_of_ms
+from netboot.stores.known_orders import as_of_ms, untold
 from netboot.stores.live import LiveView
 from netboot.stores.remedies import SqliteRemedies
 from netboot.stores.state import SqliteStates
 from netboot.stores.status import StatusFile, StatusFolder
-
-UNTOLD_SECONDS = 180
-"""So old what was ordered elsewhere may be: an API server says once a minute that nothing has changed."""
 
 
 def run(spec: ProcessSpec) -> None:
@@ -153,15 +150,7 @@ def _given(drains: SqliteDrains) -> Callable[[str], Collection[str]]:
 
 def _untold(path: Path, now_ms: Callable[[], int]) -> str:
     """Why it cannot be told what was ordered or taken off by other replicas; "": it can. Raises CannotTellError."""
-    as_of, now = as_of_ms(path), now_ms()
-    if abs(now - as_of) <= UNTOLD_SECONDS * 1000:
-        return ""
-    see = "see `resources` and `rollouts` of `netboot doctor`"
-    if as_of > now:
-        when = f"is of {rfc3339(as_of, 'seconds')}, and it is not so late yet: check NTP"
-    else:
-        when = f"was read {(now - as_of) // 1000} s ago" if as_of else "has not been read yet"
-    return f"what other replicas ordered, or took off, {when}: {see}"
+    return untold("what other replicas ordered, or took off,", as_of_ms(path), now_ms())
 
 
 def _lacks(cluster: Cluster) -> str:

@@ -2,20 +2,26 @@
 `inventory_kubernetes.orders` (docs/custom-resources.md)."""
 
 from collections.abc import Callable, Mapping, Set
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 
 from netboot.clock import SystemClock
 from netboot.config import Config
 from netboot.lifecycle.drains import DrainsStatus
 from netboot.lifecycle.errors import CannotTellError, NotReadyError
+from netboot.lifecycle.image_repository import ImageRepositoryWriter
 from netboot.machines.former import present_names
 from netboot.stores.drains import SqliteDrains
+from netboot.stores.image_repository import StoreImageRepository, open_image_repository
 from netboot.stores.live import LiveView
 from netboot.stores.rollouts import SqliteRollouts
+from netboot.stores.shared_channels import SharedChannels
 from netboot.stores.shared_drains import SharedDrains
 from netboot.stores.shared_rollouts import SharedRollouts
 from netboot.stores.status import StatusFolder
+
+Acting = Callable[[], AbstractContextManager[object]]
+"""As `netboot.kube.connection` has it, whose imports are large."""
 
 
 def shares_orders(config: Config) -> bool:
@@ -40,30 +46,46 @@ def led_here(config: Config, status: StatusFolder, now_ms: Callable[[], int]) ->
     return drained(config, status, now_ms).keys() if shares_orders(config) else config.clusters.keys()
 
 
-def drains_of(config: Config) -> SqliteDrains:
-    """For who gives orders, or ends them."""
+def drains_of(config: Config, acting: Acting = nullcontext) -> SqliteDrains:
+    """For who gives orders, or ends them. `acting`: around each request that changes something, of a leader."""
     path, place = config.data / "intents.db", config.inventory_kubernetes
     if place is None or place.orders is None:
         return SqliteDrains(path)
     from netboot.kube.act_objects import KubeOrderObjects
     from netboot.kube.connection import connect  # the client of Kubernetes is large: only with clusters
 
-    objects = KubeOrderObjects(partial(connect, place.orders, manifests="inventory"), place.namespace)
-    assert config.replicas is not None
+    reach = partial(connect, place.orders, manifests="inventory", acting=acting)
+    objects = KubeOrderObjects(reach, place.namespace)
     present = partial(_present, LiveView(config.data / "snapshot.json"))
-    return SharedDrains(path, objects, present, SystemClock().now_ms, config.replicas.called)
+    return SharedDrains(path, objects, present, SystemClock().now_ms)
 
 
-def rollouts_of(config: Config) -> SqliteRollouts:
-    """For who begins rollouts, or drives them."""
+def rollouts_of(config: Config, acting: Acting = nullcontext) -> SqliteRollouts:
+    """For who begins rollouts, or drives them. `acting`: as above."""
     path, place = config.data / "rollouts.db", config.inventory_kubernetes
     if place is None or place.orders is None:
         return SqliteRollouts(path)
     from netboot.kube.act_objects import KubeRolloutObjects  # as above
     from netboot.kube.connection import connect
 
-    objects = KubeRolloutObjects(partial(connect, place.orders, manifests="inventory"), place.namespace)
-    return SharedRollouts(path, objects, SystemClock().now_ms)
+    reach = partial(connect, place.orders, manifests="inventory", acting=acting)
+    objects = KubeRolloutObjects(reach, place.namespace)
+    return SharedRollouts(path, objects, open_image_repository(config).channel, SystemClock().now_ms)
+
+
+def channels_of(
+    config: Config, repository: StoreImageRepository, acting: Acting = nullcontext
+) -> ImageRepositoryWriter:
+    """For who sets channels. `repository`: the store here; `acting`: as above."""
+    place = config.inventory_kubernetes
+    if place is None or place.orders is None:
+        return repository
+    from netboot.kube.act_objects import KubeAssignmentObjects  # as above
+    from netboot.kube.connection import connect
+
+    reach = partial(connect, place.orders, manifests="inventory", acting=acting)
+    objects = KubeAssignmentObjects(reach, place.namespace)
+    return SharedChannels(config.data / "rollouts.db", objects, repository, SystemClock().now_ms)
 
 
 def _present(live: LiveView) -> Mapping[str, str]:

@@ -10,7 +10,7 @@ from netboot.controllers.sharing import Sharing
 from netboot.controllers.shipper import ShipperController
 from netboot.kube.connection import connect
 from netboot.kube.machine_objects import MANAGER, KubeMachineObjects, KubeStatuses
-from netboot.kube.resources.definitions import HOLD, ORDER
+from netboot.kube.resources.kinds import HOLD, ORDER
 from netboot.lifecycle import holds, order_objects
 from netboot.process import ProcessSpec
 from netboot.processes.leading import leading

@@ -3,6 +3,7 @@
 from images.values.faults import first_few
 from images.values.strict import Strict
 from netboot.status import FRESH_MS, Condition, Timed
+from netboot.status.leading import LeaderStatus
 
 BEHIND_SECONDS = 300
 """For so long a machine may wait to be judged; as in the alert NetbootConditionsBehind."""
@@ -106,10 +107,11 @@ class RolloutStatus(Strict):
 
 class RolloutsStatus(LoopStatus):
     """The loop that drives rollouts. `undone`: how many undid themselves, under way when the
-    process was started or since then."""
+    process was started or since then. `leader`: who does, where replicas share rollouts; None: this one does."""
 
     rollouts: tuple[RolloutStatus, ...]
     undone: int = 0
+    leader: LeaderStatus | None = None
 
 
 def idle(name: str, said: Timed | None, now: int) -> str:

@@ -25,7 +25,7 @@ _FORGET = (
 class SqliteDrains:
     """Safe for threads and processes: every change is one transaction that reads, decides and writes."""
 
-    replica = ""
+    shared = False
 
     def __init__(self, path: Path) -> None:
         self._path = path

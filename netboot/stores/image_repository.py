@@ -82,7 +82,7 @@ class StoreImageRepository:
             return None
         return check.check_bundle(data, signature, self._keys.current())
 
-    def point(self, channel: str, digest: str) -> str | None:
+    def point(self, channel: str, digest: str, who: str = "") -> str | None:  # noqa: ARG002 - for objects of channels
         before = self.channel(channel)
         self._store.set_channel(channel, digest)
         return before

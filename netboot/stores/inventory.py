@@ -12,7 +12,7 @@ from netboot.machines.declared import NO_EDIT, Edit, Read, documents_of, items_o
 from netboot.machines.inventory import load_inventory
 from netboot.machines.joining import Joining
 from netboot.machines.values import Inventory
-from netboot.stores.resources import HOLDS, ORDERS, KeptResources
+from netboot.stores.resources import ASSIGNMENTS, HOLDS, ORDERS, ROLLOUTS, KeptResources
 
 
 class Folder:
@@ -44,7 +44,7 @@ def declarations_of(config: Config, read: Read = strict.read) -> Declarations:
 
 def forget_objects(config: Config) -> None:
     """Where files are in force: what was kept of custom resources before must not count when those are the inventory
-    again, before an API server has said it anew. Likewise of holds and of orders.
+    again, before an API server has said it anew. Likewise of holds, of orders, and of what is shared with these.
 
     Raises:
         OSError: it cannot be removed.
@@ -54,7 +54,8 @@ def forget_objects(config: Config) -> None:
     if holds_in(config) is None:
         KeptResources(config.data, "", HOLDS).forget()
     if config.inventory_kubernetes is None or config.inventory_kubernetes.orders is None:
-        KeptResources(config.data, "", ORDERS).forget()
+        for file in (ORDERS, ROLLOUTS, ASSIGNMENTS):
+            KeptResources(config.data, "", file).forget()
 
 
 def holds_in(config: Config) -> str | None:

@@ -4,8 +4,9 @@
 import sqlite3
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
+from netboot.clock import rfc3339
 from netboot.lifecycle.drains import Drain, State
 from netboot.lifecycle.order_objects import OrderObject, of_two
 from netboot.stores.drains import end_order, stand, take
@@ -13,6 +14,8 @@ from netboot.stores.intents import opened
 
 LATE_MS = 60_000
 """What was read of all objects lacks nothing that was written so long before, by the clock of one host."""
+UNTOLD_SECONDS = 180
+"""So old what other replicas did may be for who acts by it: an API server says each minute that nothing has changed."""
 GONE = "its object was deleted"
 
 
@@ -74,7 +77,7 @@ class KnownOrders:
     def without(self, there: Collection[str], as_of_ms: int, now_ms: int) -> list[Drain]:
         """Orders of objects that are not `there` have ended, where that is surely of after what was written here; these
         orders."""
-        gone = [each for each in self._known.values() if each.name not in there and _settled(each, as_of_ms)]
+        gone = [each for each in self._known.values() if each.name not in there and settled(each, as_of_ms)]
         for each in gone:
             self._db.execute("DELETE FROM orders WHERE name = ?", (each.name,))
             del self._known[each.name], self._of[each.drain]
@@ -86,7 +89,7 @@ class KnownOrders:
         """What an object says as of then: in what was read of all objects, or just read or written here. Returns why it
         is not believed; "": it is, or is older than what is known."""
         drain, was = said.drain, self._known.get(said.name)
-        if drain is None or _older(said, was, as_of_ms, listed):
+        if drain is None or older(said, was, as_of_ms, listed=listed):
             return ""
         if self._of.get(drain.id, said.name) != said.name or self._of_another(drain):
             return of_two(said).fault
@@ -117,14 +120,44 @@ class KnownOrders:
             self._stand.discard(drain.id)
 
 
-def _settled(was: Known, as_of_ms: int) -> bool:
+def untold(what: str, as_of_ms: int, now_ms: int) -> str:
+    """Why it cannot be told what other replicas did, in words; "": it can. `what`: that; `as_of_ms`: of when what is
+    known is, 0: nothing was read yet."""
+    if abs(now_ms - as_of_ms) <= UNTOLD_SECONDS * 1000:
+        return ""
+    see = "see `resources` and `rollouts` of `netboot doctor`"
+    if as_of_ms > now_ms:
+        return f"{what} is of {rfc3339(as_of_ms, 'seconds')}, and it is not so late yet: check NTP: {see}"
+    when = f"was read {(now_ms - as_of_ms) // 1000} s ago" if as_of_ms else "has not been read yet"
+    return f"{what} {when}: {see}"
+
+
+class _Word(Protocol):
+    """Of an object: which one it is, and how often what it says had changed."""
+
+    @property
+    def uid(self) -> str: ...
+
+    @property
+    def generation(self) -> int: ...
+
+
+class _KnownWord(_Word, Protocol):
+    """One that is known here; `written_ms`: see `Known`."""
+
+    @property
+    def written_ms(self) -> int: ...
+
+
+def settled(was: _KnownWord, as_of_ms: int) -> bool:
     """Whether what was read as of then is surely of after what was written here."""
     return was.written_ms <= as_of_ms - LATE_MS
 
 
-def _older(said: OrderObject, was: Known | None, as_of_ms: int, listed: bool) -> bool:
+def older(said: _Word, was: _KnownWord | None, as_of_ms: int, *, listed: bool) -> bool:
     """Whether it may be an older word than what is known. Of one object the lower generation is, but where a backup of
-    the API server was restored; which of two objects of one name is there now says who reads that one."""
-    if was is None or _settled(was, as_of_ms):
+    the API server was restored; which of two objects of one name is there now says who reads that one. `listed`: it was
+    in what was read of all."""
+    if was is None or settled(was, as_of_ms):
         return False
     return said.generation < was.generation if said.uid == was.uid else listed

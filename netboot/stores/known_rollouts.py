@@ -2,16 +2,17 @@
 `netboot.stores.shared_rollouts`."""
 
 import sqlite3
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
+from netboot.lifecycle.errors import RolloutRefusedError
 from netboot.lifecycle.rollout import Rollout
 from netboot.lifecycle.rollout_counts import by_rack, counted
 from netboot.lifecycle.rollout_objects import NOTES, RolloutObject, RolloutSaid
-from netboot.lifecycle.rollout_orders import cancelled
+from netboot.lifecycle.rollout_orders import another, cancelled
 from netboot.lifecycle.rollout_store import Entry, Note
-from netboot.stores import rollouts
-from netboot.stores.known_orders import LATE_MS
+from netboot.stores import rollout_rows
+from netboot.stores.known_orders import older, settled
 
 GONE = "its object was deleted"
 _AS_OF = "INSERT OR REPLACE INTO followed (id, as_of_ms) VALUES (1, ?)"
@@ -42,9 +43,9 @@ def known_of(db: sqlite3.Connection) -> dict[int, Known]:
 
 def said_of(db: sqlite3.Connection, number: int) -> RolloutSaid:
     """What is known of a rollout, as an object says it, in the transaction that is open. Raises NoSuchRolloutError."""
-    rollout, members = rollouts.one(db, number), rollouts.members_of(db, number)
+    rollout, members = rollout_rows.one(db, number), rollout_rows.members_of(db, number)
     released = bool(db.execute("SELECT released FROM rollouts WHERE number = ?", (number,)).fetchone()[0])
-    entries = reversed(rollouts.history_of(db, number, NOTES))
+    entries = reversed(rollout_rows.history_of(db, number, NOTES))
     return RolloutSaid(rollout, members, tuple(_note(each) for each in entries), released)
 
 
@@ -52,7 +53,7 @@ def take(db: sqlite3.Connection, found: RolloutObject, known: dict[int, Known], 
     """Write down what an object says as of then, in the transaction that is open, unless something newer is known of
     it: in what was read of all objects, or just read or written here."""
     said, was = found.said, known.get(found.number)
-    if said is None or _older(found, was, as_of_ms, listed):
+    if said is None or older(found, was, as_of_ms, listed=listed):
         return
     now = Known(found.number, found.uid, found.generation, found.version, 0 if listed else as_of_ms)
     if was is not None and (was.uid, was.generation) == (found.uid, found.generation):
@@ -69,10 +70,10 @@ def without(
 ) -> list[Rollout]:
     """Rollouts whose objects are not `there` assign nothing any more, where that is surely of after what was written
     here; those of them that were under way."""
-    gone = [each for each in known.values() if each.number not in there and _settled(each, as_of_ms)]
+    gone = [each for each in known.values() if each.number not in there and settled(each, as_of_ms)]
     ended = []
     for each in gone:
-        rollout = rollouts.one(db, each.number)
+        rollout = rollout_rows.one(db, each.number)
         if rollout.under_way:
             ended.append(rollout)
             db.execute(
@@ -100,26 +101,43 @@ def _write(db: sqlite3.Connection, said: RolloutSaid) -> None:
     db.executemany("INSERT OR REPLACE INTO members (rollout, machine, body) VALUES (?, ?, ?)", changed)
     left = [(number, name) for name in there if name not in now]
     db.executemany("DELETE FROM members WHERE rollout = ? AND machine = ?", left)
-    rollouts.forget(db)
+    rollout_rows.forget(db)
     if changed or left:
-        rollouts.keep(db, number, counted(said.members), by_rack(said.members))
-    noted = {_note(each) for each in rollouts.history_of(db, number, 2 * NOTES)}
+        rollout_rows.keep(db, number, counted(said.members), by_rack(said.members))
+    noted = {_note(each) for each in rollout_rows.history_of(db, number, 2 * NOTES)}
     for note in said.notes:
         if note not in noted:
-            rollouts.note_down(db, number, note)
+            rollout_rows.note_down(db, number, note)
 
 
 def _note(entry: Entry) -> Note:
     return Note(entry.at_ms, entry.who, entry.act, entry.said)
 
 
-def _settled(was: Known, as_of_ms: int) -> bool:
-    """Whether what was read as of then is surely of after what was written here."""
-    return was.written_ms <= as_of_ms - LATE_MS
+def extras(objects: Sequence[RolloutObject]) -> list[RolloutObject]:
+    """Those that began in a channel at the same moment as another one, by another replica: the first alone counts, and
+    whoever began a later one is told, and deletes it."""
+    under_way: dict[str, list[RolloutObject]] = {}
+    for each in sorted(objects, key=lambda each: each.number):
+        if each.said is not None and each.said.rollout.under_way:
+            under_way.setdefault(each.said.rollout.channel, []).append(each)
+    return [each for found in under_way.values() for each in found[1:]]
 
 
-def _older(found: RolloutObject, was: Known | None, as_of_ms: int, listed: bool) -> bool:
-    """As `netboot.stores.known_orders` has it."""
-    if was is None or _settled(was, as_of_ms):
-        return False
-    return found.generation < was.generation if found.uid == was.uid else listed
+def waits(each: RolloutObject, waiting: Mapping[str, int]) -> bool:
+    """Whether it is one of these, or of its channel and later."""
+    return each.said is not None and each.number >= waiting.get(each.said.rollout.channel, each.number + 1)
+
+
+def ended_first(objects: Sequence[RolloutObject]) -> list[RolloutObject]:
+    """One of a channel is under way at a time."""
+    return sorted(objects, key=lambda each: (each.said is not None and each.said.rollout.under_way, each.number))
+
+
+def none_under_way(objects: Sequence[RolloutObject], channel: str, before: int | None) -> None:
+    """Raises RolloutRefusedError: one of the channel is, of a number before that one (None: of any)."""
+    for each in objects:
+        if each.said is None or each.said.rollout.channel != channel or not each.said.rollout.under_way:
+            continue
+        if before is None or each.number < before:
+            raise RolloutRefusedError(another(each.said.rollout))

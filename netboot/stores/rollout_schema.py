@@ -41,6 +41,10 @@ MIGRATIONS = (
             written_ms INTEGER NOT NULL
         )""",
         "CREATE TABLE followed (id INTEGER PRIMARY KEY CHECK (id = 1), as_of_ms INTEGER NOT NULL)",
+        # `netboot.stores.shared_channels`: likewise, of where channels point
+        """CREATE TABLE channels (
+            name TEXT PRIMARY KEY, uid TEXT NOT NULL, generation INTEGER NOT NULL, written_ms INTEGER NOT NULL
+        )""",
     ),
 )
 VERSION = len(MIGRATIONS)

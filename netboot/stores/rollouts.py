@@ -5,25 +5,33 @@ for an empty one would say that nothing is assigned. Opened anew for each questi
 """
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import TypeVar
 
 from pydantic import ValidationError
 
 from images.values.faults import first_fault
-from netboot.lifecycle.errors import NoSuchRolloutError, RolloutRefusedError, StateUnavailableError
-from netboot.lifecycle.rollout import UNDER_WAY, Assigned, Member, MemberState, Rollout, assignments, images
+from netboot.lifecycle.errors import RolloutRefusedError, StateUnavailableError
+from netboot.lifecycle.rollout import Assigned, Member, MemberState, Rollout, assignments, images
 from netboot.lifecycle.rollout_counts import ByRack, Counts, by_rack, counted
 from netboot.lifecycle.rollout_orders import another
 from netboot.lifecycle.rollout_store import After, Change, Entry, Listed, Members, Note, Summed
 from netboot.stores import shared_file
-from netboot.stores.rollout_schema import MIGRATIONS, STATE, VERSION
+from netboot.stores.rollout_rows import (
+    forget,
+    history_of,
+    in_state,
+    keep,
+    known,
+    members_of,
+    note_down,
+    one,
+    rollouts_of,
+    write,
+)
+from netboot.stores.rollout_schema import MIGRATIONS, VERSION
 
-K = TypeVar("K", Counts, ByRack)
-KEPT = 200
-"""Rollouts of which everything is kept."""
 _IN_FORCE = (
     "SELECT number, body FROM rollouts WHERE number IN "
     "(SELECT max(number) FROM rollouts GROUP BY channel) AND NOT released"
@@ -33,9 +41,6 @@ _LISTED = (
     "SELECT rollouts.body, counts.body FROM rollouts LEFT JOIN counts ON counts.rollout = number "
     "WHERE ? IS NULL OR number < ? ORDER BY number DESC LIMIT ?"
 )
-_OF_ALL = "SELECT body FROM members WHERE rollout = ? AND machine > ? ORDER BY machine LIMIT ?"
-_OF_STATE = _OF_ALL.replace("members", "members INDEXED BY members_by_state").replace("?", f"? AND {STATE} = ?", 1)
-"""It would take the primary key otherwise, and read all of them."""
 
 
 def make(path: Path) -> sqlite3.Connection:
@@ -56,12 +61,18 @@ class SqliteRollouts:
     def listed(self, limit: int, before: int | None = None) -> list[Listed]:
         with self.opened("ro") as db:
             rows = db.execute(_LISTED, (before, before, limit)).fetchall()
-        found = [(Rollout.model_validate_json(body), _known(Counts, said)) for body, said in rows]
+        found = [(Rollout.model_validate_json(body), known(Counts, said)) for body, said in rows]
         return [Listed(each, counts or self._counted(each.number)[0]) for each, counts in found]
 
     def under_way(self) -> list[Rollout]:
         with self.opened("ro") as db:
-            return _rollouts(db, "SELECT number, body FROM rollouts WHERE under_way ORDER BY number")
+            return rollouts_of(db, "SELECT number, body FROM rollouts WHERE under_way ORDER BY number")
+
+    def behind(self) -> str:
+        return ""
+
+    def unshared(self) -> list[Rollout]:
+        return []
 
     def rollout(self, number: int) -> Rollout:
         with self.opened("ro") as db:
@@ -71,7 +82,7 @@ class SqliteRollouts:
         with self.opened("ro") as db:
             rollout = one(db, number)
             said = db.execute("SELECT body, racks FROM counts WHERE rollout = ?", (number,)).fetchone()
-        counts, racks = (_known(Counts, said[0]), _known(ByRack, said[1])) if said is not None else (None, None)
+        counts, racks = (known(Counts, said[0]), known(ByRack, said[1])) if said is not None else (None, None)
         if counts is None or racks is None:
             counts, racks = self._counted(number)
         return Summed(rollout, counts, racks)
@@ -87,7 +98,7 @@ class SqliteRollouts:
         with self.opened("ro") as db:
             for place in range(first, len(turns)):
                 behind = after.machine if after is not None and place == first else ""
-                found += _in_state(db, number, turns[place], behind, limit - len(found))
+                found += in_state(db, number, turns[place], behind, limit - len(found))
         return found
 
     def history(self, number: int, limit: int) -> list[Entry]:
@@ -97,14 +108,14 @@ class SqliteRollouts:
     def assigned(self) -> Mapping[str, Assigned]:
         found: dict[str, Assigned] = {}
         with self.opened("ro") as db:
-            for rollout in _rollouts(db, _IN_FORCE):
+            for rollout in rollouts_of(db, _IN_FORCE):
                 found |= assignments(rollout, members_of(db, rollout.number))
         return found
 
     def images(self) -> set[str]:
         found = set[str]()
         with self.opened("ro") as db:
-            for rollout in _rollouts(db, _IN_FORCE):
+            for rollout in rollouts_of(db, _IN_FORCE):
                 found |= images(rollout, members_of(db, rollout.number))
         return found
 
@@ -112,13 +123,13 @@ class SqliteRollouts:
         with self.opened("rw") as db:
             db.execute("BEGIN IMMEDIATE")
             query = "SELECT number, body FROM rollouts WHERE under_way AND channel = ?"
-            if there := _rollouts(db, query, rollout.channel):
+            if there := rollouts_of(db, query, rollout.channel):
                 raise RolloutRefusedError(another(there[0]))
             row = db.execute(
                 "INSERT INTO rollouts (channel, under_way, body) VALUES (?, 1, ?)", (rollout.channel, "")
             ).lastrowid
             begun = rollout.model_copy(update={"number": row})
-            _write(db, begun, members.values())
+            write(db, begun, members.values())
             keep(db, begun.number, counted(members), by_rack(members))
             note_down(db, begun.number, note)
             forget(db)
@@ -133,7 +144,7 @@ class SqliteRollouts:
             changed = [each for name, each in members.items() if each is not before[name]]
             said = note(was, rollout)
             if rollout != was or changed:
-                _write(db, rollout, changed)
+                write(db, rollout, changed)
             if changed:
                 keep(db, number, counted(before | members), by_rack(before | members))
             if said is not None:
@@ -176,78 +187,3 @@ class SqliteRollouts:
         except (sqlite3.Error, OSError) as error:
             why = "it is not there" if not self._path.exists() else error
             raise StateUnavailableError(f"{self._path} cannot be used: {why}; rollouts stand still") from None
-
-
-def _rollouts(db: sqlite3.Connection, query: str, *values: object) -> list[Rollout]:
-    return [Rollout.model_validate_json(body) for _, body in db.execute(query, values).fetchall()]
-
-
-def history_of(db: sqlite3.Connection, number: int, limit: int) -> list[Entry]:
-    """As `SqliteRollouts.history`, in the transaction that is open."""
-    names = tuple(Entry.model_fields)
-    query = f"SELECT {', '.join(names)} FROM history WHERE rollout = ? ORDER BY id DESC LIMIT ?"  # noqa: S608
-    rows = db.execute(query, (number, limit)).fetchall()
-    return [Entry.model_validate(dict(zip(names, row, strict=True))) for row in rows]
-
-
-def one(db: sqlite3.Connection, number: int) -> Rollout:
-    """Raises NoSuchRolloutError."""
-    can_be = number < 2**63  # SQLite's integers
-    found = _rollouts(db, "SELECT number, body FROM rollouts WHERE number = ?", number) if can_be else []
-    if not found:
-        raise NoSuchRolloutError(f"there is no rollout {number}")
-    return found[0]
-
-
-def members_of(db: sqlite3.Connection, number: int) -> Members:
-    """Of a rollout, in the transaction that is open."""
-    rows = db.execute("SELECT machine, body FROM members WHERE rollout = ?", (number,)).fetchall()
-    return {name: Member.model_validate_json(body) for name, body in rows}
-
-
-def _in_state(db: sqlite3.Connection, number: int, state: MemberState | None, after: str, most: int) -> list[Member]:
-    """Of any state: None. `after`: a name."""
-    query, values = _OF_ALL if state is None else _OF_STATE, (state.value,) if state is not None else ()
-    return [Member.model_validate_json(body) for (body,) in db.execute(query, (number, *values, after, most))]
-
-
-def _known(kind: type[K], said: str | None) -> K | None:
-    """None: not counted since a member was written; or by another rule."""
-    try:
-        return kind.model_validate_json(said) if said is not None else None
-    except ValidationError:
-        return None
-
-
-def keep(db: sqlite3.Connection, number: int, counts: Counts, racks: ByRack) -> None:
-    """After the last write of a member, for that takes them away."""
-    query = "INSERT OR REPLACE INTO counts (rollout, body, racks) VALUES (?, ?, ?)"
-    db.execute(query, (number, counts.model_dump_json(), racks.model_dump_json()))
-
-
-def _write(db: sqlite3.Connection, rollout: Rollout, members: Iterable[Member]) -> None:
-    db.execute(
-        "UPDATE rollouts SET under_way = ?, body = ? WHERE number = ?",
-        (rollout.state in UNDER_WAY, rollout.model_dump_json(), rollout.number),
-    )
-    db.executemany(
-        "INSERT OR REPLACE INTO members (rollout, machine, body) VALUES (?, ?, ?)",
-        [(rollout.number, each.machine, each.model_dump_json()) for each in members],
-    )
-
-
-def note_down(db: sqlite3.Connection, number: int, note: Note) -> None:
-    """A line for its history, in the transaction that is open."""
-    query = "INSERT INTO history (at_ms, rollout, who, act, said) VALUES (?, ?, ?, ?, ?)"
-    db.execute(query, (note.at_ms, number, note.who, note.act, note.said))
-
-
-def forget(db: sqlite3.Connection) -> None:
-    """What ended longest ago, and has no say any more."""
-    newest = db.execute("SELECT max(number) FROM rollouts").fetchone()[0]
-    newest_of_each = "SELECT max(number) FROM rollouts GROUP BY channel"
-    old = f"(SELECT number FROM rollouts WHERE number <= ? AND number NOT IN ({newest_of_each}))"  # noqa: S608
-    db.execute(f"DELETE FROM members WHERE rollout IN {old}", (newest - KEPT,))  # noqa: S608 - our own text
-    db.execute(f"DELETE FROM history WHERE rollout IN {old}", (newest - KEPT,))  # noqa: S608 - our own text
-    db.execute(f"DELETE FROM rollouts WHERE number IN {old}", (newest - KEPT,))  # noqa: S608 - our own text
-    db.execute("DELETE FROM counts WHERE rollout NOT IN (SELECT number FROM rollouts)")

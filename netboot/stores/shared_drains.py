@@ -33,17 +33,17 @@ class SharedDrains(SqliteDrains):
     """Safe for threads and processes, and for those of other replicas. `present()`: former name → the name of now, of
     machines of the inventory in force; an object has the name that its machine had."""
 
+    shared = True
+
     def __init__(
         self,
         path: Path,
         objects: OrderObjects,
         present: Callable[[], Mapping[str, str]],
         now_ms: Callable[[], int],
-        replica: str,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__(path)
-        self.replica = replica
         self._objects, self._intents, self._present = objects, SqliteIntents(path), present
         self.now_ms, self._monotonic = now_ms, monotonic
         self._trouble = Trouble(log, "orders are not known here", "orders are known here again", logging.WARNING)

@@ -11,14 +11,33 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from images.errors import ImageError
 from netboot.join.errors import ClusterUnavailableError, ConflictError
 from netboot.lifecycle.errors import NoSuchRolloutError, RolloutRefusedError, StateUnavailableError
-from netboot.lifecycle.rollout import Rollout
-from netboot.lifecycle.rollout_objects import NOTES, RolloutObject, RolloutObjects, RolloutSaid, spec_of
+from netboot.lifecycle.rollout import Rollout, RolloutState
+from netboot.lifecycle.rollout_objects import (
+    NOTES,
+    RolloutObject,
+    RolloutObjects,
+    RolloutSaid,
+    spec_of,
+)
 from netboot.lifecycle.rollout_orders import another
 from netboot.lifecycle.rollout_store import Change, Members, Note
 from netboot.logs import Trouble
-from netboot.stores.known_rollouts import GONE, as_of, known_of, said_of, take, without
+from netboot.stores.known_orders import untold
+from netboot.stores.known_rollouts import (
+    GONE,
+    as_of,
+    ended_first,
+    extras,
+    known_of,
+    none_under_way,
+    said_of,
+    take,
+    waits,
+    without,
+)
 from netboot.stores.rollouts import SqliteRollouts
 
 log = logging.getLogger(__name__)
@@ -31,10 +50,24 @@ OBJECTS = 20
 class SharedRollouts(SqliteRollouts):
     """Safe for threads and processes, and for those of other replicas."""
 
-    def __init__(self, path: Path, objects: RolloutObjects, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self, path: Path, objects: RolloutObjects, channel: Callable[[str], str | None], now_ms: Callable[[], int]
+    ) -> None:
+        """`channel`: where one points here; raises images.errors.ImageError."""
         super().__init__(path)
-        self._objects, self._now_ms = objects, now_ms
+        self._objects, self._channel, self._now_ms = objects, channel, now_ms
         self._trouble = Trouble(log, "rollouts are not known here", "rollouts are known here again", logging.WARNING)
+
+    def behind(self) -> str:
+        with self.opened("ro") as db:
+            row = db.execute("SELECT as_of_ms FROM followed").fetchone()
+        as_of_ms = int(row[0]) if row is not None else 0
+        return untold("what other replicas did about rollouts,", as_of_ms, self._now_ms())
+
+    def unshared(self) -> list[Rollout]:
+        with self.opened("ro") as db:
+            known = known_of(db)
+        return [each for each in self.under_way() if each.number not in known]
 
     def start(self, rollout: Rollout, members: Members, note: Note) -> Rollout:
         for there in self.under_way():  # of before rollouts were objects, too
@@ -42,7 +75,7 @@ class SharedRollouts(SqliteRollouts):
                 raise RolloutRefusedError(another(there))
         objects = self._objects.all()
         for _ in range(TRIES):
-            _none_under_way(objects, rollout.channel, before=None)
+            none_under_way(objects, rollout.channel, before=None)
             number = 1 + max([self._newest(), *(each.number for each in objects)], default=0)
             begun = rollout.model_copy(update={"number": number})
             made = self._written(RolloutSaid(begun, members, (note,)), None)
@@ -50,7 +83,7 @@ class SharedRollouts(SqliteRollouts):
             if made is None:  # another one has that number
                 continue
             try:
-                _none_under_way(objects, rollout.channel, before=number)
+                none_under_way(objects, rollout.channel, before=number)
             except RolloutRefusedError:  # another replica was faster
                 self._objects.delete(made)
                 raise
@@ -79,7 +112,7 @@ class SharedRollouts(SqliteRollouts):
         raise _changed(f"rollout {number}")
 
     def release(self, channel: str) -> None:
-        newest = max((each.number for each in self._of(channel)), default=0)
+        newest = self._last_of(channel)
         there, _ = self._here(newest)
         if there is not None:  # else there is none, or it began before rollouts were objects
             self._release(newest)
@@ -103,18 +136,37 @@ class SharedRollouts(SqliteRollouts):
             StateUnavailableError.
         """
         extra = {each.number for each in extras(objects)}
+        waiting = self._before_their_channels(objects)
         with self.opened("rw") as db:
             db.execute("BEGIN IMMEDIATE")
             known = known_of(db)
             ended = without(db, {each.number for each in objects}, known, as_of_ms, self._now_ms())
-            for each in _ended_first(objects):
-                if each.number not in extra:
+            for each in ended_first(objects):
+                if each.number not in extra and not waits(each, waiting):
                     take(db, each, known, as_of_ms, listed=True)
             as_of(db, as_of_ms)
             db.execute("COMMIT")
         for rollout in ended:
             log.warning("rollout %d of channel %s has ended: %s", rollout.number, rollout.channel, GONE)
-        return [each.fault for each in objects if each.said is None]
+        return [each.fault for each in objects if each.said is None] + [
+            f"rollout {number} is complete elsewhere, and channel {channel} does not point to its image here yet"
+            for channel, number in waiting.items()
+        ]
+
+    def _before_their_channels(self, objects: Sequence[RolloutObject]) -> dict[str, int]:
+        """Channel → the rollout of it that is complete, and under way here until the channel is moved here, too: else
+        machines would boot what they had before. One that was moved back by hand is no reason, for that releases it."""
+        here = {each.number for each in self.under_way()}
+        found = dict[str, int]()
+        for each in objects:
+            if each.said is None or each.said.released or each.number not in here:
+                continue
+            rollout = each.said.rollout
+            if rollout.state is RolloutState.COMPLETE and rollout.base != rollout.image:
+                with suppress(ImageError):  # what it points to cannot be told, and it is no base of anything
+                    if self._channel(rollout.channel) == rollout.base:
+                        found[rollout.channel] = each.number
+        return found
 
     def tidy(self, objects: Sequence[RolloutObject]) -> None:
         """Delete those of which nothing is to come: by one replica, which leads.
@@ -134,10 +186,10 @@ class SharedRollouts(SqliteRollouts):
                 with suppress(ConflictError):
                     self._objects.delete(there)
 
-    def _of(self, channel: str) -> list[Rollout]:
+    def _last_of(self, channel: str) -> int:
         with self.opened("ro") as db:
-            found = db.execute("SELECT body FROM rollouts WHERE channel = ?", (channel,)).fetchall()
-        return [Rollout.model_validate_json(body) for (body,) in found]
+            found = db.execute("SELECT max(number) FROM rollouts WHERE channel = ?", (channel,)).fetchone()
+        return int(found[0] or 0)
 
     def _newest(self) -> int:
         """The highest number that was ever given here."""
@@ -197,30 +249,6 @@ class SharedRollouts(SqliteRollouts):
             self._trouble.note(str(error))
         else:
             self._trouble.note(None)
-
-
-def extras(objects: Sequence[RolloutObject]) -> list[RolloutObject]:
-    """Those that began in a channel at the same moment as another one, by another replica: the first alone counts, and
-    whoever began a later one is told, and deletes it."""
-    under_way: dict[str, list[RolloutObject]] = {}
-    for each in sorted(objects, key=lambda each: each.number):
-        if each.said is not None and each.said.rollout.under_way:
-            under_way.setdefault(each.said.rollout.channel, []).append(each)
-    return [each for found in under_way.values() for each in found[1:]]
-
-
-def _ended_first(objects: Sequence[RolloutObject]) -> list[RolloutObject]:
-    """One of a channel is under way at a time."""
-    return sorted(objects, key=lambda each: (each.said is not None and each.said.rollout.under_way, each.number))
-
-
-def _none_under_way(objects: Sequence[RolloutObject], channel: str, before: int | None) -> None:
-    """Raises RolloutRefusedError: one of the channel is, of a number before that one (None: of any)."""
-    for each in objects:
-        if each.said is None or each.said.rollout.channel != channel or not each.said.rollout.under_way:
-            continue
-        if before is None or each.number < before:
-            raise RolloutRefusedError(another(each.said.rollout))
 
 
 def _changed(what: str) -> ClusterUnavailableError:

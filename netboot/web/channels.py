@@ -42,10 +42,12 @@ class Channels(Paged):
 
 class Moved(ChannelState):
     """The channel as it is then. `ended_rollouts`: their numbers; `assignments_kept`: machines boot what a rollout
-    assigned to them, for that cannot be read; `dry_run`: nothing was changed."""
+    assigned to them, for that cannot be read, or changed; `alone`: it is so at this replica, and others could not be
+    told; `dry_run`: nothing was changed."""
 
     ended_rollouts: tuple[int, ...]
     assignments_kept: bool
+    alone: bool
     dry_run: bool
 
 
@@ -69,7 +71,7 @@ def moved(name: str, body: Move) -> Moved:
     deps, asked = dependencies(), body
     place = deps.inventory_files.place("channel", name)
     snapshot = deps.live.view().snapshot
-    ended, kept = list[int](), False
+    ended, kept, alone = list[int](), False, False
 
     def first() -> None:
         nonlocal kept
@@ -78,13 +80,24 @@ def moved(name: str, body: Move) -> Moved:
     def so_far() -> str:
         return f"rollouts {', '.join(map(str, ended))} of channel {name} were ended" if ended else ""
 
+    def point(channel: str, digest: str) -> None:
+        nonlocal alone
+        try:
+            deps.repository_writer.point(channel, digest, operator().who)
+        except CannotTellError as error:
+            if not asked.force:
+                raise
+            log.warning("channel %s is set at this replica alone: %s", channel, error)
+            deps.repository_here.point(channel, digest, operator().who)
+            alone = True
+
     was = _set(name)
-    writer = deps.repository_writer if not asked.dry_run else None
+    moving = point if not asked.dry_run else None
     facts: dict[str, object] = {"channel": name, "image": asked.image, "was": was, "ended_rollouts": ended}
     about: dict[str, Any] = {"reason": asked.reason, "before": {"image": was}, "after": {"image": asked.image}}
     with partly("channel-set", facts, so_far=so_far, **about) if not asked.dry_run else nullcontext():
         state = move(
-            snapshot, deps.repository, writer, name, asked.image, place, _users(), force=asked.force, first=first
+            snapshot, deps.repository, moving, name, asked.image, place, _users(), force=asked.force, first=first
         )
     if not asked.dry_run:
         facts |= {"image": state.image}
@@ -93,7 +106,7 @@ def moved(name: str, body: Move) -> Moved:
         after = {"image": state.image, "name": state.image_name}
         audit("channel-set", facts, reason=asked.reason, before={"image": was}, after=after, changed=was != state.image)
     dry = asked.dry_run
-    return render.grown(Moved, state, ended_rollouts=tuple(ended), assignments_kept=kept, dry_run=dry)
+    return render.grown(Moved, state, ended_rollouts=tuple(ended), assignments_kept=kept, alone=alone, dry_run=dry)
 
 
 def _set(channel: str) -> str | None:

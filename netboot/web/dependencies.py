@@ -56,6 +56,8 @@ class Dependencies:
     """Why an image cannot be used, in words; None: it can, or would be fetched."""
     repository: ImageRepository
     repository_writer: ImageRepositoryWriter
+    repository_here: ImageRepositoryWriter
+    """The store of this replica alone, where others cannot be told."""
     tokens: Tokens
     audit: SqliteAudit
     idempotency: SqliteIdempotency

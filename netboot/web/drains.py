@@ -217,7 +217,7 @@ def _said(clusters: Iterable[str]) -> tuple[dict[str, State], list[str]]:
         if not fresh:
             problems.append(f"nodes-{cluster} has not said for a while how far it is")
         if said is not None:
-            if not deps.drains.replica or (fresh and said.leads):  # else another replica knows more
+            if not deps.drains.shared or (fresh and said.leads):  # else another replica knows more
                 states |= said.drains
             problems += [f"cluster {cluster}: {why}" for why in (said.problem, said.lacks) if why]
     return states, problems

@@ -9,6 +9,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from images.values.strict import Strict
 from netboot.status import FRESH_MS, Timed, up_ms
 from netboot.status.approver import ApproverStatus
+from netboot.status.controllers import RolloutsStatus
 from netboot.status.leading import LeaderStatus
 from netboot.status.nodes import NodesStatus
 from netboot.status.resources import ShipperStatus
@@ -56,6 +57,8 @@ def clusters(processes: Iterable[str], read: Read) -> Iterator[Metric]:
             nodes.add_metric([cluster, "ready"], collector.ready)
         elif kind == "shipper" and (shipper := read(process, ShipperStatus)) is not None:
             elections |= {process: (shipper.leader, _fresh(shipper))} if shipper.leader is not None else {}
+    if (rollouts := read("rollouts", RolloutsStatus)) is not None and rollouts.leader is not None:
+        elections["rollouts"] = rollouts.leader, _fresh(rollouts)
     yield from (decided, unavailable, followed, waiting, nodes, *gates(collectors), *leaders(elections))
 
 

@@ -23,7 +23,8 @@ from lab.service import defects
 from netboot.config import load_config
 from netboot.kube.accounts import make_kubeconfig
 from netboot.kube.manifests import enrolments_text, inventory_text, keys_text
-from netboot.kube.resources.definitions import ALL, ENROLMENT, GROUP, VERSION, definitions
+from netboot.kube.resources.definitions import definitions
+from netboot.kube.resources.kinds import ALL, ENROLMENT, GROUP, VERSION
 from netboot.stores.bootkey import LENGTH
 from tests.cluster.conftest import CACHE
 from tests.cluster.replicated import NAMES, Replica, World

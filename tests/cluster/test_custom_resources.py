@@ -10,7 +10,8 @@ import requests
 from hypothesis import HealthCheck, given, settings
 
 from lab.kube.accounts import Admin
-from netboot.kube.resources.definitions import GROUP, KINDS, VERSION, definitions
+from netboot.kube.resources.definitions import definitions
+from netboot.kube.resources.kinds import GROUP, KINDS, VERSION
 from tests.custom_resources import (
     BY_THE_API_SERVER_ALONE,
     BY_THE_SERVICE_ALONE,

@@ -41,7 +41,8 @@ from netboot.kube.accounts import ENROLMENTS, make_kubeconfig
 from netboot.kube.connection import Connection, connect
 from netboot.kube.enrolment_objects import KubeEnrolmentObjects, lease_name
 from netboot.kube.manifests import enrolments_text
-from netboot.kube.resources.definitions import ENROLMENT, GROUP, VERSION, definitions
+from netboot.kube.resources.definitions import definitions
+from netboot.kube.resources.kinds import ENROLMENT, GROUP, VERSION
 from netboot.lifecycle.errors import CannotTellError
 from netboot.stores.enrolment import SqliteEnrolments
 from netboot.stores.said_enrolments import recorded

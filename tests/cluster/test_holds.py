@@ -14,7 +14,7 @@ from lab.kube.binaries import find
 from lab.kube.cluster import Cluster, cluster
 from lab.kube.kubectl import Kubectl
 from netboot.config import load_config
-from netboot.kube.resources.definitions import ALL, GROUP, VERSION
+from netboot.kube.resources.kinds import ALL, GROUP, VERSION
 from tests.cluster.conftest import CACHE
 from tests.cluster.test_resources import (
     BINDING,

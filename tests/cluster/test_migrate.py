@@ -19,7 +19,8 @@ from lab.kube.cluster import Cluster, cluster
 from lab.kube.kubectl import Kubectl
 from netboot.config import load_config
 from netboot.join.enrolment import Act, Import, OpenWindow, Release, Replace, Retire, parse_details
-from netboot.kube.resources.definitions import ALL, ENROLMENT, GROUP, definitions
+from netboot.kube.resources.definitions import definitions
+from netboot.kube.resources.kinds import ALL, ENROLMENT, GROUP
 from netboot.lifecycle.intents import PutOn
 from netboot.lifecycle.transitions import Mark
 from netboot.machines.difference import differences

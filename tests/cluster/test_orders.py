@@ -20,7 +20,8 @@ from netboot.kube.connection import Connection, connect
 from netboot.kube.errors import ClusterRefusedError
 from netboot.kube.machine_objects import KubeStatuses
 from netboot.kube.manifests import inventory_text
-from netboot.kube.resources.definitions import GROUP, ORDER, VERSION, definitions
+from netboot.kube.resources.definitions import definitions
+from netboot.kube.resources.kinds import GROUP, ORDER, VERSION
 from netboot.lifecycle.drains import Drain, State
 from netboot.lifecycle.order_objects import OrderObject, spec_of
 from netboot.stores.said_orders import status_of

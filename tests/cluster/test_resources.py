@@ -35,7 +35,7 @@ from netboot.kube.connection import connect
 from netboot.kube.custom_resources import KubeResources
 from netboot.kube.events import KubeMachineEvents
 from netboot.kube.machine_objects import KubeMachineObjects
-from netboot.kube.resources.definitions import GROUP, KINDS, VERSION
+from netboot.kube.resources.kinds import GROUP, KINDS, VERSION
 from netboot.lifecycle.conditions import Judged, MachineCondition
 from netboot.lifecycle.object_events import ObjectEvent
 from netboot.lifecycle.object_status import Facts

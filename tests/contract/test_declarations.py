@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from netboot.kube.resources.definitions import KINDS
+from netboot.kube.resources.kinds import KINDS
 from netboot.machines.declarations import Declarations
 from netboot.machines.declared import KINDS as LISTS
 from netboot.machines.resources import Resource

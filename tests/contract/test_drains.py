@@ -22,7 +22,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> DrainStore:
         return MemoryDrains()
     make(tmp_path / "intents.db").close()
     if request.param == "objects":
-        return SharedDrains(tmp_path / "intents.db", MemoryOrders(), dict, lambda: START, "alpha")
+        return SharedDrains(tmp_path / "intents.db", MemoryOrders(), dict, lambda: START)
     return SqliteDrains(tmp_path / "intents.db")
 
 

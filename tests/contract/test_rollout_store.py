@@ -29,7 +29,8 @@ def members(*names: str) -> Members:
 @pytest.fixture(params=["one", "shared"])
 def store(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[SqliteRollouts]:
     with closing(make(path := tmp_path / "rollouts.db")):
-        yield SqliteRollouts(path) if request.param == "one" else SharedRollouts(path, MemoryRolloutObjects(), int)
+        shared = SharedRollouts(path, MemoryRolloutObjects(), dict[str, str]().get, int)
+        yield SqliteRollouts(path) if request.param == "one" else shared
 
 
 def ended(state: RolloutState) -> Change:

@@ -233,6 +233,7 @@ class Api:
             ),
             repository=self.repository,
             repository_writer=self.repository,
+            repository_here=self.repository,
             tokens=Tokens(
                 self.config.management.token_file,
                 self.config.management.tokens,

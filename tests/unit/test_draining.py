@@ -505,7 +505,7 @@ def test_what_keeps_one_reason_to_end_orders_from_being_told_keeps_no_other() ->
         for number, state in ((1, "rebooted"), (2, "drained"))
     }
     said = DrainsStatus(at_ms=START, drains=states)
-    loop = AndDrains(Rollouts(), store, lambda: [said], cannot, lambda orders: dict.fromkeys(orders, "no"), world)  # type: ignore[arg-type]
+    loop = AndDrains(Rollouts(), store, lambda: [said], cannot, lambda orders: dict.fromkeys(orders, "no"), world)
     loop.step()
     assert [one.end for number in (1, 2) for one in store.of(f"n-{number}", 1)] == ["rebooted", "withdrawn"]
     assert (loop.status().problem, steps) == ("conditions.db cannot be read", [1])

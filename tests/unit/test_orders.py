@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -20,9 +20,11 @@ from netboot.stores.drains import SqliteDrains
 from netboot.stores.intents import make
 from netboot.stores.known_orders import GONE, LATE_MS, as_of_ms
 from netboot.stores.resources import ORDERS, KeptResources
+from netboot.stores.shared_channels import SharedChannels
 from netboot.stores.shared_drains import TRIES, SharedDrains
 from netboot.stores.shared_rollouts import SharedRollouts
 from netboot.stores.status import StatusFile
+from tests.assignment_objects import MemoryAssignments
 from tests.drains import START, drain
 from tests.order_objects import AWAY, MemoryOrders, resource
 from tests.rollout_objects import MemoryRolloutObjects
@@ -38,7 +40,7 @@ FAULT = "order/a: spec.what: Input should be 'drain' or 'reboot'"
 def store(folder: Path, objects: MemoryOrders, **present: str) -> SharedDrains:
     folder.mkdir(exist_ok=True)
     make(folder / "intents.db").close()
-    return SharedDrains(folder / "intents.db", objects, lambda: present, lambda: NOW, folder.name)
+    return SharedDrains(folder / "intents.db", objects, lambda: present, lambda: NOW)
 
 
 @pytest.fixture
@@ -621,7 +623,10 @@ def test_of_when_those_are_that_came_counts_where_what_went_is_not_believed_to_b
     config: Any = SimpleNamespace(data=tmp_path, inventory_kubernetes=SimpleNamespace(namespace="netboot"))
     KeptResources(tmp_path, "netboot", ORDERS).write([])
     StatusFile(tmp_path / "resources", "followed_orders").write(Followed(seen_ms=5, came_ms=NOW))
-    sharing(config, Rest(), alpha, SharedRollouts(tmp_path / "rollouts.db", MemoryRolloutObjects(), int)).step()
+    path, repository = tmp_path / "rollouts.db", cast("Any", None)
+    rollouts = SharedRollouts(path, MemoryRolloutObjects(), dict[str, str]().get, int)
+    channels = SharedChannels(path, MemoryAssignments(), repository, int)
+    sharing(config, Rest(), alpha, rollouts, channels, lambda: True).step()
     assert as_of_ms(tmp_path / "alpha" / "intents.db") == NOW
 
 

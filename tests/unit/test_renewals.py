@@ -2,18 +2,18 @@
 take part, killed at each step."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from images.errors import CorruptError
 from netboot.clock import SystemClock
 from netboot.controllers.renewals import OrderedRenewals
-from netboot.controllers.rollouts import Ledger
 from netboot.join.node_drains import ORDER
 from netboot.lifecycle.drains import Reserved, State
 from netboot.lifecycle.events import AnyRecord
 from netboot.lifecycle.phases import Phase
+from netboot.lifecycle.renewals import Ledger
 from netboot.lifecycle.rollout import MemberState, Renewal, RolloutState
 from netboot.lifecycle.rollout_orders import paused, resumed, undone
 from netboot.lifecycle.state import Batch
@@ -202,13 +202,13 @@ def test_what_is_not_known_of_a_rollout_lets_nobody_go(tmp_path: Path) -> None:
     for _ in range(4):
         site.tick()
     standing = site.wanted
-    channel = site.controllers._rollouts._channel
-    site.controllers._rollouts._channel = broken
+    rollouts: Any = site.controllers._rollouts
+    channel, rollouts._channel = rollouts._channel, broken
     site.now += 5000
     site.controllers.step()
     assert site.controllers.status().problem == "rollout 1 of channel stable: its file says nothing"
     assert site.wanted == standing
-    site.controllers._rollouts._channel = channel
+    rollouts._channel = channel
     site.close()
 
 
@@ -237,7 +237,7 @@ def test_an_operator_s_order_fills_a_place_at_once_and_a_turn_that_has_no_room_a
 def test_an_order_that_came_between_the_count_and_the_reservation_keeps_it_from_being_written(tmp_path: Path) -> None:
     site = begun(tmp_path, 4)
     site.tick()
-    renewals: Any = site.controllers._rollouts._renewals
+    renewals: Any = cast("Any", site.controllers._rollouts)._renewals
     ledger, other = renewals.ledger, next(name for name, state in states(site).items() if state is S.WAITING)
 
     def meanwhile() -> object:
@@ -357,7 +357,7 @@ def test_an_order_of_a_machine_that_is_retired_or_gone_ends(tmp_path: Path) -> N
 
 def test_a_machine_that_cannot_be_ordered_is_skipped_and_says_why(tmp_path: Path) -> None:
     site = begun(tmp_path)
-    renewals: Any = site.controllers._rollouts._renewals
+    renewals: Any = cast("Any", site.controllers._rollouts)._renewals
     renewals._joins = lambda _machine: False
     for _ in range(3):
         site.tick()
@@ -397,67 +397,13 @@ def test_an_order_is_for_the_boot_that_the_rollout_counted_and_for_no_later_one(
     assert drains.of("n-1", 1)[0].end == "withdrawn"
 
 
-def test_among_replicas_rollouts_withdraw_their_own_orders_alone_and_number_for_themselves() -> None:
-    drains, states = MemoryDrains(), MemoryStates()
-    drains.replica = "alpha"
-    boot, node = boot_id("n-1", 1), "node n-1 uid 1"
-    records: list[AnyRecord] = [
-        script("n-1", 1),
-        event("n-1", 1, Phase.ATTESTED),
-        event("n-1", 1, Phase.NODE_REGISTERED, 700, node),
-    ]
-    states.take(Batch("any.db", 1, 3, records))
-    renewals = OrderedRenewals(drains, MemoryIntents(), tuple, states.machines, lambda _machine: True, SystemClock())
-    theirs = drain("n-1", "9", "reboot", boot=boot, owner="rollout/beta/7")
-    drains.order(theirs)
-    renewals.want({}, Ledger({"n-1": Reserved(theirs, told=False)}), ())
-    assert drains.standing() == [theirs]
-    drains.finish("9", "taken-off", "by alice", START)
-    assert renewals.want({"n-1": Renewal(rollout(), boot, may_begin=True)}, Ledger(), ()) == {}
-    [order] = drains.standing()
-    assert (order.owner, order.who) == ("rollout/alpha/7", "rollout 7 of channel stable at alpha")
-    renewals.want({}, Ledger({"n-1": Reserved(order, told=False)}), (7,))
-    assert drains.standing() == [order], "what is not known of a rollout ends none of its orders"
-    renewals.want({}, Ledger({"n-1": Reserved(order, told=False)}), ())
-    assert drains.of("n-1", 1)[0].end == "withdrawn"
-
-
-def test_orders_of_rollouts_of_before_replicas_shared_any_are_their_own() -> None:
-    drains, states = MemoryDrains(), MemoryStates()
-    boot, node = boot_id("n-1", 1), "node n-1 uid 1"
-    records: list[AnyRecord] = [
-        script("n-1", 1),
-        event("n-1", 1, Phase.ATTESTED),
-        event("n-1", 1, Phase.NODE_REGISTERED, 700, node),
-    ]
-    states.take(Batch("any.db", 1, 3, records))
-    before = OrderedRenewals(drains, MemoryIntents(), tuple, states.machines, lambda _machine: True, SystemClock())
-    wanted = {"n-1": Renewal(rollout(), boot, may_begin=True)}
-    assert before.want(wanted, Ledger(), ()) == {}
-    drains.replica = "alpha"
-    after = OrderedRenewals(drains, MemoryIntents(), tuple, states.machines, lambda _machine: True, SystemClock())
-    [order] = drains.standing()
-    assert order.owner == "rollout/7"
-    after.want(wanted, Ledger({"n-1": Reserved(order, told=False)}), ())
-    after.want({}, Ledger({"n-1": Reserved(order, told=False)}), (7,))
-    assert drains.standing() == [order]
-    drains.finish(order.id, "taken-off", "by alice", START)
-    assert after.want(wanted, Ledger(), ()) == {"n-1": "its order was taken off by alice"}
-    assert drains.standing() == []
-    again = drain("n-1", "9", "reboot", boot=boot, owner="rollout/7")
-    drains.order(again)
-    after.want({}, Ledger({"n-1": Reserved(again, told=False)}), ())
-    assert drains.of("n-1", 1)[0].end == "withdrawn"
-
-
 @pytest.mark.parametrize(("said", "ends"), [(None, False), ("drained", True), ("ordered", False)])
 def test_a_rollout_withdraws_what_another_replica_carries_out_by_what_is_said_there(
     said: str | None, ends: bool
 ) -> None:
     drains = MemoryDrains()
-    drains.replica = "alpha"
     renewals = OrderedRenewals(drains, MemoryIntents(), tuple, lambda _names: {}, lambda _machine: True, SystemClock())
-    drains.order(drain("n-1", "1", "reboot", owner="rollout/alpha/7"))
+    drains.order(drain("n-1", "1", "reboot", owner="rollout/7"))
     if said is not None:
         drains.states["n-1"] = State.model_validate({"id": "1", "state": said, "words": "", "since_ms": START})
     renewals.want({}, renewals.ledger(), ())

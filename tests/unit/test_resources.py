@@ -24,8 +24,8 @@ from netboot.controllers.resources import (
 )
 from netboot.controllers.seen_objects import SETTLE_SECONDS, UNSETTLED_SECONDS
 from netboot.kube.manifests import inventory_text
-from netboot.kube.resources.definitions import ALL as ALL_KINDS
-from netboot.kube.resources.definitions import GROUP, HOLD, KINDS, ORDER
+from netboot.kube.resources.kinds import ALL as ALL_KINDS
+from netboot.kube.resources.kinds import GROUP, HOLD, KINDS, ORDER
 from netboot.lifecycle.errors import CannotTellError
 from netboot.machines.declarations import Judged
 from netboot.machines.inventory import load_inventory

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from netboot.lifecycle.drains import FRESH_MS, DrainsStatus
-from netboot.processes.nodes import UNTOLD_SECONDS, _untold
+from netboot.processes.nodes import _untold
 from netboot.processes.shared import drained, led_here
 from netboot.stores.intents import make
-from netboot.stores.known_orders import KnownOrders
+from netboot.stores.known_orders import UNTOLD_SECONDS, KnownOrders
 from netboot.stores.status import StatusFile, StatusFolder
 from tests.drains import START
 

@@ -1,0 +1,56 @@
+"""Machines of a rollout as one value of an object: JSON, compressed (zlib), in base64."""
+
+import base64
+import binascii
+import json
+import zlib
+from collections.abc import Iterable
+
+from pydantic import TypeAdapter, ValidationError
+
+from images.values.faults import first_fault
+from netboot.lifecycle.rollout import Member
+from netboot.lifecycle.rollout_store import Members
+
+LARGEST = 1_000_000
+"""Of machines, packed, in characters: an API server takes 1.5 MiB, https://etcd.io/docs/v3.6/dev-guide/limit/."""
+_UNPACKED = 64 << 20
+"""What it may come to, in bytes: of 50,000 machines it has a third."""
+_MEMBERS = TypeAdapter(list[Member])
+
+
+class UnreadableError(ValueError):
+    """It is nothing that was packed here; the words say why."""
+
+
+def packed(members: Iterable[Member]) -> str:
+    """Machines of a rollout as one value of an object.
+
+    Raises:
+        ValueError: they are more than it holds.
+    """
+    rows = [each.model_dump(mode="json", exclude_defaults=True) for each in members]
+    text = json.dumps(rows, separators=(",", ":")).encode()
+    value = base64.b64encode(zlib.compress(text, 6)).decode()
+    if len(value) > LARGEST or len(text) > _UNPACKED:
+        raise ValueError(f"{len(rows):,} machines are more than a rollout can have: use several channels")
+    return value
+
+
+def unpacked(value: str) -> Members:
+    """Raises UnreadableError."""
+    unpacking = zlib.decompressobj()
+    try:
+        text = unpacking.decompress(base64.b64decode(value, validate=True), _UNPACKED)
+        if not unpacking.eof or unpacking.unused_data:
+            raise UnreadableError("is cut off, longer than it may be, or has more behind it")
+        members = _MEMBERS.validate_json(text)
+    except (binascii.Error, zlib.error) as error:
+        raise UnreadableError(f"is not base64 of what zlib compressed: {error}") from None
+    except ValidationError as error:
+        fault = first_fault(error)
+        raise UnreadableError(f"{fault.key}: {fault.message}") from None
+    found = {each.machine: each for each in members}
+    if len(found) != len(members):
+        raise UnreadableError("has a machine twice")
+    return found
