@@ -81,10 +81,7 @@ class RolloutController:
         """Look at every rollout that is under way. `leads` False: another replica drives them, and nothing is done."""
         self.unable = ""
         try:
-            if leads:
-                self._step()
-            else:
-                self._follow()
+            self._step(leads=leads)
         except CannotTellError as error:
             self._problem = self.unable = str(error)
 
@@ -94,9 +91,12 @@ class RolloutController:
             at_ms=self._clock.now_ms(), problem=self._problem, rollouts=self._status, undone=len(self._undone)
         )
 
-    def _step(self) -> None:
+    def _step(self, *, leads: bool) -> None:
         if behind := self._store.behind():
             raise CannotTellError(behind)
+        if not leads:
+            self._follow()
+            return
         unshared = {each.number for each in self._store.unshared()}
         snapshot = self._published()
         under_way = [each for each in self._store.under_way() if each.number not in unshared]

@@ -15,6 +15,9 @@ from netboot.stores import rollout_rows
 from netboot.stores.known_orders import older, settled
 
 GONE = "its object was deleted"
+OTHER = "rollout/{0}: there is another {0} here, of before replicas shared any: `netboot channel set --force` ends that"
+OBJECTS = 20
+"""Of ended rollouts, beside the last of each channel: older ones are on the disks of replicas that were there."""
 _AS_OF = "INSERT OR REPLACE INTO followed (id, as_of_ms) VALUES (1, ?)"
 
 
@@ -112,6 +115,17 @@ def _write(db: sqlite3.Connection, said: RolloutSaid) -> None:
 
 def _note(entry: Entry) -> Note:
     return Note(entry.at_ms, entry.who, entry.act, entry.said)
+
+
+def needless(objects: Sequence[RolloutObject]) -> list[RolloutObject]:
+    """Those of which nothing is to come."""
+    newest = {each.said.rollout.channel: each.number for each in objects if each.said is not None}
+    over = [
+        each
+        for each in objects
+        if each.said is not None and not each.said.rollout.under_way and each.number not in newest.values()
+    ]
+    return [*extras(objects), *over[: max(len(over) - OBJECTS, 0)]]
 
 
 def extras(objects: Sequence[RolloutObject]) -> list[RolloutObject]:

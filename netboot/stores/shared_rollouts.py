@@ -28,10 +28,12 @@ from netboot.logs import Trouble
 from netboot.stores.known_orders import untold
 from netboot.stores.known_rollouts import (
     GONE,
+    OTHER,
     as_of,
     ended_first,
     extras,
     known_of,
+    needless,
     none_under_way,
     said_of,
     take,
@@ -43,8 +45,6 @@ from netboot.stores.rollouts import SqliteRollouts
 log = logging.getLogger(__name__)
 
 TRIES = 5
-OBJECTS = 20
-"""Of ended rollouts, beside the last of each channel: older ones are on the disks of replicas that were there."""
 
 
 class SharedRollouts(SqliteRollouts):
@@ -136,19 +136,22 @@ class SharedRollouts(SqliteRollouts):
             StateUnavailableError.
         """
         extra = {each.number for each in extras(objects)}
+        others = {each.number for each in self.unshared()} & {each.number for each in objects}
         waiting = self._before_their_channels(objects)
         with self.opened("rw") as db:
             db.execute("BEGIN IMMEDIATE")
             known = known_of(db)
             ended = without(db, {each.number for each in objects}, known, as_of_ms, self._now_ms())
             for each in ended_first(objects):
-                if each.number not in extra and not waits(each, waiting):
+                if each.number not in extra | others and not waits(each, waiting):
                     take(db, each, known, as_of_ms, listed=True)
             as_of(db, as_of_ms)
             db.execute("COMMIT")
         for rollout in ended:
             log.warning("rollout %d of channel %s has ended: %s", rollout.number, rollout.channel, GONE)
-        return [each.fault for each in objects if each.said is None] + [
+        faults = [each.fault for each in objects if each.said is None]
+        faults += [OTHER.format(number) for number in sorted(others)]
+        return faults + [
             f"rollout {number} is complete elsewhere, and channel {channel} does not point to its image here yet"
             for channel, number in waiting.items()
         ]
@@ -174,13 +177,7 @@ class SharedRollouts(SqliteRollouts):
         Raises:
             CannotTellError: not all.
         """
-        newest = {each.said.rollout.channel: each.number for each in objects if each.said is not None}
-        over = [
-            each
-            for each in objects
-            if each.said is not None and not each.said.rollout.under_way and each.number not in newest.values()
-        ]
-        for each in (*extras(objects), *over[: max(len(over) - OBJECTS, 0)]):
+        for each in needless(objects):
             there = self._objects.read(each.number)
             if there is not None and there.generation == each.generation:
                 with suppress(ConflictError):

@@ -12,7 +12,7 @@ from netboot.lifecycle.rollout import Assigned, Member, MemberState, Rollout, Ro
 from netboot.lifecycle.rollout_counts import counted
 from netboot.lifecycle.rollout_orders import cancelled
 from netboot.lifecycle.rollout_store import Change, Listed, Members, Note
-from netboot.stores import rollouts
+from netboot.stores import rollout_rows
 from netboot.stores.rollout_schema import VERSION
 from netboot.stores.rollouts import SqliteRollouts, make
 from netboot.stores.shared_rollouts import SharedRollouts
@@ -107,7 +107,7 @@ def test_only_the_newest_of_a_channel_has_a_say_and_none_that_was_released(store
 
 
 def test_of_old_ones_only_those_with_a_say_are_kept(store: SqliteRollouts, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rollouts, "KEPT", 3)
+    monkeypatch.setattr(rollout_rows, "KEPT", 3)
     store.start(rollout().model_copy(update={"channel": "other"}), members("z"), NOTE)
     for number in range(2, 8):
         store.start(rollout(), members("a"), NOTE)

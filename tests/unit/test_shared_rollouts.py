@@ -21,12 +21,13 @@ from netboot.lifecycle.rollout_objects import (
     spec_of,
 )
 from netboot.lifecycle.rollout_store import Members, Note
-from netboot.stores.known_orders import LATE_MS
+from netboot.stores.known_orders import LATE_MS, UNTOLD_SECONDS
+from netboot.stores.known_rollouts import OBJECTS
 from netboot.stores.rollouts import SqliteRollouts, make
-from netboot.stores.shared_rollouts import OBJECTS, TRIES, SharedRollouts
+from netboot.stores.shared_rollouts import TRIES, SharedRollouts
 from tests.order_objects import AWAY
 from tests.rollout_objects import MemoryRolloutObjects
-from tests.rollouts import OLD, rollout
+from tests.rollouts import NEW, OLD, rollout
 
 START = 1_767_225_600_000
 NOW = START + 10 * LATE_MS
@@ -289,11 +290,58 @@ def test_what_is_released_is_so_everywhere(
     assert alpha.assigned() == {}
 
 
+def test_a_rollout_that_is_complete_is_so_here_once_its_channel_points_to_its_image(
+    alpha: SharedRollouts, beta: SharedRollouts, objects: MemoryRolloutObjects, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alpha.start(of("stable"), members("a", state=MemberState.DONE), NOTE)
+    follows(beta, objects)
+    assert beta.assigned() == {"a": Assigned("stable", NEW, 1)}
+    alpha.change(1, ended(RolloutState.COMPLETE), lambda *_: None)
+    alpha.start(of("stable"), members("b"), NOTE)
+    alpha.start(of("other"), members("c"), NOTE)
+    words = "rollout 1 is complete elsewhere, and channel stable does not point to its image here yet"
+    monkeypatch.setitem(CHANNELS, "stable", OLD)
+    assert beta.follow([kept_object(each) for each in objects.kept()], NOW + LATE_MS) == [words]
+    assert [each.number for each in beta.under_way()] == [1, 3]
+    assert beta.assigned()["a"].image == NEW
+    monkeypatch.setitem(CHANNELS, "stable", NEW)
+    assert beta.follow([kept_object(each) for each in objects.kept()], NOW + LATE_MS) == []
+    assert [each.number for each in beta.under_way()] == [2, 3]
+
+
+def test_a_rollout_whose_channel_was_moved_back_by_hand_since_waits_for_nothing(
+    alpha: SharedRollouts, beta: SharedRollouts, objects: MemoryRolloutObjects, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alpha.start(of("stable"), members("a", state=MemberState.DONE), NOTE)
+    follows(beta, objects)
+    alpha.change(1, ended(RolloutState.COMPLETE), lambda *_: None)
+    alpha.release("stable")
+    monkeypatch.setitem(CHANNELS, "stable", OLD)
+    follows(beta, objects)
+    assert (beta.under_way(), beta.assigned()) == ([], {})
+
+
+@pytest.mark.parametrize(
+    ("as_of_ms", "words"),
+    [
+        (None, "has not been read yet: "),
+        (NOW - UNTOLD_SECONDS * 1000, ""),
+        (NOW - UNTOLD_SECONDS * 1000 - 1, f"was read {UNTOLD_SECONDS} s ago: "),
+    ],
+)
+def test_how_old_what_others_did_about_rollouts_may_be(alpha: SharedRollouts, as_of_ms: int | None, words: str) -> None:
+    if as_of_ms is not None:
+        alpha.follow([], as_of_ms)
+    see = "see `resources` and `rollouts` of `netboot doctor`"
+    assert alpha.behind() == (f"what other replicas did about rollouts, {words}{see}" if words else "")
+
+
 def test_one_that_began_before_rollouts_were_objects_goes_on_here(
     alpha: SharedRollouts, objects: MemoryRolloutObjects, tmp_path: Path
 ) -> None:
     SqliteRollouts(tmp_path / "alpha" / "rollouts.db").start(of("stable"), members("a"), NOTE)
     follows(alpha, objects)
+    assert alpha.unshared() == alpha.under_way() != []
     with pytest.raises(RolloutRefusedError, match=r"^rollout 1 of channel stable is running"):
         alpha.start(of("stable"), members("a"), NOTE)
     alpha.change(1, moved(MemberState.DONE, "a"), lambda *_: None)
@@ -302,6 +350,23 @@ def test_one_that_began_before_rollouts_were_objects_goes_on_here(
     alpha.release("stable")
     assert (alpha.assigned(), objects.objects) == ({}, {})
     assert alpha.start(of("stable"), members("a"), NOTE).number == 2
+    assert alpha.unshared() == []
+
+
+def test_another_one_of_that_number_takes_its_place_once_it_has_ended(
+    alpha: SharedRollouts, beta: SharedRollouts, objects: MemoryRolloutObjects, tmp_path: Path
+) -> None:
+    SqliteRollouts(tmp_path / "alpha" / "rollouts.db").start(of("stable"), members("a"), NOTE)
+    beta.start(of("other"), members("b"), NOTE)
+    words = (
+        "rollout/1: this replica has another rollout 1, of before replicas shared any: `netboot channel set --force`"
+    )
+    assert alpha.follow([kept_object(each) for each in objects.kept()], NOW + LATE_MS) == [f"{words} ends that"]
+    assert [each.channel for each in alpha.under_way()] == ["stable"]
+    alpha.change(1, ended(RolloutState.CANCELLED), lambda *_: None)
+    follows(alpha, objects)
+    assert [(each.channel, each.number) for each in alpha.under_way()] == [("other", 1)]
+    assert alpha.members(1) == beta.members(1)
 
 
 def test_where_the_api_server_is_away_nothing_changes_and_what_is_so_is_known(
