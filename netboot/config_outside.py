@@ -49,7 +49,8 @@ class InKubernetes(Strict):
     holds: bool = False
     """Whether Holds there hold machines, beside what is held otherwise."""
     orders: Path | None = None
-    """Kubeconfig of an account that may write Orders, which replicas share; None: each has its own."""
+    """Kubeconfig of an account that may write Orders, Rollouts and Assignments, which replicas share; None: each has
+    its own."""
 
     @model_validator(mode="after")
     def _boots_are_known_where_orders_are(self) -> Self:

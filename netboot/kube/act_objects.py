@@ -113,7 +113,7 @@ class _Objects:
 
 
 class KubeOrderObjects:
-    """`netboot.lifecycle.order_objects.OrderObjects`."""
+    """Orders, each by its machine's name: `netboot.lifecycle.order_objects.OrderObjects`."""
 
     def __init__(self, reach: Callable[[], Connection], namespace: str) -> None:
         self._objects = _Objects(reach, namespace, ORDER)
@@ -131,7 +131,7 @@ class KubeOrderObjects:
 
 
 class KubeRolloutObjects:
-    """`netboot.lifecycle.rollout_objects.RolloutObjects`."""
+    """Rollouts, each by its number: `netboot.lifecycle.rollout_objects.RolloutObjects`."""
 
     def __init__(self, reach: Callable[[], Connection], namespace: str) -> None:
         self._objects = _Objects(reach, namespace, ROLLOUT)
@@ -152,7 +152,7 @@ class KubeRolloutObjects:
 
 
 class KubeAssignmentObjects:
-    """`netboot.lifecycle.assignment_objects.AssignmentObjects`."""
+    """Where channels point, each by its name: `netboot.lifecycle.assignment_objects.AssignmentObjects`."""
 
     def __init__(self, reach: Callable[[], Connection], namespace: str) -> None:
         self._objects = _Objects(reach, namespace, ASSIGNMENT)

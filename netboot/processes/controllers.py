@@ -3,9 +3,8 @@ state), the lifecycle (state and clocks → conditions), rollouts (conditions �
 orders). One process, for each but the last two is the only writer of its file."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import partial
-from pathlib import Path
 
 from netboot.clock import SystemClock
 from netboot.config import Config
@@ -24,7 +23,6 @@ from netboot.controllers.led_rollouts import LedRollouts
 from netboot.controllers.lifecycle import LifecycleController
 from netboot.controllers.loop import Beats, Controllers
 from netboot.controllers.needless import NeedlessOrders
-from netboot.controllers.nodes.cordoned import file_of
 from netboot.controllers.noticed import Noticed
 from netboot.controllers.projection import ProjectionController
 from netboot.controllers.proofs import Proofs, Prover
@@ -32,11 +30,10 @@ from netboot.controllers.remedies import RemedyController, Surveyed
 from netboot.controllers.renewals import OrderedRenewals
 from netboot.controllers.rollouts import RolloutController
 from netboot.controllers.shared_acts import sharing
-from netboot.controllers.sight import LARGEST, Eyes
+from netboot.controllers.sight import Eyes
 from netboot.controllers.snapshot_publisher import SnapshotPublisher
 from netboot.join.register import boot_windows
 from netboot.lifecycle.control_planes import names_of
-from netboot.lifecycle.cordons import Cordon, CordonsStatus
 from netboot.lifecycle.drains import DrainsStatus
 from netboot.lifecycle.errors import CannotTellError, NotReadyError
 from netboot.lifecycle.publish import fault_of
@@ -46,11 +43,17 @@ from netboot.lifecycle.snapshot import BootWindow
 from netboot.machines.maintenance import Window
 from netboot.machines.values import Inventory
 from netboot.process import ProcessSpec
-from netboot.processes.leading import leading
-from netboot.processes.shared import channels_of, drained, drains_of, led_here, rollouts_of
-from netboot.status import FRESH_MS, up_ms
-from netboot.status.controllers import LifecycleStatus
-from netboot.status.fetcher import FetcherStatus
+from netboot.processes.said import absent, cordoned, said
+from netboot.processes.shared import (
+    channels_of,
+    drained,
+    drains_of,
+    elector_of,
+    led_here,
+    long_seconds,
+    rollouts_of,
+)
+from netboot.status import up_ms
 from netboot.stores import proofkey
 from netboot.stores.commits import Commits
 from netboot.stores.conditions import JudgedFile, SqliteConditions
@@ -72,9 +75,10 @@ def run(spec: ProcessSpec) -> None:
     config, clock = spec.config, SystemClock()
     repository, states = open_image_repository(config), SqliteStates(config.data / "state.db")
     windows = partial(_boot_windows, config) if config.join is not None else None
-    upstream = partial(_absent, config.data / "status") if config.upstream is not None else None
-    leads = leading(config, "rollouts", "")
-    store, channels = rollouts_of(config, leads.acting), channels_of(config, repository, leads.acting)
+    upstream = partial(absent, config.data / "status") if config.upstream is not None else None
+    elector = elector_of(config)
+    acting, leads = (elector.acting, elector.leads) if elector is not None else (nullcontext, lambda: True)
+    store, channels = rollouts_of(config, acting), channels_of(config, repository, acting)
     publisher = SnapshotPublisher(
         config,
         repository,
@@ -149,14 +153,14 @@ def run(spec: ProcessSpec) -> None:
         store,
         judged,
         lambda: publisher.published,
-        partial(_said, status),
+        partial(said, status),
         repository.channel,
         channels.point,
         freezes,
         SaidSignal(config, up_ms),
         clock,
         up_ms,
-        OrderedRenewals(drains_of(config, leads.acting), intents, carried_out, states.machines, joins, clock),
+        OrderedRenewals(drains_of(config, acting), intents, carried_out, states.machines, joins, clock),
         lifecycle.out,
         unusable,
         lambda: remedies.cause(),
@@ -168,7 +172,7 @@ def run(spec: ProcessSpec) -> None:
             lifecycle.ailing,
             lifecycle.declared,
             judged,
-            partial(_said, status),
+            partial(said, status),
             partial(in_hand, store),
             partial(_windows, publisher),
             Evidence(states, judged).of,
@@ -181,30 +185,28 @@ def run(spec: ProcessSpec) -> None:
         up_ms,
         StatusFile(config.data / "status", "remedies").write,
     )
-    needless = NeedlessOrders(intents, judged, lifecycle.declared, partial(_said, status), clock, up_ms)
-    driving = rollouts if leads.elector is None else LedRollouts(rollouts, leads.elector, leads.long_seconds)
-    acting = AndCordons(
+    needless = NeedlessOrders(intents, judged, lifecycle.declared, partial(said, status), clock, up_ms)
+    driving = LedRollouts(rollouts, elector, long_seconds(config)) if elector is not None else rollouts
+    cordoning = AndCordons(
         AndDrains(driving, drains, carried_out, departed, needless.of, clock),
         intents,
         states,
-        partial(_cordoned, config, status),
+        partial(cordoned, config, status),
         controller.joins_read_to,
         clock,
     )
-    following = sharing(
-        config, holding(config, acting, intents, publisher, clock), drains, store, channels, leads.leads
-    )
+    following = sharing(config, holding(config, cordoning, intents, publisher, clock), drains, store, channels, leads)
     settling = AndRemedies(following, remedies)
     beats = Beats(
         spec.heartbeat("publisher"), spec.heartbeat(), spec.heartbeat("lifecycle"), spec.heartbeat("rollouts")
     )
     files = {name: StatusFile(config.data / "status", name) for name in Beats._fields}
     loops = Controllers(publisher, controller, judging, settling, lambda name, status: files[name].write(status), clock)
-    if leads.elector is not None:
-        leads.elector.start()
+    if elector is not None:
+        elector.start()
     loops.run(spec.say_ready, beats)
-    if leads.elector is not None:
-        leads.elector.stop()
+    if elector is not None:
+        elector.stop()
     for each in (projection, kept, history):
         each.close()
 
@@ -217,24 +219,6 @@ def journals(config: Config) -> frozenset[str]:
     return frozenset(f"{name}.db" for name in (*names, *(["shipper"] if config.shares_facts else [])))
 
 
-def _said(status: StatusFolder) -> LifecycleStatus | None:
-    """What the lifecycle's loop said last; None: nothing that can be read."""
-    with suppress(CannotTellError):
-        return status.read("lifecycle", LifecycleStatus)
-    return None
-
-
-def _cordoned(config: Config, status: StatusFolder) -> dict[str, Cordon]:
-    """What node collectors have just said of Nodes that are cordoned."""
-    cordons: dict[str, Cordon] = {}
-    for cluster in config.clusters:
-        with suppress(CannotTellError):
-            said = status.read(file_of(cluster), CordonsStatus, LARGEST)
-            if said is not None and abs(up_ms() - said.up_ms) <= FRESH_MS:
-                cordons |= said.cordons
-    return cordons
-
-
 def _windows(publisher: SnapshotPublisher) -> Sequence[Window]:
     """When what acts by itself may begin something."""
     if publisher.published is None:
@@ -244,12 +228,3 @@ def _windows(publisher: SnapshotPublisher) -> Sequence[Window]:
 
 def _boot_windows(config: Config, inventory: Inventory, now_ms: int) -> Mapping[str, BootWindow]:
     return boot_windows(inventory, recorded(config).records(), now_ms)
-
-
-def _absent(status: Path) -> Mapping[str, str]:
-    """Image → why it is not here, as the fetcher says; empty where it has said nothing yet."""
-    try:
-        fetcher = StatusFolder(status).read("fetcher", FetcherStatus)
-    except CannotTellError:
-        return {}
-    return fetcher.images if fetcher is not None else {}

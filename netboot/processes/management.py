@@ -31,6 +31,7 @@ from netboot.stores.live import LiveView
 from netboot.stores.register import open_register
 from netboot.stores.remedies import SqliteRemedies
 from netboot.stores.removals import RemovalsFile
+from netboot.stores.rollouts_here import RolloutsHere
 from netboot.stores.signal import SaidSignal
 from netboot.stores.state import SqliteStates
 from netboot.stores.status import StatusFolder, room
@@ -102,6 +103,7 @@ def compose(
         repository=repository,
         repository_writer=channels_of(config, repository),
         repository_here=repository,
+        rollouts_here=RolloutsHere(config.data / "rollouts.db", clock.now_ms),
         tokens=Tokens(
             config.management.token_file, config.management.tokens, clock.now_ms, _vouching(config, people, places)
         ),

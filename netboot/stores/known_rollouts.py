@@ -12,7 +12,7 @@ from netboot.lifecycle.rollout_objects import NOTES, RolloutObject, RolloutSaid
 from netboot.lifecycle.rollout_orders import another, cancelled
 from netboot.lifecycle.rollout_store import Entry, Note
 from netboot.stores import rollout_rows
-from netboot.stores.known_orders import older, settled
+from netboot.stores.known_orders import LATE_MS, older, settled
 
 GONE = "its object was deleted"
 OTHER = "rollout/{0}: there is another {0} here, of before replicas shared any: `netboot channel set --force` ends that"
@@ -23,13 +23,14 @@ _AS_OF = "INSERT OR REPLACE INTO followed (id, as_of_ms) VALUES (1, ?)"
 
 class Known(NamedTuple):
     """Which word of an object is here. `written_ms`: when it was written or asked here, by this host's clock; 0: it was
-    in what was read of all."""
+    in what was read of all. `alone_ms`: when it was changed here alone, for the API server was away; 0: it was not."""
 
     number: int
     uid: str
     generation: int
     version: str
     written_ms: int
+    alone_ms: int = 0
 
 
 _COLUMNS = ", ".join(Known._fields)
@@ -60,7 +61,10 @@ def take(db: sqlite3.Connection, found: RolloutObject, known: dict[int, Known], 
         return
     now = Known(found.number, found.uid, found.generation, found.version, 0 if listed else as_of_ms)
     if was is not None and (was.uid, was.generation) == (found.uid, found.generation):
-        now = now._replace(written_ms=min(was.written_ms, now.written_ms))
+        now = now._replace(written_ms=min(was.written_ms, now.written_ms), alone_ms=was.alone_ms)
+        if was.alone_ms and as_of_ms - LATE_MS >= was.alone_ms:
+            now = now._replace(alone_ms=0)
+            _write(db, said)
     else:
         _write(db, said)
     if now != was:
@@ -87,6 +91,11 @@ def without(
         db.execute("DELETE FROM objects WHERE number = ?", (each.number,))
         del known[each.number]
     return ended
+
+
+def alone(db: sqlite3.Connection, number: int, now_ms: int) -> None:
+    """It was changed here, and stays so until the API server says again what it is."""
+    db.execute("UPDATE objects SET alone_ms = ? WHERE number = ?", (now_ms, number))
 
 
 def as_of(db: sqlite3.Connection, as_of_ms: int) -> None:

@@ -38,7 +38,7 @@ MIGRATIONS = (
         # `netboot.stores.shared_rollouts`: which word of an object is written here, and of when all of them are
         """CREATE TABLE objects (
             number INTEGER PRIMARY KEY, uid TEXT NOT NULL, generation INTEGER NOT NULL, version TEXT NOT NULL,
-            written_ms INTEGER NOT NULL
+            written_ms INTEGER NOT NULL, alone_ms INTEGER NOT NULL
         )""",
         "CREATE TABLE followed (id INTEGER PRIMARY KEY CHECK (id = 1), as_of_ms INTEGER NOT NULL)",
         # `netboot.stores.shared_channels`: likewise, of where channels point

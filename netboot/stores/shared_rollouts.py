@@ -40,6 +40,8 @@ from netboot.stores.known_rollouts import (
     waits,
     without,
 )
+from netboot.stores.rollout_rows import one
+from netboot.stores.rollout_writes import read, written
 from netboot.stores.rollouts import SqliteRollouts
 
 log = logging.getLogger(__name__)
@@ -78,7 +80,7 @@ class SharedRollouts(SqliteRollouts):
             none_under_way(objects, rollout.channel, before=None)
             number = 1 + max([self._newest(), *(each.number for each in objects)], default=0)
             begun = rollout.model_copy(update={"number": number})
-            made = self._written(RolloutSaid(begun, members, (note,)), None)
+            made = written(self._objects, RolloutSaid(begun, members, (note,)), None)
             objects = self._objects.all()
             if made is None:  # another one has that number
                 continue
@@ -97,7 +99,7 @@ class SharedRollouts(SqliteRollouts):
             return super().change(number, change, note)
         for _ in range(TRIES):
             if there is None or said is None:
-                there, said = self._read(number)
+                there, said = read(self._objects, number)
             rollout, members = change(said.rollout, dict(said.members))
             line = note(said.rollout, rollout)
             notes = (*said.notes, line)[-NOTES:] if line is not None else said.notes
@@ -105,8 +107,8 @@ class SharedRollouts(SqliteRollouts):
             if after == said or spec_of(after) == spec_of(said):
                 self._note([there])
                 return rollout
-            if (written := self._written(after, there)) is not None:
-                self._note([written])
+            if (now := written(self._objects, after, there)) is not None:
+                self._note([now])
                 return rollout
             there = None
         raise _changed(f"rollout {number}")
@@ -120,13 +122,23 @@ class SharedRollouts(SqliteRollouts):
 
     def _release(self, number: int) -> None:
         for _ in range(TRIES):
-            there, said = self._read(number)
-            if said.released or said.rollout.under_way:
+            there, said = read(self._objects, number)
+            if said.rollout.under_way:
+                if (ended := self._ended_alone(number)) is None:
+                    return
+                said = said._replace(rollout=ended)
+            elif said.released:
                 return
-            if (written := self._written(said._replace(released=True), there)) is not None:
-                self._note([written])
+            if (now := written(self._objects, said._replace(released=True), there)) is not None:
+                self._note([now])
                 return
         raise _changed(f"rollout {number}")
+
+    def _ended_alone(self, number: int) -> Rollout | None:
+        """As it was ended here while others could not be told; None: it was not."""
+        with self.opened("ro") as db:
+            known, rollout = known_of(db).get(number), one(db, number)
+        return rollout if known is not None and known.alone_ms and not rollout.under_way else None
 
     def follow(self, objects: Sequence[RolloutObject], as_of_ms: int) -> list[str]:
         """What was read of all objects, as they were at that moment at the earliest, by this host's clock; which of
@@ -205,33 +217,6 @@ class SharedRollouts(SqliteRollouts):
         if known is None:
             return None, said
         return RolloutObject(number, known.uid, known.generation, known.version, said), said
-
-    def _read(self, number: int) -> tuple[RolloutObject, RolloutSaid]:
-        """As it is there now."""
-        there = self._objects.read(number)
-        if there is None:
-            raise NoSuchRolloutError(f"there is no rollout {number}")
-        if there.said is None:
-            raise ClusterUnavailableError(f"{there.fault}: correct it there; if it is deleted, the rollout has ended")
-        return there, there.said
-
-    def _written(self, said: RolloutSaid, before: RolloutObject | None) -> RolloutObject | None:
-        """The object that says so; None: it is another one by now. Whether a write was done that was not answered is
-        asked, once. Raises RolloutRefusedError: it is too large for one."""
-        number = said.rollout.number
-        try:
-            spec = spec_of(said)
-        except ValueError as error:
-            raise RolloutRefusedError(str(error)) from None
-        try:
-            return self._objects.write(number, spec, before)
-        except ConflictError:
-            return None
-        except ClusterUnavailableError:
-            there = self._objects.read(number)
-            if there is None or there.said is None or spec_of(there.said) != spec:
-                raise
-            return there
 
     def _note(self, objects: Iterable[RolloutObject]) -> None:
         """What was written there is so, whatever this disk says; who follows objects brings it here."""

@@ -58,6 +58,8 @@ class Dependencies:
     repository_writer: ImageRepositoryWriter
     repository_here: ImageRepositoryWriter
     """The store of this replica alone, where others cannot be told."""
+    rollouts_here: RolloutStore
+    """Likewise."""
     tokens: Tokens
     audit: SqliteAudit
     idempotency: SqliteIdempotency

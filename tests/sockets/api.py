@@ -234,6 +234,7 @@ class Api:
             repository=self.repository,
             repository_writer=self.repository,
             repository_here=self.repository,
+            rollouts_here=self.rollouts,
             tokens=Tokens(
                 self.config.management.token_file,
                 self.config.management.tokens,

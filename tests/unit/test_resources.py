@@ -771,18 +771,23 @@ def test_more_than_an_inventory_may_be_is_not_written(follower: Follower, monkey
 
 def test_the_accounts_may_read_the_kinds_and_write_the_status_of_machines_and_nothing_else() -> None:
     printed = list(yaml.safe_load_all(inventory_text("site")))
-    leader = [each for each in printed if "site-leaders" in each["metadata"].values()]
-    documents = [each for each in printed if each not in leader]
-    assert [each["kind"] for each in leader] == ["Namespace", "Lease", "Role", "RoleBinding"]
-    assert leader[2]["rules"] == [
-        {
-            "apiGroups": ["coordination.k8s.io"],
-            "resources": ["leases"],
-            "resourceNames": [leader[1]["metadata"]["name"]],
-            "verbs": ["get", "patch"],
-        }
-    ]
-    assert leader[3]["subjects"] == [{"kind": "ServiceAccount", "name": "netboot-shipper", "namespace": "site"}]
+    leaders = [each for each in printed if "site-leaders" in each["metadata"].values()]
+    documents = [each for each in printed if each not in leaders]
+    for leader, lease, account in (
+        (leaders[:4], "rollouts", "netboot-orders"),
+        (leaders[4:], "shipper", "netboot-shipper"),
+    ):
+        assert [each["kind"] for each in leader] == ["Namespace", "Lease", "Role", "RoleBinding"]
+        assert leader[1]["metadata"]["name"] == lease
+        assert leader[2]["rules"] == [
+            {
+                "apiGroups": ["coordination.k8s.io"],
+                "resources": ["leases"],
+                "resourceNames": [lease],
+                "verbs": ["get", "patch"],
+            }
+        ]
+        assert leader[3]["subjects"] == [{"kind": "ServiceAccount", "name": account, "namespace": "site"}]
     roles = {each["metadata"]["name"]: each["rules"] for each in documents if each["kind"] == "Role"}
     assert roles == {
         "netboot-inventory": [
@@ -794,7 +799,9 @@ def test_the_accounts_may_read_the_kinds_and_write_the_status_of_machines_and_no
             {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get"]},
         ],
         "netboot-orders": [
-            {"apiGroups": [GROUP], "resources": ["orders"], "verbs": ["get", "list", "create", "update"]}
+            {"apiGroups": [GROUP], "resources": ["orders"], "verbs": ["get", "list", "create", "update"]},
+            {"apiGroups": [GROUP], "resources": ["rollouts"], "verbs": ["get", "list", "create", "update", "delete"]},
+            {"apiGroups": [GROUP], "resources": ["assignments"], "verbs": ["get", "create", "update"]},
         ],
         "netboot-shipper": [
             {"apiGroups": [GROUP], "resources": ["machines"], "verbs": ["list", "watch"]},

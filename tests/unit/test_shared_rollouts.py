@@ -20,10 +20,12 @@ from netboot.lifecycle.rollout_objects import (
     rollout_object,
     spec_of,
 )
+from netboot.lifecycle.rollout_orders import cancelled
 from netboot.lifecycle.rollout_store import Members, Note
 from netboot.stores.known_orders import LATE_MS, UNTOLD_SECONDS
 from netboot.stores.known_rollouts import OBJECTS
 from netboot.stores.rollouts import SqliteRollouts, make
+from netboot.stores.rollouts_here import RolloutsHere
 from netboot.stores.shared_rollouts import TRIES, SharedRollouts
 from tests.order_objects import AWAY
 from tests.rollout_objects import MemoryRolloutObjects
@@ -358,10 +360,8 @@ def test_another_one_of_that_number_takes_its_place_once_it_has_ended(
 ) -> None:
     SqliteRollouts(tmp_path / "alpha" / "rollouts.db").start(of("stable"), members("a"), NOTE)
     beta.start(of("other"), members("b"), NOTE)
-    words = (
-        "rollout/1: this replica has another rollout 1, of before replicas shared any: `netboot channel set --force`"
-    )
-    assert alpha.follow([kept_object(each) for each in objects.kept()], NOW + LATE_MS) == [f"{words} ends that"]
+    words = "rollout/1: there is another 1 here, of before replicas shared any: `netboot channel set --force` ends that"
+    assert alpha.follow([kept_object(each) for each in objects.kept()], NOW + LATE_MS) == [words]
     assert [each.channel for each in alpha.under_way()] == ["stable"]
     alpha.change(1, ended(RolloutState.CANCELLED), lambda *_: None)
     follows(alpha, objects)
@@ -419,3 +419,61 @@ def test_an_object_that_cannot_be_read_changes_nothing(alpha: SharedRollouts, ob
         ClusterUnavailableError, match=r"^rollout/1: spec.members: is not base64 .*: correct it there; "
     ):
         alpha.change(1, moved(MemberState.DONE, "a"), lambda *_: None)
+
+
+def here(tmp_path: Path) -> RolloutsHere:
+    return RolloutsHere(tmp_path / "alpha" / "rollouts.db", lambda: NOW)
+
+
+def cancelled_by_alice(begun: Rollout, those: Members) -> tuple[Rollout, Members]:
+    return cancelled(begun, "channel set by alice", NOW), those
+
+
+def test_what_is_ended_here_alone_is_so_until_the_api_server_says_again_what_it_is(
+    alpha: SharedRollouts, objects: MemoryRolloutObjects, tmp_path: Path
+) -> None:
+    begun = alpha.start(of("stable"), members("a"), NOTE)
+    follows(alpha, objects)
+    here(tmp_path).change(1, cancelled_by_alice, lambda *_: None)
+    follows(alpha, objects, NOW + LATE_MS - 1)
+    assert (alpha.under_way(), alpha.assigned()) == ([], {})
+    follows(alpha, objects)
+    assert (alpha.under_way(), set(alpha.assigned())) == ([begun], {"a"})
+    follows(alpha, objects)
+    assert alpha.under_way() == [begun]
+
+
+def test_a_word_that_is_newer_than_what_was_done_here_alone_counts_at_once(
+    alpha: SharedRollouts, beta: SharedRollouts, objects: MemoryRolloutObjects, tmp_path: Path
+) -> None:
+    alpha.start(of("stable"), members("a"), NOTE)
+    follows(beta, objects)
+    here(tmp_path).change(1, cancelled_by_alice, lambda *_: None)
+    beta.change(1, moved(MemberState.DONE, "a"), lambda *_: None)
+    follows(alpha, objects, NOW)
+    assert alpha.members(1) == members("a", state=MemberState.DONE)
+    assert [each.number for each in alpha.under_way()] == [1]
+
+
+def test_what_was_ended_here_alone_is_ended_for_all_by_whoever_sets_the_channel_again(
+    alpha: SharedRollouts, beta: SharedRollouts, objects: MemoryRolloutObjects, tmp_path: Path
+) -> None:
+    alpha.start(of("stable"), members("a"), NOTE)
+    follows(beta, objects)
+    here(tmp_path).change(1, cancelled_by_alice, lambda *_: None)
+    alpha.release("stable")
+    follows(beta, objects)
+    assert (beta.under_way(), beta.rollout(1).why) == ([], "channel set by alice")
+    assert alpha.rollout(1) == beta.rollout(1)
+
+
+def test_what_is_released_here_alone_is_so_until_the_api_server_says_again_what_it_is(
+    alpha: SharedRollouts, objects: MemoryRolloutObjects, tmp_path: Path
+) -> None:
+    alpha.start(of("stable"), members("a", state=MemberState.FAILED), NOTE)
+    alpha.change(1, ended(RolloutState.COMPLETE), lambda *_: None)
+    here(tmp_path).release("stable")
+    follows(alpha, objects, NOW + LATE_MS - 1)
+    assert alpha.assigned() == {}
+    follows(alpha, objects)
+    assert alpha.assigned().keys() == {"a"}
