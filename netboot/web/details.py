@@ -3,7 +3,7 @@
 from netboot.lifecycle.errors import CannotTellError
 from netboot.readiness import Detail
 from netboot.status import FRESH_MS
-from netboot.status.controllers import LoopStatus, idle
+from netboot.status.controllers import LoopStatus, RolloutsStatus, idle
 from netboot.status.reporting import Reporting
 
 LOG = "see the log of the controllers"
@@ -40,4 +40,7 @@ def at_work(
     if quiet > FRESH_MS and cause is not None:
         return old(quiet, cause)
     remedy = LOG if 0 <= quiet <= FRESH_MS and why else f"{first}{LOG}; `kill` that process to start it again"
-    return Detail(ok=not why, message=why or "at work", remedy=remedy)
+    said = Detail(ok=not why, message=why or "at work", remedy=remedy)
+    if not isinstance(status, RolloutsStatus) or status.leader is None:
+        return said
+    return Detail.model_validate(said.model_dump() | {"leader": status.leader.model_dump()})

@@ -14,6 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import requests
+
 from lab.errors import DeadlineError
 from lab.kube.accounts import Admin
 from lab.kube.cluster import Cluster
@@ -34,7 +36,7 @@ from tests.sockets.service import Service
 SECONDS = 180.0
 """Against hanging alone."""
 NAMES = ("alpha", "beta", "gamma")
-KINDS = ("approver", "nodes")
+KINDS = ("approver", "nodes", "rollouts")
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/netboot-leaders/leases"
 UNCHECKED = {"key": "netboot.dev/unchecked", "effect": "NoExecute"}
 CLOCKS = ROOT / "tests" / "clocks"
@@ -67,7 +69,7 @@ class Replica:
 
     def leader(self, kind: str) -> Any:
         """What `/readyz` says of who leads."""
-        return self.detail(f"{kind}-default").get("leader") or {}
+        return self.detail(kind if kind == "rollouts" else f"{kind}-default").get("leader") or {}
 
     def troubles(self) -> dict[str, str]:
         """What `/readyz` says is not in order."""
@@ -83,10 +85,14 @@ class Replica:
         """What it knows of a boot."""
         return [one["phase"] for one in self.service.api(f"/v1/boots/{boot}").get("reached", ())]
 
+    def script(self, mac: str) -> requests.Response:
+        """What a machine boots by."""
+        return self.service.machines.get(f"{self.service.provisioning}/v1/boot", params={"mac": mac}, timeout=60)
+
     def image(self, mac: str) -> list[int]:
         """What a machine fetches to boot: script, manifest and its signature, kernel, initrd, root; the statuses."""
         fetch, url = partial(self.service.machines.get, timeout=60), self.service.provisioning
-        script = fetch(f"{url}/v1/boot", params={"mac": mac})
+        script = self.script(mac)
         found = re.search(r"image ([0-9a-f]{64})", script.text)
         assert found is not None, script.text
         manifest, signature = (fetch(f"{url}/v1/images/{found[1]}/manifest.{part}") for part in ("json", "sig"))
@@ -269,7 +275,7 @@ class World:
     def lets_join(self, replica: Replica) -> None:
         """Until it is ready, and says that what machines join by is in order: what works there at the lowest priority
         may be late."""
-        needed = ("join-0", *(f"{kind}-default" for kind in KINDS))
+        needed = ("join-0", *(f"{kind}-default" for kind in ("approver", "nodes")))
 
         def can_join() -> bool:
             said = replica.service.readyz()

@@ -50,6 +50,7 @@ ROLES = {
 MACHINES = [
     *(Chassis(f"k-{number:03}", number, on_record=False) for number in range(1, 200)),
     Chassis("held-200", 200, on_record=False),
+    *(Chassis(f"r-{number}", number, on_record=False, declared={"profile": "rolled"}) for number in (201, 202)),
 ]
 PLACES = ("provisioning", "management", "join")
 
@@ -106,7 +107,9 @@ def _applied(own: Cluster, kubectl: Kubectl) -> None:
 def _site(root: Path, own: Cluster) -> Path:
     """The first one, from whose files the others come."""
     inventory = {"machines": [each.entry() for each in MACHINES]}
-    rest = {"profiles": [{"name": "compute", "channel": "stable", "pcrs": "none"}], "channels": [{"name": "stable"}]}
+    channels = {"compute": "stable", "rolled": "rolled"}
+    profiles = [{"name": name, "channel": channel, "pcrs": "none"} for name, channel in channels.items()]
+    rest = {"profiles": profiles, "channels": [{"name": channel} for channel in channels.values()]}
     more = "enrolments_kubernetes: {}\ninventory_kubernetes: {holds: true, shipper: secrets/shipper.kubeconfig, "
     more += "orders: secrets/orders.kubeconfig}\n"
     file = make_whole_site(root, 1, inventory=yaml.safe_dump(inventory | rest), workers=1, more=more)
@@ -116,7 +119,10 @@ def _site(root: Path, own: Cluster) -> Path:
     shutil.copyfile(own.folder / "ca.crt", root / "tls" / "cluster.crt")
     _written(root, document)
     config = load_config(file)
-    Store(config.store).set_channel("stable", add_image(config))
+    image = add_image(config)
+    for channel in channels.values():
+        Store(config.store).set_channel(channel, image)
+    add_image(config, name="next", salt="2")
     _bundled(root)
     return root
 

@@ -21,6 +21,7 @@ from tests.cluster.replicated import KINDS, LEASES, SECONDS, Machine, Replica, W
 from tests.cluster.replicated_start import LEASE_SECONDS, replicated
 from tests.cluster.test_holds import held, hold
 from tests.cluster.test_resources import compacted
+from tests.cluster.threats.chassis import Chassis
 from tests.cluster.threats.live_site import NODES
 from tests.processes import T, wait_for
 from tests.sockets.join_site import Said
@@ -253,9 +254,9 @@ def drained(world: World, machine: Machine) -> str:
     return str(node["metadata"].get("annotations", {}).get(DRAIN_ORDER, "")) if tainted else ""
 
 
-def registered(world: World, first: Replica, second: Replica) -> tuple[Machine, str]:
-    """A machine whose Node is Ready, as all know, and its path in the API."""
-    machine = world.boots(first)
+def registered(world: World, first: Replica, second: Replica, chassis: Chassis | None = None) -> tuple[Machine, str]:
+    """A machine whose Node is Ready, as all know, and its path in the API. `chassis`: it boots anew."""
+    machine = world.reboots(chassis, first) if chassis is not None else world.boots(first)
     request = machine.joins(first, second)
     once(world, request)
     machine.registers(request, ready=True)
@@ -327,6 +328,60 @@ def test_an_order_whose_object_is_deleted_is_taken_off_everywhere(world: World) 
         wait_for(lambda at=each: ends(at, path) == ["taken-off"], SECONDS)  # type: ignore[misc]
     wait_for(lambda: drained(world, machine) == "", SECONDS)
     assert third.service.order(f"{path}/undrain", reason="mended").json()["did"] == ""
+
+
+def rolled(replica: Replica, path: str) -> tuple[str, int]:
+    """How far a rollout is, as a replica says it; ("", 0): it knows none."""
+    said = replica.service.api(path)
+    return said.get("state", ""), said.get("machines", {}).get("done", 0)
+
+
+def test_a_rollout_goes_on_whoever_leads_and_its_channel_points_to_its_image_everywhere(world: World) -> None:
+    leader = world.elected("rollouts")
+    second, third = world.others(leader)
+    some, more = (registered(world, second, third, world.site.fresh("r"))[0].chassis for _ in range(2))
+    strategy = {"canary": 2, "max_unavailable": 2, "bake": 0}
+    wish = {"channel": "rolled", "image": "next", "on_next_boot": True, "any_kubelet": True, "strategy": strategy}
+    begun = second.service.order("/v1/rollouts", **wish, reason="CVE")
+    assert begun.ok, begun.text
+    path, image = f"/v1/rollouts/{begun.json()['number']}", begun.json()["image"]
+    for each in world.replicas:
+        wait_for(lambda at=each: rolled(at, path) == ("running", 0), SECONDS)  # type: ignore[misc]
+    assert third.service.order("/v1/rollouts", **wish).status_code == 409, "one of a channel, whoever is asked"
+    registered(world, third, second, some)
+    for each in world.replicas:
+        wait_for(lambda at=each: rolled(at, path) == ("running", 1), SECONDS)  # type: ignore[misc]
+    leader.service.kill()
+    assert third.service.order(f"{path}/pause", reason="lunch").ok
+    assert second.service.order(f"{path}/resume").ok
+    world.elected("rollouts", second, third)
+    machine = world.reboots(more, second)
+    request = machine.joins(second, third)
+    once(world, request)
+    machine.registers(request, ready=True)
+    for each in (second, third):
+        wait_for(lambda at=each: rolled(at, path) == ("complete", 2), SECONDS)  # type: ignore[misc]
+    leader.service.start()
+    world.settle()
+    for each in world.replicas:
+        wait_for(lambda at=each: rolled(at, path) == ("complete", 2), SECONDS)  # type: ignore[misc]
+        assert each.service.api("/v1/channels/rolled")["image"] == image
+        wait_for(lambda at=each: f"image {image}" in at.script(some.mac).text, SECONDS)  # type: ignore[misc]
+    asked = ("get", "-n", "netboot", "assignment/rolled", "-o", "jsonpath={.spec.image} {.spec.who}")
+    assert world.kubectl(*asked) == f"{image} rollout {begun.json()['number']}"
+
+
+def test_a_channel_that_is_set_at_one_replica_is_so_at_all_and_where_one_was_away_then(world: World) -> None:
+    alpha, beta, gamma = world.replicas
+    [there] = {each.service.api("/v1/channels/rolled")["image"] for each in world.replicas}
+    digests = {one["digest"] for one in alpha.service.api("/v1/images")["images"]}
+    [image] = digests - {there}
+    gamma.service.kill()
+    set_ = alpha.service.netboot("channel", "set", "rolled", image)
+    assert set_.returncode == 0, set_.stderr
+    wait_for(lambda: beta.service.api("/v1/channels/rolled")["image"] == image, SECONDS)
+    gamma.service.start()
+    wait_for(lambda: gamma.service.api("/v1/channels/rolled")["image"] == image, SECONDS)
 
 
 def at_once(*acts: Callable[[], Said]) -> list[Said]:

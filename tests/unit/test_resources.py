@@ -773,7 +773,7 @@ def test_the_accounts_may_read_the_kinds_and_write_the_status_of_machines_and_no
     printed = list(yaml.safe_load_all(inventory_text("site")))
     leaders = [each for each in printed if "site-leaders" in each["metadata"].values()]
     documents = [each for each in printed if each not in leaders]
-    for leader, lease, account in (
+    for leader, lease, by in (
         (leaders[:4], "rollouts", "netboot-orders"),
         (leaders[4:], "shipper", "netboot-shipper"),
     ):
@@ -787,7 +787,7 @@ def test_the_accounts_may_read_the_kinds_and_write_the_status_of_machines_and_no
                 "verbs": ["get", "patch"],
             }
         ]
-        assert leader[3]["subjects"] == [{"kind": "ServiceAccount", "name": account, "namespace": "site"}]
+        assert leader[3]["subjects"] == [{"kind": "ServiceAccount", "name": by, "namespace": "site"}]
     roles = {each["metadata"]["name"]: each["rules"] for each in documents if each["kind"] == "Role"}
     assert roles == {
         "netboot-inventory": [
