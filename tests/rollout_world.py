@@ -61,7 +61,7 @@ class World:
         self.found: dict[tuple[str, bool, int, bool], Judged] = {}
         self.back: dict[str, int] = {}
         """Machines that are rebooting: when they are through."""
-        self.channel, self.pointed, self.who = OLD, 0, ""
+        self.channel, self.pointed = OLD, 0
         self.now, self.most_out, self.most_of_rack = 0, 0, 0
         self.harmed: set[str] = set()
         self.named: Sequence[str] = ()
@@ -100,7 +100,7 @@ class World:
             lambda: self.snapshot,
             self.lifecycle,
             lambda _channel: self.channel,
-            self.point,
+            self.complete,
             self,
             self,
             self,
@@ -167,10 +167,8 @@ class World:
     def now_ms(self) -> int:
         return 1_700_000_000_000 + self.now
 
-    def point(self, channel: str, digest: str, who: str) -> str | None:
-        before, self.channel, self.who = self.channel, digest, who
-        self.pointed += 1
-        return before
+    def complete(self, rollout: Rollout) -> None:
+        self.channel, self.pointed = rollout.image, self.pointed + 1
 
     @property
     def wanted(self) -> dict[str, Drain]:

@@ -38,10 +38,11 @@ UNJUDGED = f"{STANDS_STILL}: not all machines have been judged since the start"
 
 class RolloutController:
     """`step` every few seconds. `judged(names)`: what was found of machines; `published()`: the snapshot in force;
-    `lifecycle()`: what the lifecycle's loop said last; `channel(name)`, `point(channel, image, who)`: where one points,
-    and moving it; both raise images.errors.ImageError. `freezes`, `signals`: whether anything may begin; `out()`:
-    machines that are out of service, None: not all were judged since the start; `unusable(image)`: why it cannot be
-    used, None: it can; `cause()`: why failures may be a matter of the fleet; `control`: how control planes are."""
+    `lifecycle()`: what the lifecycle's loop said last; `channel(name)`: where one points; `complete(rollout)`: that its
+    channel points to its image; both raise images.errors.ImageError, the latter CannotTellError, too. `freezes`,
+    `signals`: whether anything may begin; `out()`: machines that are out of service, None: not all were judged since
+    the start; `unusable(image)`: why it cannot be used, None: it can; `cause()`: why failures may be a matter of the
+    fleet; `control`: how control planes are."""
 
     def __init__(
         self,
@@ -50,7 +51,7 @@ class RolloutController:
         published: Callable[[], Snapshot | None],
         lifecycle: Callable[[], LifecycleStatus | None],
         channel: Callable[[str], str | None],
-        point: Callable[[str, str, str], object],
+        complete: Callable[[Rollout], object],
         freezes: Freezes,
         signals: Signals,
         clock: Clock,
@@ -62,7 +63,7 @@ class RolloutController:
         control: ControlPlanes,
     ) -> None:
         self._store, self._judged, self._published, self._lifecycle = store, judged, published, lifecycle
-        self._channel, self._point, self._clock, self._up_ms = channel, point, clock, up_ms
+        self._channel, self._complete, self._clock, self._up_ms = channel, complete, clock, up_ms
         self._freezes, self._signals, self._renewals, self._out = freezes, signals, renewals, out
         self._unusable, self._cause, self._control = unusable, cause, control
         self._undone = set[int]()
@@ -74,6 +75,8 @@ class RolloutController:
         self._clocks: dict[int, SeenTime] = {}
         self._status: tuple[RolloutStatus, ...] = ()
         self._problem = ""
+        self._led = False
+        """Whether it drove them in the last look."""
         self.unable = ""
         """What kept the last look from being one at all; "": nothing."""
 
@@ -92,6 +95,9 @@ class RolloutController:
         )
 
     def _step(self, *, leads: bool) -> None:
+        if leads and not self._led:
+            self._store.refresh()
+        self._led = leads
         if behind := self._store.behind():
             raise CannotTellError(behind)
         if not leads:
@@ -192,7 +198,7 @@ class RolloutController:
         tell(looked, after, [now[name] for name in changed])
         if not after.under_way:
             if after.state is RolloutState.COMPLETE:
-                self._point(rollout.channel, rollout.image, f"rollout {rollout.number}")
+                self._complete(rollout)
             after = after.model_copy(update={"ended_ms": self._clock.now_ms()})
         return after, now
 

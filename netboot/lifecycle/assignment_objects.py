@@ -10,6 +10,7 @@ from pydantic import AfterValidator, StringConstraints, ValidationError
 from images.values.faults import first_fault
 from images.values.strict import Strict
 from images.values.types import NAME, Sha256
+from netboot.clock import Moment, rfc3339
 from netboot.lifecycle.holds import one_line
 from netboot.lifecycle.order_objects import LONGEST_WHO, clean, printable
 from netboot.machines.resources import Resource
@@ -28,6 +29,8 @@ class AssignmentSpec(Strict):
     """What it is called."""
     who: Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_WHO), AfterValidator(one_line)]
     """Who set it, in his own words, or a rollout by its number."""
+    since: Moment
+    """When it was set: whoever sets it to what it is writes it, too."""
 
 
 class AssignmentObject(NamedTuple):
@@ -57,9 +60,10 @@ class AssignmentObjects(Protocol):
         ...
 
 
-def spec_of(image: str, name: str, who: str) -> AssignmentSpec:
+def spec_of(image: str, name: str, who: str, now_ms: int) -> AssignmentSpec:
     """`image`: a digest, `name`: what it is called, "": that is not known."""
-    return AssignmentSpec(image=image, image_name=clean(name, LONGEST_NAME), who=clean(who, LONGEST_WHO) or "netboot")
+    name, who = clean(name, LONGEST_NAME), clean(who, LONGEST_WHO) or "netboot"
+    return AssignmentSpec(image=image, image_name=name, who=who, since=rfc3339(now_ms))
 
 
 def assignment_object(name: str, uid: str, generation: int, spec: object, version: str = "") -> AssignmentObject:

@@ -63,6 +63,10 @@ class RolloutStore(Protocol):
         """Those that have not ended, by number."""
         ...
 
+    def refresh(self) -> None:
+        """What is known of them is of now; where there are no other replicas it is."""
+        ...
+
     def behind(self) -> str:
         """Why it cannot be told what other replicas did about them; "": it can, or there are no others."""
         ...

@@ -46,6 +46,7 @@ from netboot.process import ProcessSpec
 from netboot.processes.said import absent, cordoned, said
 from netboot.processes.shared import (
     channels_of,
+    completing,
     drained,
     drains_of,
     elector_of,
@@ -155,7 +156,7 @@ def run(spec: ProcessSpec) -> None:
         lambda: publisher.published,
         partial(said, status),
         repository.channel,
-        channels.point,
+        completing(channels, store),
         freezes,
         SaidSignal(config, up_ms),
         clock,

@@ -11,6 +11,7 @@ from netboot.controllers.elector import Elector
 from netboot.lifecycle.drains import DrainsStatus
 from netboot.lifecycle.errors import CannotTellError, NotReadyError
 from netboot.lifecycle.image_repository import ImageRepositoryWriter
+from netboot.lifecycle.rollout import Rollout
 from netboot.machines.former import present_names
 from netboot.stores.drains import SqliteDrains
 from netboot.stores.image_repository import StoreImageRepository, open_image_repository
@@ -101,6 +102,13 @@ def channels_of(
     reach = partial(connect, place.orders, manifests="inventory", acting=acting)
     objects = KubeAssignmentObjects(reach, place.namespace)
     return SharedChannels(config.data / "rollouts.db", objects, repository, SystemClock().now_ms)
+
+
+def completing(channels: ImageRepositoryWriter, rollouts: SqliteRollouts) -> Callable[[Rollout], object]:
+    """What moves a rollout's channel to its image, for who drives it."""
+    if isinstance(channels, SharedChannels) and isinstance(rollouts, SharedRollouts):
+        return lambda rollout: channels.complete(rollout, lambda: rollouts.now(rollout.number).under_way)
+    return lambda rollout: channels.point(rollout.channel, rollout.image, f"rollout {rollout.number}")
 
 
 def _present(live: LiveView) -> Mapping[str, str]:

@@ -68,6 +68,9 @@ class SqliteRollouts:
         with self.opened("ro") as db:
             return rollouts_of(db, "SELECT number, body FROM rollouts WHERE under_way ORDER BY number")
 
+    def refresh(self) -> None:
+        pass
+
     def behind(self) -> str:
         return ""
 

@@ -8,6 +8,7 @@ each word of an object once: so what a person sets here alone, with the API serv
 import logging
 import sqlite3
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ from images.errors import ImageError, NotFoundError
 from netboot.join.errors import ClusterUnavailableError, ConflictError
 from netboot.lifecycle.assignment_objects import AssignmentObject, AssignmentObjects, AssignmentSpec, spec_of
 from netboot.lifecycle.errors import StateUnavailableError
+from netboot.lifecycle.rollout import Rollout
 from netboot.logs import Trouble
 from netboot.stores.image_repository import StoreImageRepository
 from netboot.stores.known_orders import older
@@ -47,9 +49,36 @@ class SharedChannels:
     def point(self, channel: str, digest: str, who: str) -> str | None:
         """As the port has it. Raises ClusterUnavailableError: nothing was done."""
         before = self._repository.channel(channel)
-        spec = spec_of(digest, self._repository.image(digest).name, who)
-        there = self._written(channel, spec)
-        self._repository.point(channel, digest)
+        there = self._set(channel, self._spec(digest, who))
+        self._here(there)
+        return before
+
+    def complete(self, rollout: Rollout, under_way: Callable[[], bool]) -> None:
+        """Its channel points to its image, unless somebody has set it, or ended the rollout, before. `under_way()`:
+        whether it is as the API server has it now; asked between a read of the channel and the write that goes by that:
+        who ends a rollout and sets its channel does so in this order.
+
+        Raises:
+            ClusterUnavailableError: it is not so, or that cannot be told.
+        """
+        there = self._objects.read(rollout.channel)
+        image = there.image if there is not None else self._repository.channel(rollout.channel)
+        meanwhile = ClusterUnavailableError(f"channel {rollout.channel} was set, or the rollout ended, meanwhile")
+        if image not in (rollout.base, rollout.image) or not under_way():
+            raise meanwhile
+        if there is None or image != rollout.image:
+            try:
+                there = self._written(rollout.channel, self._spec(rollout.image, f"rollout {rollout.number}"), there)
+            except ConflictError:
+                raise meanwhile from None
+        self._here(there)
+
+    def _spec(self, digest: str, who: str) -> AssignmentSpec:
+        return spec_of(digest, self._repository.image(digest).name, who, self._now_ms())
+
+    def _here(self, there: AssignmentObject) -> None:
+        """The store has it, and that is known."""
+        self._repository.point(there.channel, there.image)
         try:
             with self._file.opened("rw") as db:
                 _know(db, there, self._now_ms())
@@ -57,7 +86,6 @@ class SharedChannels:
             self._trouble.note(str(error))
         else:
             self._trouble.note(None)
-        return before
 
     def keep(self, owner: str, digests: Sequence[str]) -> None:
         self._repository.keep(owner, digests)
@@ -94,22 +122,23 @@ class SharedChannels:
             _know(db, said, 0)
         return ""
 
-    def _written(self, channel: str, spec: AssignmentSpec) -> AssignmentObject:
-        """The object that says so. Whether a write was done that was not answered is asked, once."""
+    def _set(self, channel: str, spec: AssignmentSpec) -> AssignmentObject:
+        """The object that says so, whatever it said before."""
         for _ in range(TRIES):
-            there = self._objects.read(channel)
-            if there is not None and there.image == spec.image:
-                return there
-            try:
-                return self._objects.write(channel, spec, there)
-            except ConflictError:
-                continue
-            except ClusterUnavailableError:
-                there = self._objects.read(channel)
-                if there is None or there.image != spec.image:
-                    raise
-                return there
+            with suppress(ConflictError):
+                return self._written(channel, spec, self._objects.read(channel))
         raise ClusterUnavailableError(f"channel {channel} is set by others all the time: try again")
+
+    def _written(self, channel: str, spec: AssignmentSpec, before: AssignmentObject | None) -> AssignmentObject:
+        """The object that says so. Whether a write was done that was not answered is asked, once. Raises
+        ConflictError: it is another one by now."""
+        try:
+            return self._objects.write(channel, spec, before)
+        except ClusterUnavailableError:
+            there = self._objects.read(channel)
+            if there is None or there.image != spec.image or there == before:
+                raise
+            return there
 
 
 def _know(db: sqlite3.Connection, said: AssignmentObject, written_ms: int) -> None:

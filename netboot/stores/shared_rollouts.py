@@ -60,6 +60,14 @@ class SharedRollouts(SqliteRollouts):
         self._objects, self._channel, self._now_ms = objects, channel, now_ms
         self._trouble = Trouble(log, "rollouts are not known here", "rollouts are known here again", logging.WARNING)
 
+    def now(self, number: int) -> Rollout:
+        """As the API server has it at this moment. Raises NoSuchRolloutError."""
+        return read(self._objects, number)[1].rollout
+
+    def refresh(self) -> None:
+        at_ms = self._now_ms()
+        self.follow(self._objects.all(), at_ms)
+
     def behind(self) -> str:
         with self.opened("ro") as db:
             row = db.execute("SELECT as_of_ms FROM followed").fetchone()

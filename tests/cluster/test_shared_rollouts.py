@@ -141,7 +141,7 @@ def test_kubectl_tells_the_story(
 ) -> None:
     objects.write(12, spec_of(said(12, members("a", state=MemberState.DONE) | members("b"), why="1 waits")), None)
     channels = KubeAssignmentObjects(partial(reached, "orders"), "netboot")
-    channels.write("stable", assignment_objects.spec_of(NEW, "next", "alice"), None)
+    channels.write("stable", assignment_objects.spec_of(NEW, "next", "alice", START), None)
     shown = [line.split() for line in kubectl("get", "-n", "netboot", "nbro,nba").splitlines() if line]
     assert shown[0] == ["NAME", "CHANNEL", "IMAGE", "STATE", "DONE", "OF", "BY", "WHY", "AGE"]
     assert shown[1][:7] == ["rollout.netboot.dev/12", "stable", "next", "running", "1", "2", "alice"]
@@ -176,13 +176,13 @@ def test_two_replicas_share_one(
 def test_a_channel_s_object_is_made_and_changed_by_its_version(reached: Callable[[str], Connection]) -> None:
     channels = KubeAssignmentObjects(partial(reached, "orders"), "netboot")
     assert channels.read("stable") is None
-    made = channels.write("stable", assignment_objects.spec_of(OLD, "tiny", "alice"), None)
+    made = channels.write("stable", assignment_objects.spec_of(OLD, "tiny", "alice", START), None)
     assert (made.image, channels.read("stable")) == (OLD, made)
-    now = channels.write("stable", assignment_objects.spec_of(NEW, "next", "rollout 7"), made)
+    now = channels.write("stable", assignment_objects.spec_of(NEW, "next", "rollout 7", START), made)
     assert (now.image, now.generation) == (NEW, 2)
     for before in (None, made):
         with pytest.raises(ConflictError):
-            channels.write("stable", assignment_objects.spec_of(OLD, "tiny", "bob"), before)
+            channels.write("stable", assignment_objects.spec_of(OLD, "tiny", "bob", START), before)
 
 
 def test_nobody_else_of_netboot_s_writes_them(reached: Callable[[str], Connection]) -> None:
@@ -191,4 +191,4 @@ def test_nobody_else_of_netboot_s_writes_them(reached: Callable[[str], Connectio
             KubeRolloutObjects(partial(reached, role), "netboot").write(1, spec_of(said(1, members("a"))), None)
         with pytest.raises(ClusterUnavailableError, match="403"):
             channels = KubeAssignmentObjects(partial(reached, role), "netboot")
-            channels.write("stable", assignment_objects.spec_of(OLD, "tiny", "alice"), None)
+            channels.write("stable", assignment_objects.spec_of(OLD, "tiny", "alice", START), None)

@@ -69,7 +69,7 @@ def test_who_leads_drives_and_others_say_what_became_of_them(world: World, elect
     election.led = True
     while world.rollout().under_way:
         world.tick()
-    assert (states(world), world.channel, world.who) == ({MemberState.DONE: 4}, NEW, "rollout 1")
+    assert (states(world), world.channel) == ({MemberState.DONE: 4}, NEW)
     world.tick()
     assert world.controller.status().rollouts == ()
     assert set(election.heard) == {""}
@@ -148,3 +148,14 @@ def test_who_has_not_heard_of_others_for_long_drives_nothing_and_lets_another_le
     assert (election.heard[-1], world.controller.status().problem) == (
         "what other replicas did has not been read yet",
     ) * 2
+
+
+def test_who_begins_to_lead_looks_first_at_what_others_did(
+    world: World, election: Election, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refreshed = list[int]()
+    monkeypatch.setattr(world.store, "refresh", lambda: refreshed.append(world.now))
+    for led in (True, True, False, False, True):
+        election.led = led
+        world.tick()
+    assert refreshed == [TICK * 1000, 5 * TICK * 1000]

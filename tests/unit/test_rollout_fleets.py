@@ -137,7 +137,7 @@ def kill(world: World, where: str) -> None:
         raise KilledError
 
     if where == "while the channel is moved":
-        controller._point = killed
+        controller._complete = killed
     elif where == "before it is written":
         controller._store = Cut(world.store)  # type: ignore[assignment]
     if where != "before":

@@ -11,6 +11,7 @@ from images.values.types import NAME
 from netboot.config import Config
 from netboot.join.errors import ClusterUnavailableError
 from netboot.lifecycle.assignment_objects import AssignmentObject, assignment_object, kept_object, spec_of
+from netboot.lifecycle.rollout import Rollout
 from netboot.machines.resources import Resource
 from netboot.stores.image_repository import StoreImageRepository, open_image_repository
 from netboot.stores.known_orders import LATE_MS
@@ -18,9 +19,11 @@ from netboot.stores.rollouts import make
 from netboot.stores.shared_channels import TRIES, SharedChannels
 from tests.assignment_objects import MemoryAssignments
 from tests.order_objects import AWAY
+from tests.rollouts import rollout
 from tests.sites import add_image, make_site
 
 NOW = 1_767_225_600_000 + 10 * LATE_MS
+SINCE = "2026-01-01T00:00:00Z"
 ALONE = "channel stable points to {} at this replica alone, and to {} elsewhere: set it again"
 
 
@@ -71,7 +74,7 @@ def test_what_is_set_at_one_replica_is_so_at_all(alpha: Replica, beta: Replica, 
     first, second = image(alpha, beta), image(alpha, beta, salt="2")
     assert alpha.channels.point("stable", first, "alice\n") is None
     assert (alpha.stable, beta.stable) == (first, None)
-    assert objects.specs["stable"] == spec_of(first, "tiny", "alice ")
+    assert objects.specs["stable"] == spec_of(first, "tiny", "alice ", NOW)
     assert beta.channels.follow(objects.all(), NOW) == []
     assert beta.stable == first
     assert beta.channels.point("stable", second, "rollout 7") == first
@@ -81,12 +84,12 @@ def test_what_is_set_at_one_replica_is_so_at_all(alpha: Replica, beta: Replica, 
     assert objects.specs["stable"].who == "rollout 7"
 
 
-def test_what_is_set_to_what_it_is_writes_nothing(alpha: Replica, objects: MemoryAssignments) -> None:
+def test_what_is_set_to_what_it_is_is_set_all_the_same(alpha: Replica, objects: MemoryAssignments) -> None:
+    """By that a rollout, elsewhere, that is about to be complete knows it."""
     first = image(alpha)
     alpha.channels.point("stable", first, "alice")
-    objects.specs.clear()
     assert alpha.channels.point("stable", first, "bob") == first
-    assert objects.specs == {}
+    assert (objects.objects["stable"].generation, objects.specs["stable"].who) == (2, "bob")
 
 
 def test_an_image_that_is_not_here_yet_is_waited_for(alpha: Replica, beta: Replica, objects: MemoryAssignments) -> None:
@@ -196,8 +199,8 @@ def test_an_object_that_cannot_be_read_changes_nothing(alpha: Replica, objects: 
     first = image(alpha)
     alpha.channels.point("stable", first, "alice")
     bad = [
-        assignment_object("stable", "u", 9, {"image": "x", "who": "alice"}),
-        assignment_object("Stable!", "u", 9, {"image": first, "who": "alice"}),
+        assignment_object("stable", "u", 9, {"image": "x", "who": "alice", "since": SINCE}),
+        assignment_object("Stable!", "u", 9, {"image": first, "who": "alice", "since": SINCE}),
         kept_object(Resource(kind="assignment", name="a", shown="assignment/a", spec=None, refused="is too large")),
     ]
     assert [each.fault for each in bad] == [
@@ -217,3 +220,75 @@ def test_a_busy_store_is_tried_again(alpha: Replica, beta: Replica, objects: Mem
     assert said.startswith("channel stable stays as it is: ")
     assert beta.channels.follow(objects.all(), NOW) == []
     assert beta.stable == first
+
+
+MEANWHILE = r"^channel stable was set, or the rollout ended, meanwhile$"
+
+
+def ongoing(base: str, image: str) -> Rollout:
+    return rollout().model_copy(update={"base": base, "image": image, "number": 7})
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_rollout_that_is_complete_moves_its_channel(alpha: Replica, objects: MemoryAssignments, known: bool) -> None:
+    first, second = image(alpha), image(alpha, salt="2")
+    if known:
+        alpha.channels.point("stable", first, "alice")
+    else:
+        alpha.repository.point("stable", first)
+    for _ in range(2):  # it was killed before that could be written of the rollout
+        alpha.channels.complete(ongoing(first, second), lambda: True)
+    assert (alpha.stable, objects.specs["stable"].who, objects.objects["stable"].image) == (second, "rollout 7", second)
+
+
+def test_a_rollout_that_somebody_has_ended_moves_no_channel(alpha: Replica, objects: MemoryAssignments) -> None:
+    first, second = image(alpha), image(alpha, salt="2")
+    alpha.channels.point("stable", first, "alice")
+    with pytest.raises(ClusterUnavailableError, match=MEANWHILE):
+        alpha.channels.complete(ongoing(first, second), lambda: False)
+    assert (alpha.stable, objects.objects["stable"].image) == (first, first)
+
+
+@pytest.mark.parametrize("back", [True, False])
+def test_of_a_person_and_a_rollout_that_set_a_channel_at_the_same_moment_the_person_is_right(
+    alpha: Replica, beta: Replica, objects: MemoryAssignments, back: bool
+) -> None:
+    """Who sets it ends the rollout first, and may set it to what it is."""
+    first, second, third = (image(alpha, beta, salt=salt) for salt in ("", "2", "3"))
+    alpha.channels.point("stable", first, "alice")
+    wanted = first if back else third
+
+    def asked() -> bool:  # it is ended, and set, right after that was read
+        beta.channels.point("stable", wanted, "bob")
+        return True
+
+    with pytest.raises(ClusterUnavailableError, match=MEANWHILE):
+        alpha.channels.complete(ongoing(first, second), asked)
+    with pytest.raises(ClusterUnavailableError, match=MEANWHILE):
+        alpha.channels.complete(ongoing(first, second), lambda: False)
+    assert objects.objects["stable"].image == wanted
+    alpha.channels.follow(objects.all(), NOW)
+    assert alpha.stable == wanted
+
+
+def test_a_channel_that_was_moved_elsewhere_is_left(alpha: Replica, objects: MemoryAssignments) -> None:
+    first, second, third = (image(alpha, salt=salt) for salt in ("", "2", "3"))
+    alpha.channels.point("stable", third, "alice")
+    with pytest.raises(ClusterUnavailableError, match=MEANWHILE):
+        alpha.channels.complete(ongoing(first, second), lambda: True)
+    assert objects.objects["stable"].image == third
+
+
+def test_whether_a_write_was_done_that_was_not_answered_is_asked(alpha: Replica, objects: MemoryAssignments) -> None:
+    first, second = image(alpha), image(alpha, salt="2")
+    alpha.channels.point("stable", first, "alice")
+
+    def lost() -> None:
+        objects.before_write = lambda: None
+        raise ClusterUnavailableError(AWAY)
+
+    for digest in (first, second):
+        objects.before_write = lost
+        with pytest.raises(ClusterUnavailableError, match=AWAY):
+            alpha.channels.point("stable", digest, "alice")
+    assert objects.objects["stable"].generation == 1

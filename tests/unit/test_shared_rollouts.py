@@ -172,6 +172,17 @@ def test_who_goes_on_by_what_it_wrote_itself_asks_nothing(alpha: SharedRollouts,
     assert objects.asked == asked + 1
 
 
+def test_what_is_so_now_is_read(alpha: SharedRollouts, beta: SharedRollouts, objects: MemoryRolloutObjects) -> None:
+    begun = alpha.start(of("stable"), members("a"), NOTE)
+    alpha.change(1, moved(MemberState.DONE, "a"), lambda *_: None)
+    assert (beta.now(1), beta.under_way()) == (begun, [])
+    beta.refresh()
+    assert beta.members(1) == members("a", state=MemberState.DONE)
+    assert beta.behind() == ""
+    with pytest.raises(NoSuchRolloutError):
+        beta.now(2)
+
+
 def test_of_two_that_begin_in_one_channel_at_the_same_moment_the_first_goes_on(
     alpha: SharedRollouts, beta: SharedRollouts, objects: MemoryRolloutObjects
 ) -> None:
