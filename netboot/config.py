@@ -5,9 +5,8 @@ Paths in the file are relative to the file. Every key, its unit, default and rea
 
 import itertools
 import os
-from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
@@ -20,9 +19,9 @@ from netboot.authorities import read_authorities
 from netboot.config_dhcp import Dhcp
 from netboot.config_limits import InventoryLimits, Retry
 from netboot.config_management import Management, under
-from netboot.config_nodes import Discovery, Journal, NodeLabels, Ssh, told
+from netboot.config_nodes import Cluster, Discovery, Journal, Ssh, told
 from netboot.config_outside import EnrolmentsInKubernetes, InKubernetes, KeysSecret, PauseSignal, Traces, UpstreamPlace
-from netboot.config_replicas import LONGEST_NAMESPACE, Replicas, elections_of
+from netboot.config_replicas import LONGEST_NAMESPACE, Replicas, State, elections_of, with_state
 from netboot.config_urls import ReachedTlsUrl, ReachedUrl
 from netboot.logs import Log
 from netboot.watchdog import Watchdog
@@ -75,31 +74,14 @@ class Join(Strict):
     """Whether the assurance level `address` exists at all: for labs."""
 
 
-class Cluster(Strict):
-    """A Kubernetes cluster that machines of this site join. Kubeconfig files, each with an account of its own."""
-
-    endpoints: Annotated[tuple[ReachedTlsUrl, ...], Field(min_length=1)]
-    """How nodes reach the API servers."""
-    authority: Path
-    """PEM, one or several: what nodes believe about those endpoints."""
-    namespace: Name = "netboot"
-    """Where our Leases are."""
-    service_cidrs: tuple[IPv4Network | IPv6Network, ...] = (IPv4Network("10.96.0.0/12"),)
-    """Its Services' addresses (`--service-cluster-ip-range`), which no node may have; the default is kubeadm's."""
-    issuer: Path = Path("secrets/issuer.kubeconfig")
-    approver: Path = Path("secrets/approver.kubeconfig")
-    nodes: Path = Path("secrets/nodes.kubeconfig")
-    labels: NodeLabels = NodeLabels()
-    gate_condition: bool = False
-    """Whether others are told of gates by a condition of Nodes, for the Node Readiness Controller."""
-
-
 class Config(Strict):
     """A site's configuration; paths are absolute once `load_config` has returned it."""
 
     site: Name
     data: Path = Path("data")
     store: Path = Path("store")
+    state: State = None
+    """Where it is; None: `embedded`, on this host's disk."""
     boot_id_key: Path | None = None
     inventory: Path = Path("inventory")
     inventory_writable: bool = False
@@ -137,6 +119,11 @@ class Config(Strict):
     """By the name that machines of the inventory give as their `cluster`."""
     replicas: Replicas | None = None
     """With it other services look after the same clusters."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _where_state_is(cls, given: Any) -> Any:
+        return with_state(given)
 
     @model_validator(mode="after")
     def _listeners_differ(self) -> Self:

@@ -1,7 +1,8 @@
-"""Sections of `netboot.yaml` about nodes: where their journals go and who may log in, of which machines are told in the
-site bundle, and by which keys their Nodes are labelled."""
+"""Sections of `netboot.yaml` about nodes: which clusters they join, where their journals go and who may log in, of
+which machines are told in the site bundle, and by which keys their Nodes are labelled."""
 
 import re
+from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Annotated, Any, Self
 from urllib.parse import urlsplit
@@ -14,6 +15,7 @@ from images.values.strict import Strict
 from images.values.types import Name
 from netboot.addresses import Url
 from netboot.authorities import read_authorities, read_ssh_authorities
+from netboot.config_urls import ReachedTlsUrl
 
 
 def _some(value: tuple[str, ...]) -> tuple[str, ...]:
@@ -122,3 +124,22 @@ def told(journal: Journal | None, ssh: Ssh | None) -> dict[str, Any]:
         fields["ssh_authorities"] = read_ssh_authorities(ssh.authorities, "ssh.authorities")
         fields["ssh_principals"] = ssh.principals
     return fields
+
+
+class Cluster(Strict):
+    """A Kubernetes cluster that machines of this site join. Kubeconfig files, each with an account of its own."""
+
+    endpoints: Annotated[tuple[ReachedTlsUrl, ...], Field(min_length=1)]
+    """How nodes reach the API servers."""
+    authority: Path
+    """PEM, one or several: what nodes believe about those endpoints."""
+    namespace: Name = "netboot"
+    """Where our Leases are."""
+    service_cidrs: tuple[IPv4Network | IPv6Network, ...] = (IPv4Network("10.96.0.0/12"),)
+    """Its Services' addresses (`--service-cluster-ip-range`), which no node may have; the default is kubeadm's."""
+    issuer: Path = Path("secrets/issuer.kubeconfig")
+    approver: Path = Path("secrets/approver.kubeconfig")
+    nodes: Path = Path("secrets/nodes.kubeconfig")
+    labels: NodeLabels = NodeLabels()
+    gate_condition: bool = False
+    """Whether others are told of gates by a condition of Nodes, for the Node Readiness Controller."""

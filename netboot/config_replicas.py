@@ -1,12 +1,15 @@
-"""The section of `netboot.yaml` about several services that look after the same clusters."""
+"""The sections of `netboot.yaml` about several services that look after the same clusters, and about where state is."""
 
 import socket
-from typing import Annotated, Self
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from images.values.strict import Strict
 from images.values.types import Matching
+from netboot.config_outside import Namespace
 
 ReplicaName = Annotated[
     str,
@@ -55,3 +58,54 @@ LONGEST_NAMESPACE = 63
 def elections_of(namespace: str) -> str:
     """The namespace of the Leases of elections, beside that of the service's other Leases."""
     return f"{namespace}-leaders"
+
+
+class InCluster(Strict):
+    """State in an API server, for any number of replicas."""
+
+    namespace: Namespace = "netboot"
+    """Of all its objects."""
+    kubeconfigs: Path = Path("secrets")
+    """Folder of the accounts' files, by the names that `netboot cluster kubeconfigs` gives them."""
+
+
+class StateHome(Strict):
+    """What `state` may say but `embedded`."""
+
+    kubernetes: InCluster
+    """`{}` will do."""
+
+
+def _home(value: object) -> object:
+    match value:
+        case "embedded":
+            return None
+        case str():
+            raise ValueError("must be `embedded`, or `{kubernetes: {}}`")
+    return value
+
+
+State = Annotated[StateHome | None, BeforeValidator(_home)]
+
+
+def with_state(given: Any) -> Any:
+    """A configuration as it was given, with the sections that its `state` stands for: those that it has count as they
+    are, key by key. What is wrong with it is for others to say."""
+    home = given.get("state") if isinstance(given, dict) else None
+    place = home.get("kubernetes") if isinstance(home, dict) else None
+    try:
+        where = InCluster.model_validate(place)
+    except ValidationError:
+        return given
+    names: Mapping[str, Mapping[str, str]] = {
+        "inventory_kubernetes": {"kubeconfig": "inventory", "shipper": "shipper", "orders": "orders"},
+        "enrolments_kubernetes": {"join": "enrolments-join", "reader": "enrolments-reader"},
+        "keys_kubernetes": {"kubeconfig": "keys"},
+    }
+    sections: dict[str, dict[str, Any]] = {"replicas": {}}
+    for section, files in names.items():
+        paths = {key: str(where.kubeconfigs / f"{name}.kubeconfig") for key, name in files.items()}
+        sections[section] = {"namespace": where.namespace, **paths}
+    sections["inventory_kubernetes"]["holds"] = True
+    own = {name: given[name] for name in sections if isinstance(given.get(name), dict)}
+    return {**sections, **given, **{name: {**sections[name], **section} for name, section in own.items()}}

@@ -13,7 +13,8 @@ from netboot.cli.paths import config_option, find_config
 from netboot.cli.times import moment
 
 if TYPE_CHECKING:
-    from netboot.config import Cluster, Config
+    from netboot.config import Config
+    from netboot.config_nodes import Cluster
     from netboot.config_outside import EnrolmentsInKubernetes, InKubernetes
     from netboot.kube.errors import Manifests
 

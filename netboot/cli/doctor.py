@@ -14,7 +14,8 @@ from netboot.cli.diagnosis import Diagnosis, blocks, confinement, ipxe, join, le
 from netboot.cli.output import output_option, program
 from netboot.cli.paths import config_file, config_option, find_config
 from netboot.cli.tls import endpoint_fault
-from netboot.config import Cluster, Config
+from netboot.config import Config
+from netboot.config_nodes import Cluster
 from netboot.join.errors import ClusterUnavailableError
 from netboot.join.preconditions import ADVICE, Finding, check, rights
 from netboot.join.rights import RIGHTS

@@ -18,8 +18,9 @@ from netboot.authorities import read_authorities
 from netboot.cli import kubeconfigs
 from netboot.cli.authority import new_certificate
 from netboot.cli.ends import in_words
-from netboot.config import Cluster, Config, Join
+from netboot.config import Config, Join
 from netboot.config_management import Management, Tls
+from netboot.config_nodes import Cluster
 from netboot.lifecycle.errors import LifecycleError
 from netboot.machines.values import Inventory
 from netboot.stores.inventory import declarations_of

@@ -6,7 +6,7 @@ from functools import partial
 from time import monotonic
 
 from netboot import credentials
-from netboot.config import Cluster
+from netboot.config_nodes import Cluster
 from netboot.join.errors import ClusterUnavailableError
 from netboot.join.ports import ClusterAccess
 from netboot.join.preconditions import Connected, check, refusals

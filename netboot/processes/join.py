@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from netboot.clock import SystemClock
-from netboot.config import Cluster, Config, Join
+from netboot.config import Config, Join
+from netboot.config_nodes import Cluster
 from netboot.connections import allow_files
 from netboot.join.departed import clear_departed
 from netboot.join.enrolment import EnrolmentStore

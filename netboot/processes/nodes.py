@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 from netboot.clock import SystemClock
-from netboot.config import Cluster
+from netboot.config_nodes import Cluster
 from netboot.controllers.approver.knowledge import Machines
 from netboot.controllers.nodes.accepted import AcceptedNow
 from netboot.controllers.nodes.caught_up import joins_read_up_ms

@@ -17,8 +17,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from lab.kube.accounts import Admin
 from lab.kube.cluster import Cluster
 from netboot.addresses import Address
-from netboot.config import Cluster as ClusterConfig
 from netboot.config import Config, Provisioning
+from netboot.config_nodes import Cluster as ClusterConfig
 from netboot.join.enrolment import Act, Import
 from netboot.join.ports import Credential, Csr
 from netboot.kube.connection import connect

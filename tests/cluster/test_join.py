@@ -10,7 +10,7 @@ import requests
 
 from lab.kube.accounts import Admin
 from lab.kube.cluster import Cluster
-from netboot.config import Cluster as ClusterConfig
+from netboot.config_nodes import Cluster as ClusterConfig
 from netboot.join.errors import ClusterUnavailableError, HeldError
 from netboot.join.issued_tokens import sweep
 from netboot.join.ports import MARK, ClusterAccess

@@ -21,7 +21,8 @@ from typing import Any
 from flask import Flask
 
 from netboot import logs
-from netboot.config import Cluster, load_config
+from netboot.config import load_config
+from netboot.config_nodes import Cluster
 from netboot.join.ports import ClusterAccess
 from netboot.join.preconditions import Connected, Finding
 from netboot.process import Heartbeat, end_with

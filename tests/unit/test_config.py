@@ -11,7 +11,10 @@ from images.values.strict import FaultsError
 from netboot.addresses import Address, parse_address
 from netboot.config import Config, Provisioning, load_config
 from netboot.config_limits import Retry
+from netboot.config_outside import EnrolmentsInKubernetes, InKubernetes, KeysSecret
+from netboot.config_replicas import Replicas
 
+NAMESPACE = "must be a namespace: lower-case letters, digits and '-', at most 63, beginning and ending with no '-'"
 LEAST = "site: lab\nprovisioning: {url: 'http://192.0.2.1:8080/'}\n"
 
 
@@ -24,6 +27,68 @@ def faults(folder: Path, text: str) -> list[str]:
     with pytest.raises(FaultsError) as caught:
         load(folder, text)
     return [str(fault).replace(f"{folder}/", "") for fault in caught.value.faults]
+
+
+def test_state_in_an_api_server_stands_for_its_sections(tmp_path: Path) -> None:
+    config = load(tmp_path, LEAST + "state: {kubernetes: {namespace: site, kubeconfigs: /run/keys}}\n")
+    keys = Path("/run/keys")
+    assert config.inventory_kubernetes == InKubernetes(
+        kubeconfig=keys / "inventory.kubeconfig",
+        shipper=keys / "shipper.kubeconfig",
+        orders=keys / "orders.kubeconfig",
+        namespace="site",
+        holds=True,
+    )
+    assert config.enrolments_kubernetes == EnrolmentsInKubernetes(
+        join=keys / "enrolments-join.kubeconfig", reader=keys / "enrolments-reader.kubeconfig", namespace="site"
+    )
+    assert config.keys_kubernetes == KeysSecret(kubeconfig=keys / "keys.kubeconfig", namespace="site")
+    assert config.replicas == Replicas()
+    written_out = """\
+inventory_kubernetes:
+  holds: true
+  shipper: secrets/shipper.kubeconfig
+  orders: secrets/orders.kubeconfig
+enrolments_kubernetes: {}
+keys_kubernetes: {}
+replicas: {}
+"""
+    short = load(tmp_path, LEAST + "state: {kubernetes: {}}\n")
+    assert short.model_copy(update={"state": None}) == load(tmp_path, LEAST + written_out)
+
+
+def test_what_is_said_beside_state_counts_key_by_key(tmp_path: Path) -> None:
+    more = "replicas: {count: 5}\nkeys_kubernetes: {secret: other}\ninventory_kubernetes: {orders: a.kubeconfig}\n"
+    config = load(tmp_path, LEAST + "state: {kubernetes: {}}\n" + more)
+    assert config.replicas == Replicas(count=5)
+    secret = KeysSecret(kubeconfig=tmp_path / "secrets/keys.kubeconfig", secret="other")
+    assert config.keys_kubernetes == secret
+    assert config.inventory_kubernetes is not None
+    assert config.inventory_kubernetes.orders == tmp_path / "a.kubeconfig"
+    assert config.inventory_kubernetes.shipper == tmp_path / "secrets/shipper.kubeconfig"
+
+
+def test_embedded_state_is_what_there_is_without_the_key(tmp_path: Path) -> None:
+    assert load(tmp_path, LEAST + "state: embedded\n") == load(tmp_path, LEAST)
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [
+        ("kubernetes", ["state: must be `embedded`, or `{kubernetes: {}}` (given: 'kubernetes')"]),
+        (
+            "{kubernetes: {namespace: Site}}",
+            [f"state.kubernetes.namespace: {NAMESPACE} (given: 'Site')"],
+        ),
+        ("{kubernetes: {}, more: 1}", ["state.more: unknown key; valid keys: kubernetes"]),
+        (
+            "{etcd: {}}",
+            ["state.etcd: unknown key; valid keys: kubernetes", "state.kubernetes: this key is required"],
+        ),
+    ],
+)
+def test_a_state_that_there_is_not(tmp_path: Path, state: str, expected: list[str]) -> None:
+    assert faults(tmp_path, LEAST + f"state: {state}\n") == [f"netboot.yaml:3: {each}" for each in expected]
 
 
 def test_two_keys_are_enough_and_paths_are_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

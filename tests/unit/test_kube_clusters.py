@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from netboot.config import Cluster
+from netboot.config_nodes import Cluster
 from netboot.join.errors import ClusterUnavailableError
 from netboot.kube.clusters import FIT_SECONDS, UNFIT_SECONDS, Clusters, Preflight
 from tests.kube_fake import FakeCluster

@@ -7,7 +7,7 @@ import pytest
 
 from netboot import reread
 from netboot.clock import SystemClock
-from netboot.config import Cluster
+from netboot.config_nodes import Cluster
 from netboot.join.ports import ClusterAccess
 from netboot.join.preconditions import Connected
 from netboot.processes import join
