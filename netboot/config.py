@@ -160,6 +160,13 @@ class Config(Strict):
         return (*(origin for origin in self.origins if origin != self.provisioning.url), self.provisioning.url)
 
     @property
+    def rollouts(self) -> Path:
+        """The file of rollouts: of those that replicas share another one."""
+        place = self.inventory_kubernetes
+        shared = place is not None and place.orders is not None
+        return self.data / ("shared-rollouts.db" if shared else "rollouts.db")
+
+    @property
     def shares_facts(self) -> bool:
         """Whether replicas share what they are told of boots, through the status of Machines."""
         place = self.inventory_kubernetes

@@ -71,6 +71,7 @@ _SHARED = {
     "enrolment.db": frozenset({"join", "management"}),
     "intents.db": frozenset({"management"}),
     "rollouts.db": frozenset({"management"}),
+    "shared-rollouts.db": frozenset({"management"}),
     "audit.db": frozenset({"management"}),
 }
 """Databases of `data` that are written by kinds of which none owns them. Who lets machines in takes no hold off."""

@@ -15,7 +15,7 @@ from netboot.controllers.watching import unheard
 from netboot.lifecycle.budget import by_whom
 from netboot.lifecycle.conditions import Judged
 from netboot.lifecycle.control_planes import ControlPlanes, hindrances
-from netboot.lifecycle.errors import CannotTellError
+from netboot.lifecycle.errors import CannotTellError, RolloutRefusedError
 from netboot.lifecycle.intents import Freezes, Signals, permission
 from netboot.lifecycle.ports import Clock
 from netboot.lifecycle.renewals import Ledger, Renewals
@@ -75,10 +75,12 @@ class RolloutController:
         self._clocks: dict[int, SeenTime] = {}
         self._status: tuple[RolloutStatus, ...] = ()
         self._problem = ""
+        self._unseeing: dict[int, str] = {}
+        """Rollouts whose machines the last look could not see, and why."""
         self._led = False
         """Whether it drove them in the last look."""
         self.unable = ""
-        """What kept the last look from being one at all; "": nothing."""
+        """What kept the last look from driving any that is under way; "": nothing."""
 
     def step(self, *, leads: bool = True) -> None:
         """Look at every rollout that is under way. `leads` False: another replica drives them, and nothing is done."""
@@ -98,35 +100,37 @@ class RolloutController:
         if leads and not self._led:
             self._store.refresh()
         self._led = leads
-        if behind := self._store.behind():
-            raise CannotTellError(behind)
+        self._problem = self.unable = self._store.behind()
         if not leads:
             self._follow()
             return
-        unshared = {each.number for each in self._store.unshared()}
-        snapshot = self._published()
-        under_way = [each for each in self._store.under_way() if each.number not in unshared]
-        self._problem = self._unshared()
+        if self.unable:
+            return
+        snapshot, under_way = self._published(), self._store.under_way()
         numbers = {each.number for each in under_way}
         self._clocks = {number: clock for number, clock in self._clocks.items() if number in numbers}
         if snapshot is None:
+            self.unable = "nothing has been published yet"
             return
         self._ledger = self._renewals.ledger()
         self._turns = {number: taken for number, taken in self._turns.items() if number in numbers}
         wanted: dict[str, Renewal] = {}
         said = {each.number: each for each in self._status}
         problems: dict[int, str] = {}
+        self._unseeing = {}
         for rollout in under_way:
             try:
                 after, members, may_begin = self._drive(rollout.number, snapshot)
-            except (CannotTellError, ImageError) as error:  # the others go on
+            except (CannotTellError, ImageError, RolloutRefusedError) as error:  # the others go on
                 problems[rollout.number] = f"rollout {rollout.number} of channel {rollout.channel}: {error}"
                 continue
             said[rollout.number] = status_of(after, members)
             self._turns[rollout.number] = turns(after, members)
             wanted |= _renewals(after, members, snapshot, may_begin=may_begin)
         self._status = tuple(said[each.number] for each in under_way if each.number in said)
-        self._problem = "; ".join(filter(None, (self._problem, *problems.values())))
+        self._problem = "; ".join(problems.values())
+        stand = self._unseeing | problems
+        self.unable = next(iter(stand.values()), "") if stand.keys() >= numbers else ""
         self._refused = self._renewals.want(wanted, self._ledger, problems.keys())
 
     def _follow(self) -> None:
@@ -134,14 +138,6 @@ class RolloutController:
         self._clocks, self._turns, self._refused, self._ledger = {}, {}, {}, Ledger()
         summed = [self._store.summed(each.number) for each in self._store.under_way()]
         self._status = tuple(summed_up(each) for each in summed if each.rollout.under_way)
-        self._problem = self._unshared()
-
-    def _unshared(self) -> str:
-        return "; ".join(
-            f"rollout {each.number} of channel {each.channel} began before replicas shared rollouts, and nobody drives "
-            "it: `netboot channel set --force` ends it"
-            for each in self._store.unshared()
-        )
 
     def _drive(self, number: int, snapshot: Snapshot) -> tuple[Rollout, Members, bool]:
         seen: Members = {}
@@ -170,6 +166,8 @@ class RolloutController:
         all_count = rollout.strategy.per_rack is not None or rollout.strategy.auto_undo  # for that nobody takes back
         out = self._out() if all_count else ()
         unseen = self._unseen(snapshot, members) or (UNJUDGED if out is None else "")
+        if unseen:
+            self._unseeing[rollout.number] = unseen
         judged = self._judged(list(members))
         others = [taken.items() for number, taken in self._turns.items() if number != rollout.number]
         by = dict(chain(*others)) | by_whom(self._ledger.drains, self._ledger.intents)
@@ -235,7 +233,9 @@ class RolloutController:
             return no_way_back(rollout, members, lambda image: self._unusable(image) if image in bad else None)
         if (now := self._channel(rollout.channel)) not in (rollout.base, rollout.image):
             return f"channel {rollout.channel} was moved to {(now or 'nothing')[:12]} meanwhile"
-        return f"the image cannot be used: {bad[rollout.image]}" if rollout.image in bad else ""
+        if rollout.image in bad and (why := self._unusable(rollout.image)):  # what is fetched meanwhile is no reason
+            return f"the image cannot be used: {why}"
+        return ""
 
 
 def _renewals(rollout: Rollout, members: Members, snapshot: Snapshot, *, may_begin: bool) -> dict[str, Renewal]:

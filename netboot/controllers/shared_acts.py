@@ -1,5 +1,5 @@
-"""Orders to drain and reboot, rollouts, and where channels point, of other replicas are known here, too: the process
-`resources` has written what objects say of them to `orders.json`, `rollouts.json` and `assignments.json`.
+"""Orders to drain and to reboot, rollouts, and where channels point, of other replicas are known here, too: the process
+`resources` has written what objects say of them to `orders.json` and `rollouts.json`.
 
 Where one of these cannot be read, what is known of it stays as it was.
 """
@@ -12,17 +12,14 @@ from netboot.clock import SystemClock
 from netboot.config import Config
 from netboot.controllers.acting import Acting
 from netboot.controllers.loop import Rollouts
-from netboot.lifecycle import assignment_objects, order_objects, rollout_objects
-from netboot.lifecycle.assignment_objects import AssignmentObject
-from netboot.lifecycle.image_repository import ImageRepositoryWriter
+from netboot.lifecycle import order_objects, rollout_objects
 from netboot.lifecycle.order_objects import OrderObject
 from netboot.lifecycle.rollout_objects import RolloutObject
 from netboot.machines.resources import Resource
 from netboot.status.resources import Followed
 from netboot.stores.drains import SqliteDrains
-from netboot.stores.resources import ASSIGNMENTS, FOLDER, ORDERS, ROLLOUTS, KeptResources
+from netboot.stores.resources import FOLDER, ORDERS, ROLLOUTS, KeptResources
 from netboot.stores.rollouts import SqliteRollouts
-from netboot.stores.shared_channels import SharedChannels
 from netboot.stores.shared_drains import SharedDrains
 from netboot.stores.shared_rollouts import SharedRollouts
 from netboot.stores.status import StatusFolder
@@ -89,30 +86,15 @@ def orders_of(resources: Iterable[Resource]) -> list[OrderObject]:
 
 
 def rollouts_of(resources: Iterable[Resource]) -> list[RolloutObject]:
-    """As they were kept, by their numbers."""
-    return sorted(map(rollout_objects.kept_object, resources), key=lambda each: each.number)
-
-
-def channels_of(resources: Iterable[Resource]) -> list[AssignmentObject]:
     """As they were kept."""
-    return [assignment_objects.kept_object(each) for each in resources]
+    return [rollout_objects.kept_object(each) for each in resources]
 
 
-def sharing(
-    config: Config,
-    loop: Rollouts,
-    drains: SqliteDrains,
-    rollouts: SqliteRollouts,
-    channels: ImageRepositoryWriter,
-    leads: Callable[[], bool],
-) -> Rollouts:
-    """The loop, with what follows orders, rollouts and channels of other replicas, where they are shared. `leads()`:
-    this one drives rollouts, and deletes objects of which nothing is to come."""
+def sharing(config: Config, loop: Rollouts, drains: SqliteDrains, rollouts: SqliteRollouts) -> Rollouts:
+    """The loop, with what follows orders and rollouts of other replicas, where they are shared."""
     place = config.inventory_kubernetes
-    if place is None or not isinstance(drains, SharedDrains):
+    if place is None or not isinstance(drains, SharedDrains) or not isinstance(rollouts, SharedRollouts):
         return loop
-    assert isinstance(rollouts, SharedRollouts)
-    assert isinstance(channels, SharedChannels)
     folder, namespace, now_ms = StatusFolder(config.data / FOLDER), place.namespace, SystemClock().now_ms
 
     def seen_ms(file: str) -> Callable[[], int]:
@@ -125,13 +107,5 @@ def sharing(
     def kept(file: str) -> KeptResources:
         return KeptResources(config.data, namespace, file)
 
-    def of_rollouts(objects: list[RolloutObject], as_of_ms: int) -> list[str]:
-        faults = rollouts.follow(objects, as_of_ms)
-        if leads():
-            rollouts.tidy(objects)
-        return faults
-
-    driven = AndShared(loop, "rollouts", kept(ROLLOUTS), rollouts_of, of_rollouts, seen_ms(ROLLOUTS), now_ms)
-    of_channels = kept(ASSIGNMENTS), channels_of, channels.follow, seen_ms(ASSIGNMENTS)
-    pointing = AndShared(driven, "channels", *of_channels, now_ms)  # first: rollouts go by where these point
-    return AndShared(pointing, "orders", kept(ORDERS), orders_of, drains.follow, seen_ms(ORDERS), now_ms)
+    following = AndShared(loop, "rollouts", kept(ROLLOUTS), rollouts_of, rollouts.follow, seen_ms(ROLLOUTS), now_ms)
+    return AndShared(following, "orders", kept(ORDERS), orders_of, drains.follow, seen_ms(ORDERS), now_ms)

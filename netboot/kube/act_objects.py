@@ -1,4 +1,4 @@
-"""What replicas share of acts as custom resources: Orders, Rollouts and Assignments, each written by who read it last.
+"""What replicas share of acts as custom resources: Orders and Rollouts, each written by who read it last.
 
 No list or read names a resourceVersion, so each is of what is there now
 (https://kubernetes.io/docs/reference/using-api/api-concepts/#semantics-for-get-and-list).
@@ -11,14 +11,17 @@ from typing import Any, NamedTuple
 from kubernetes import client
 from pydantic import BaseModel
 
-from netboot.join.errors import ConflictError
+from netboot.join.errors import ClusterUnavailableError, ConflictError
 from netboot.kube.connection import Connection
 from netboot.kube.errors import ClusterRefusedError, StatusError
-from netboot.kube.resources.kinds import ASSIGNMENT, GROUP, ORDER, ROLLOUT, VERSION, Kind
-from netboot.lifecycle.assignment_objects import AssignmentObject, AssignmentSpec, assignment_object
+from netboot.kube.resources.kinds import GROUP, ORDER, ROLLOUT, VERSION, Kind
 from netboot.lifecycle.order_objects import OrderObject, OrderSpec, order_object, state_of
-from netboot.lifecycle.rollout_objects import RolloutObject, RolloutSpec, rollout_object
+from netboot.lifecycle.rollout_objects import RolloutObject, rollout_object
+from netboot.lifecycle.rollout_specs import RolloutSpec
 
+NUMBERS = "netboot-rollouts"
+"""The ConfigMap that has the number of the last rollout."""
+_TRIES, _DIGITS = 10, 15
 _OTHERS = ("labels", "annotations", "ownerReferences", "finalizers")
 """What people and other programs put at an object: a write leaves it as it was read."""
 
@@ -78,19 +81,38 @@ class _Objects:
                 raise self._missing() from None
             raise ConflictError(f"{error.status} {error.reason}: {error.message}") from None
 
-    def delete(self, name: str, before: _Before) -> None:
-        """A name that is another object's by now is a conflict, and so is one that says another thing."""
-        conditions = client.V1Preconditions(uid=before.uid, resource_version=before.version)
-        delete = partial(
-            self._api.delete_namespaced_custom_object,
-            *self._where,
-            name,
-            body=client.V1DeleteOptions(preconditions=conditions),
-        )
+    def patch(self, name: str, spec: BaseModel, before: _Before) -> dict[str, Any]:
+        """As `write`; what others put at it stays, whatever that is. A merge patch: null takes a key away."""
+        metadata = {"uid": before.uid, "resourceVersion": before.version}
+        body = {"metadata": metadata, "spec": spec.model_dump(mode="json")}
+        group, version, namespace, plural = self._where
+        path = f"/apis/{group}/{version}/namespaces/{namespace}/{plural}/{name}"
         try:
-            self._connection.call(delete, expected=(404, 409))
+            return self._taken(self._connection.patch(path, body, expected=(404, 409)))
         except StatusError as error:
             raise ConflictError(f"{error.status} {error.reason}: {error.message}") from None
+
+    def number(self, least: int) -> int:
+        """One that was not given to anybody, that much at least: by a ConfigMap, whose version each taker goes by."""
+        api = client.CoreV1Api(self._connection.api)
+        for _ in range(_TRIES):
+            try:
+                there = self._connection.call(api.read_namespaced_config_map, NUMBERS, self._namespace, expected=(404,))
+                last = str((there.get("data") or {}).get("last", "0"))
+                number = max(least, 1 + int(last) if last.isdecimal() and len(last) < _DIGITS else 0)
+                version = there["metadata"]["resourceVersion"]
+                body = {"metadata": {"resourceVersion": version}, "data": {"last": str(number)}}
+                path = f"/api/v1/namespaces/{self._namespace}/configmaps/{NUMBERS}"
+                self._connection.patch(path, body, expected=(404, 409))
+            except StatusError as error:
+                if error.status == 404:
+                    raise ClusterRefusedError(
+                        f"there is no ConfigMap {self._namespace}/{NUMBERS}, which numbers rollouts: `netboot cluster "
+                        "manifests --inventory | kubectl apply -f -` has it"
+                    ) from None
+                continue
+            return number
+        raise ClusterUnavailableError("numbers of rollouts are taken by others all the time: try again")
 
     def _listed(self, operation: Any, *where: str, **how: Any) -> Any:
         try:
@@ -131,39 +153,26 @@ class KubeOrderObjects:
 
 
 class KubeRolloutObjects:
-    """Rollouts, each by its number: `netboot.lifecycle.rollout_objects.RolloutObjects`."""
+    """Where channels point, and their rollouts, each by its channel's name:
+    `netboot.lifecycle.rollout_objects.RolloutObjects`."""
 
     def __init__(self, reach: Callable[[], Connection], namespace: str) -> None:
         self._objects = _Objects(reach, namespace, ROLLOUT)
 
-    def read(self, number: int) -> RolloutObject | None:
-        found = self._objects.read(str(number))
+    def read(self, channel: str) -> RolloutObject | None:
+        found = self._objects.read(channel)
         return _rollout(found) if found is not None else None
 
     def all(self) -> list[RolloutObject]:
-        return sorted(map(_rollout, self._objects.all()), key=lambda each: each.number)
+        return sorted(map(_rollout, self._objects.all()), key=lambda each: each.channel)
 
-    def write(self, number: int, spec: RolloutSpec, before: RolloutObject | None) -> RolloutObject:
-        was = _Before(before.uid, before.version, before.metadata) if before is not None else None
-        return _rollout(self._objects.write(str(number), spec, was))
+    def write(self, channel: str, spec: RolloutSpec, before: RolloutObject | None) -> RolloutObject:
+        if before is None:
+            return _rollout(self._objects.write(channel, spec, None))
+        return _rollout(self._objects.patch(channel, spec, _Before(before.uid, before.version)))
 
-    def delete(self, there: RolloutObject) -> None:
-        self._objects.delete(str(there.number), _Before(there.uid, there.version))
-
-
-class KubeAssignmentObjects:
-    """Where channels point, each by its name: `netboot.lifecycle.assignment_objects.AssignmentObjects`."""
-
-    def __init__(self, reach: Callable[[], Connection], namespace: str) -> None:
-        self._objects = _Objects(reach, namespace, ASSIGNMENT)
-
-    def read(self, channel: str) -> AssignmentObject | None:
-        found = self._objects.read(channel)
-        return _assignment(found) if found is not None else None
-
-    def write(self, channel: str, spec: AssignmentSpec, before: AssignmentObject | None) -> AssignmentObject:
-        was = _Before(before.uid, before.version, before.metadata) if before is not None else None
-        return _assignment(self._objects.write(channel, spec, was))
+    def number(self, least: int) -> int:
+        return self._objects.number(least)
 
 
 def _identity(thing: dict[str, Any]) -> tuple[str, str, int, Any, str]:
@@ -182,8 +191,4 @@ def _order(thing: dict[str, Any]) -> OrderObject:
 
 
 def _rollout(thing: dict[str, Any]) -> RolloutObject:
-    return rollout_object(*_identity(thing))._replace(metadata=_others(thing))
-
-
-def _assignment(thing: dict[str, Any]) -> AssignmentObject:
-    return assignment_object(*_identity(thing))._replace(metadata=_others(thing))
+    return rollout_object(*_identity(thing))

@@ -77,9 +77,14 @@ class ImageRepository(Protocol):
 class ImageRepositoryWriter(Protocol):
     """Writing, of the little that the service writes. Raises images.errors.StoreError (BusyError: try again)."""
 
-    def point(self, channel: str, digest: str, who: str) -> str | None:
-        """Let a channel point to an image; the image that it pointed to before. `who`: sets it, for people. May raise
-        CannotTellError: other replicas cannot be told, and nothing was done."""
+    def point(self, channel: str, digest: str, who: str, *, end: bool = False) -> list[int]:
+        """Let a channel point to an image. `who`: sets it, for people; `end`: also where replicas share a rollout of it
+        that is under way, which ends by that. Returns the numbers of those that did.
+
+        Raises:
+            RolloutRefusedError: there is one, and it is not to end. CannotTellError: other replicas cannot be told, and
+            nothing was done.
+        """
         ...
 
     def keep(self, owner: str, digests: Sequence[str]) -> None:

@@ -71,10 +71,6 @@ class RolloutStore(Protocol):
         """Why it cannot be told what other replicas did about them; "": it can, or there are no others."""
         ...
 
-    def unshared(self) -> list[Rollout]:
-        """Of those under way, which this replica alone knows, though replicas share rollouts."""
-        ...
-
     def rollout(self, number: int) -> Rollout:
         """Raises NoSuchRolloutError."""
         ...

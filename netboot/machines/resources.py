@@ -22,7 +22,7 @@ from netboot.machines.values import Inventory, Machine
 
 MOST_BYTES = 64 << 20
 """Of all objects together, as JSON: 50,000 machines have a quarter of it. Of one: LARGEST_ITEM."""
-LARGEST_OF = {"rollout": 1_200_000}
+LARGEST_OF = {"rollout": 1_500_000}
 """Of kinds of which one is larger: a rollout has all its machines in it."""
 MOST_DEPTH = 32
 """Of mappings and lists in a spec; any that counts has five."""

@@ -45,7 +45,6 @@ from netboot.machines.values import Inventory
 from netboot.process import ProcessSpec
 from netboot.processes.said import absent, cordoned, said
 from netboot.processes.shared import (
-    channels_of,
     completing,
     drained,
     drains_of,
@@ -65,6 +64,7 @@ from netboot.stores.image_repository import open_image_repository
 from netboot.stores.intents import SqliteIntents
 from netboot.stores.remedies import SqliteRemedies
 from netboot.stores.said_enrolments import changes_of, recorded
+from netboot.stores.shared_rollouts import SharedRollouts
 from netboot.stores.signal import SaidSignal
 from netboot.stores.state import SqliteStates
 from netboot.stores.state_writer import SqliteProjection
@@ -78,8 +78,8 @@ def run(spec: ProcessSpec) -> None:
     windows = partial(_boot_windows, config) if config.join is not None else None
     upstream = partial(absent, config.data / "status") if config.upstream is not None else None
     elector = elector_of(config)
-    acting, leads = (elector.acting, elector.leads) if elector is not None else (nullcontext, lambda: True)
-    store, channels = rollouts_of(config, acting), channels_of(config, repository, acting)
+    acting = elector.acting if elector is not None else nullcontext
+    store = rollouts_of(config, repository, acting)
     publisher = SnapshotPublisher(
         config,
         repository,
@@ -89,7 +89,7 @@ def run(spec: ProcessSpec) -> None:
         windows=windows,
         in_background=True,
         upstream=upstream,
-        assignments=Assignments(Commits(config.data / "rollouts.db"), store),
+        assignments=Assignments(Commits(config.rollouts), store),
     )
     projection = SqliteProjection(config.data / "state.db")
     kept, history = JudgedFile(config.data / "conditions.db"), HistoryFile(config.data / "history.db")
@@ -155,8 +155,8 @@ def run(spec: ProcessSpec) -> None:
         judged,
         lambda: publisher.published,
         partial(said, status),
-        repository.channel,
-        completing(channels, store),
+        store.channel if isinstance(store, SharedRollouts) else repository.channel,
+        completing(store, repository),
         freezes,
         SaidSignal(config, up_ms),
         clock,
@@ -196,7 +196,7 @@ def run(spec: ProcessSpec) -> None:
         controller.joins_read_to,
         clock,
     )
-    following = sharing(config, holding(config, cordoning, intents, publisher, clock), drains, store, channels, leads)
+    following = sharing(config, holding(config, cordoning, intents, publisher, clock), drains, store)
     settling = AndRemedies(following, remedies)
     beats = Beats(
         spec.heartbeat("publisher"), spec.heartbeat(), spec.heartbeat("lifecycle"), spec.heartbeat("rollouts")

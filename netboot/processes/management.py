@@ -14,7 +14,7 @@ from netboot.lifecycle.publish import fault_of
 from netboot.oidc.logins import Logins
 from netboot.oidc.people import People
 from netboot.process import ProcessSpec
-from netboot.processes.shared import channels_of, drains_of, rollouts_of
+from netboot.processes.shared import drains_of, rollouts_of
 from netboot.status import up_ms
 from netboot.stores import bootkey
 from netboot.stores.acceptance import Acceptance
@@ -31,7 +31,7 @@ from netboot.stores.live import LiveView
 from netboot.stores.register import open_register
 from netboot.stores.remedies import SqliteRemedies
 from netboot.stores.removals import RemovalsFile
-from netboot.stores.rollouts_here import RolloutsHere
+from netboot.stores.shared_rollouts import SharedRollouts
 from netboot.stores.signal import SaidSignal
 from netboot.stores.state import SqliteStates
 from netboot.stores.status import StatusFolder, room
@@ -80,7 +80,7 @@ def compose(
     live, states = LiveView(config.data / "snapshot.json"), SqliteStates(config.data / "state.db")
     repository, history = open_image_repository(config, STORE_SECONDS), SqliteHistory(config.data / "history.db")
     register = open_register(config, lambda: live.view().snapshot.inventory, _enrolments(config))
-    intents = SqliteIntents(config.data / "intents.db")
+    intents, rollouts = SqliteIntents(config.data / "intents.db"), rollouts_of(config, repository)
     conditions = SqliteConditions(config.data / "conditions.db")
     status, clock = StatusFolder(config.data / "status"), SystemClock()
     people = People(config.management.oidc, clock.now_ms) if config.management.oidc is not None else None
@@ -92,7 +92,7 @@ def compose(
         conditions=conditions,
         summaries=conditions,
         history=history,
-        rollouts=rollouts_of(config),
+        rollouts=rollouts,
         unusable=partial(
             fault_of,
             repository=repository,
@@ -101,9 +101,9 @@ def compose(
             fetched=config.upstream is not None,
         ),
         repository=repository,
-        repository_writer=channels_of(config, repository),
-        repository_here=repository,
-        rollouts_here=RolloutsHere(config.data / "rollouts.db", clock.now_ms),
+        repository_writer=rollouts if isinstance(rollouts, SharedRollouts) else repository,
+        points_to=rollouts.channel if isinstance(rollouts, SharedRollouts) else repository.channel,
+        point_alone=rollouts.alone if isinstance(rollouts, SharedRollouts) else None,
         tokens=Tokens(
             config.management.token_file, config.management.tokens, clock.now_ms, _vouching(config, people, places)
         ),

@@ -17,12 +17,12 @@ from netboot.controllers.runner import Controller
 from netboot.kube.connection import connect
 from netboot.kube.custom_resources import KubeResources, KubeTied
 from netboot.kube.resources.kinds import KINDS
-from netboot.lifecycle import assignment_objects, holds, order_objects, rollout_objects
+from netboot.lifecycle import holds, order_objects, rollout_objects
 from netboot.lifecycle.errors import CannotTellError
 from netboot.machines.resources import Resource
 from netboot.process import ProcessSpec
 from netboot.status.resources import Followed
-from netboot.stores.resources import ASSIGNMENTS, FOLDER, HOLDS, ORDERS, ROLLOUTS, KeptResources
+from netboot.stores.resources import FOLDER, HOLDS, ORDERS, ROLLOUTS, KeptResources
 from netboot.stores.status import StatusFile, StatusFolder
 
 log = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ def run(spec: ProcessSpec) -> None:
     inventory = _follow(data, place, KINDS, KeptResources(data, namespace), "followed")
     followed = {HOLDS: holds.KIND} if place.holds else {}
     if place.orders is not None:
-        followed |= {ORDERS: order_objects.KIND, ROLLOUTS: rollout_objects.KIND, ASSIGNMENTS: assignment_objects.KIND}
+        followed |= {ORDERS: order_objects.KIND, ROLLOUTS: rollout_objects.KIND}
     acts = {
         file: _follow(data, place, (kind,), KeptResources(data, namespace, file), f"followed_{file}", kind)
         for file, kind in followed.items()
@@ -85,15 +85,8 @@ def _ended(order: Resource) -> bool:
     return said is not None and said.end is not None
 
 
-def _complete(rollout: Resource) -> bool:
-    """Whether it is a rollout that has ended: the last of these stay, and others go."""
-    said = rollout_objects.kept_object(rollout).said
-    return said is not None and not said.rollout.under_way
-
-
 _TIED = {
     holds.KIND: Tied("who does not want one any more applies it again, and deletes it"),
     order_objects.KIND: Tied("they stand, and `netboot machine undrain` takes one off", _ended),
-    rollout_objects.KIND: Tied("they go on here, and `netboot channel set --force` ends one", _complete),
-    assignment_objects.KIND: Tied("channels stay as they are, and `netboot channel set` sets one anew"),
+    rollout_objects.KIND: Tied("they stand still, and `netboot channel set CHANNEL IMAGE --force` makes one anew"),
 }

@@ -10,14 +10,12 @@ from netboot.config import Config
 from netboot.controllers.elector import Elector
 from netboot.lifecycle.drains import DrainsStatus
 from netboot.lifecycle.errors import CannotTellError, NotReadyError
-from netboot.lifecycle.image_repository import ImageRepositoryWriter
 from netboot.lifecycle.rollout import Rollout
 from netboot.machines.former import present_names
 from netboot.stores.drains import SqliteDrains
-from netboot.stores.image_repository import StoreImageRepository, open_image_repository
+from netboot.stores.image_repository import StoreImageRepository
 from netboot.stores.live import LiveView
 from netboot.stores.rollouts import SqliteRollouts
-from netboot.stores.shared_channels import SharedChannels
 from netboot.stores.shared_drains import SharedDrains
 from netboot.stores.shared_rollouts import SharedRollouts
 from netboot.stores.status import StatusFolder
@@ -76,39 +74,25 @@ def drains_of(config: Config, acting: Acting = nullcontext) -> SqliteDrains:
     return SharedDrains(path, objects, present, SystemClock().now_ms)
 
 
-def rollouts_of(config: Config, acting: Acting = nullcontext) -> SqliteRollouts:
-    """For who begins rollouts, or drives them. `acting`: as above."""
-    path, place = config.data / "rollouts.db", config.inventory_kubernetes
+def rollouts_of(config: Config, repository: StoreImageRepository, acting: Acting = nullcontext) -> SqliteRollouts:
+    """For who begins rollouts, or drives them. `repository`: images, and where channels point, here; `acting`: as
+    above."""
+    place = config.inventory_kubernetes
     if place is None or place.orders is None:
-        return SqliteRollouts(path)
+        return SqliteRollouts(config.rollouts)
     from netboot.kube.act_objects import KubeRolloutObjects  # as above
     from netboot.kube.connection import connect
 
     reach = partial(connect, place.orders, manifests="inventory", acting=acting)
     objects = KubeRolloutObjects(reach, place.namespace)
-    return SharedRollouts(path, objects, open_image_repository(config).channel, SystemClock().now_ms)
+    return SharedRollouts(config.rollouts, objects, repository, SystemClock().now_ms)
 
 
-def channels_of(
-    config: Config, repository: StoreImageRepository, acting: Acting = nullcontext
-) -> ImageRepositoryWriter:
-    """For who sets channels. `repository`: the store here; `acting`: as above."""
-    place = config.inventory_kubernetes
-    if place is None or place.orders is None:
-        return repository
-    from netboot.kube.act_objects import KubeAssignmentObjects  # as above
-    from netboot.kube.connection import connect
-
-    reach = partial(connect, place.orders, manifests="inventory", acting=acting)
-    objects = KubeAssignmentObjects(reach, place.namespace)
-    return SharedChannels(config.data / "rollouts.db", objects, repository, SystemClock().now_ms)
-
-
-def completing(channels: ImageRepositoryWriter, rollouts: SqliteRollouts) -> Callable[[Rollout], object]:
-    """What moves a rollout's channel to its image, for who drives it."""
-    if isinstance(channels, SharedChannels) and isinstance(rollouts, SharedRollouts):
-        return lambda rollout: channels.complete(rollout, lambda: rollouts.now(rollout.number).under_way)
-    return lambda rollout: channels.point(rollout.channel, rollout.image, f"rollout {rollout.number}")
+def completing(rollouts: SqliteRollouts, repository: StoreImageRepository) -> Callable[[Rollout], object]:
+    """What moves a rollout's channel to its image, before that is written to be complete; shared, it is one write."""
+    if isinstance(rollouts, SharedRollouts):
+        return lambda _rollout: None
+    return lambda rollout: repository.point(rollout.channel, rollout.image)
 
 
 def _present(live: LiveView) -> Mapping[str, str]:

@@ -187,7 +187,7 @@ def _shared(config: Config) -> Iterator[tuple[Path, Callable[[Path], sqlite3.Con
     """Databases that several processes write, or must find: where, who makes them, and a table."""
     yield config.data / "intents.db", intents.make, "intents"
     yield config.data / "enrolment.db", enrolment_schema.connect, "machines"
-    yield config.data / "rollouts.db", rollouts.make, "rollouts"
+    yield config.rollouts, rollouts.make, "rollouts"
     yield config.data / "audit.db", audit.make, "audit"
 
 

@@ -75,6 +75,7 @@ def places(config: Config, file: Path) -> dict[str, Path]:
         "data/intents.db": config.data / "intents.db",
         "data/history.db": config.data / "history.db",
         "data/rollouts.db": config.data / "rollouts.db",
+        "data/shared-rollouts.db": config.data / "shared-rollouts.db",
         "data/audit.db": config.data / "audit.db",
         "data/boot-id.key": bootkey.file_of(config),
         "data/resources.json": config.data / FOLDER / "objects.json",

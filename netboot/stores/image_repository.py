@@ -82,10 +82,9 @@ class StoreImageRepository:
             return None
         return check.check_bundle(data, signature, self._keys.current())
 
-    def point(self, channel: str, digest: str, who: str = "") -> str | None:  # noqa: ARG002 - for objects of channels
-        before = self.channel(channel)
+    def point(self, channel: str, digest: str, who: str = "", *, end: bool = False) -> list[int]:  # noqa: ARG002
         self._store.set_channel(channel, digest)
-        return before
+        return []
 
     def keep(self, owner: str, digests: Sequence[str]) -> None:
         try:

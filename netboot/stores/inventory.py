@@ -12,7 +12,7 @@ from netboot.machines.declared import NO_EDIT, Edit, Read, documents_of, items_o
 from netboot.machines.inventory import load_inventory
 from netboot.machines.joining import Joining
 from netboot.machines.values import Inventory
-from netboot.stores.resources import ASSIGNMENTS, HOLDS, ORDERS, ROLLOUTS, KeptResources
+from netboot.stores.resources import HOLDS, ORDERS, ROLLOUTS, KeptResources
 
 
 class Folder:
@@ -54,7 +54,7 @@ def forget_objects(config: Config) -> None:
     if holds_in(config) is None:
         KeptResources(config.data, "", HOLDS).forget()
     if config.inventory_kubernetes is None or config.inventory_kubernetes.orders is None:
-        for file in (ORDERS, ROLLOUTS, ASSIGNMENTS):
+        for file in (ORDERS, ROLLOUTS):
             KeptResources(config.data, "", file).forget()
 
 

@@ -1,166 +1,182 @@
-"""What objects of rollouts were known to say, in `data/rollouts.db`, beside the rollouts themselves: tables of
-`netboot.stores.shared_rollouts`."""
+"""What objects of rollouts were known to say, in `data/shared-rollouts.db`, beside the rollouts themselves, and where
+channels point here: for `netboot.stores.shared_rollouts`."""
 
+import logging
 import sqlite3
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection
 from typing import NamedTuple
 
-from netboot.lifecycle.errors import RolloutRefusedError
+from images.errors import CorruptError, ImageError, NotFoundError
+from netboot.clock import moment_ms
+from netboot.lifecycle.packed_members import UnreadableError
 from netboot.lifecycle.rollout import Rollout
 from netboot.lifecycle.rollout_counts import by_rack, counted
-from netboot.lifecycle.rollout_objects import NOTES, RolloutObject, RolloutSaid
-from netboot.lifecycle.rollout_orders import another, cancelled
+from netboot.lifecycle.rollout_objects import RolloutObject, RolloutSaid, Said, said_of
+from netboot.lifecycle.rollout_orders import cancelled
+from netboot.lifecycle.rollout_specs import NOTES
 from netboot.lifecycle.rollout_store import Entry, Note
 from netboot.stores import rollout_rows
-from netboot.stores.known_orders import LATE_MS, older, settled
+from netboot.stores.image_repository import StoreImageRepository
+from netboot.stores.known_orders import older, settled
+
+log = logging.getLogger(__name__)
 
 GONE = "its object was deleted"
-OTHER = "rollout/{0}: there is another {0} here, of before replicas shared any: `netboot channel set --force` ends that"
-OBJECTS = 20
-"""Of ended rollouts, beside the last of each channel: older ones are on the disks of replicas that were there."""
+MISSED = "it ended while this replica heard of nothing"
+ALONE = "channel {0} was set at this replica alone, and is as it was elsewhere: `netboot channel set {0}`"
 _AS_OF = "INSERT OR REPLACE INTO followed (id, as_of_ms) VALUES (1, ?)"
 
 
 class Known(NamedTuple):
     """Which word of an object is here. `written_ms`: when it was written or asked here, by this host's clock; 0: it was
-    in what was read of all. `alone_ms`: when it was changed here alone, for the API server was away; 0: it was not."""
+    in what was read of all. `number`: of its rollout; 0: it has none. `alone`: the channel was set here since, while
+    others could not be told."""
 
-    number: int
+    name: str
     uid: str
     generation: int
     version: str
     written_ms: int
-    alone_ms: int = 0
+    image: str
+    image_name: str
+    who: str
+    since_ms: int
+    number: int
+    alone: bool = False
 
 
 _COLUMNS = ", ".join(Known._fields)
-_KNOW = f"INSERT OR REPLACE INTO objects ({_COLUMNS}) VALUES ({', '.join('?' * len(Known._fields))})"  # noqa: S608
+_SELECT = f"SELECT {_COLUMNS} FROM channels"  # noqa: S608 - our own names
+_KNOW = f"INSERT OR REPLACE INTO channels ({_COLUMNS}) VALUES ({', '.join('?' * len(Known._fields))})"  # noqa: S608
 _ROLLOUT = """INSERT INTO rollouts (number, channel, under_way, released, body) VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (number) DO UPDATE SET
 channel = excluded.channel, under_way = excluded.under_way, released = excluded.released, body = excluded.body"""
 
 
-def known_of(db: sqlite3.Connection) -> dict[int, Known]:
-    """By their numbers, in the transaction that is open."""
-    return {row[0]: Known(*row) for row in db.execute(f"SELECT {_COLUMNS} FROM objects")}  # noqa: S608 - our own names
+class KnownChannels:
+    """In the transaction that is open."""
 
+    def __init__(self, db: sqlite3.Connection, repository: StoreImageRepository) -> None:
+        self._db, self._repository = db, repository
+        self.all = {row[0]: Known(*row)._replace(alone=bool(row[-1])) for row in db.execute(_SELECT)}
+        """By the names of channels."""
 
-def said_of(db: sqlite3.Connection, number: int) -> RolloutSaid:
-    """What is known of a rollout, as an object says it, in the transaction that is open. Raises NoSuchRolloutError."""
-    rollout, members = rollout_rows.one(db, number), rollout_rows.members_of(db, number)
-    released = bool(db.execute("SELECT released FROM rollouts WHERE number = ?", (number,)).fetchone()[0])
-    entries = reversed(rollout_rows.history_of(db, number, NOTES))
-    return RolloutSaid(rollout, members, tuple(_note(each) for each in entries), released)
+    def said(self, channel: str) -> Said | None:
+        """What an object is known to say; None: it is not known, or another thing is so here."""
+        known = self.all.get(channel)
+        if known is None or known.alone:
+            return None
+        said = Said(known.image, known.image_name, known.who, known.since_ms)
+        return said._replace(rollout=self._rollout(known.number)) if known.number else said
 
+    def as_of(self, as_of_ms: int) -> None:
+        """All was read at that moment at the earliest."""
+        self._db.execute(_AS_OF, (as_of_ms,))
 
-def take(db: sqlite3.Connection, found: RolloutObject, known: dict[int, Known], as_of_ms: int, *, listed: bool) -> None:
-    """Write down what an object says as of then, in the transaction that is open, unless something newer is known of
-    it: in what was read of all objects, or just read or written here."""
-    said, was = found.said, known.get(found.number)
-    if said is None or older(found, was, as_of_ms, listed=listed):
-        return
-    now = Known(found.number, found.uid, found.generation, found.version, 0 if listed else as_of_ms)
-    if was is not None and (was.uid, was.generation) == (found.uid, found.generation):
-        now = now._replace(written_ms=min(was.written_ms, now.written_ms), alone_ms=was.alone_ms)
-        if was.alone_ms and as_of_ms - LATE_MS >= was.alone_ms:
-            now = now._replace(alone_ms=0)
-            _write(db, said)
-    else:
-        _write(db, said)
-    if now != was:
-        db.execute(_KNOW, now)
-        known[found.number] = now
+    def take(self, found: RolloutObject, as_of_ms: int, *, listed: bool = False, own: bool = False) -> str:
+        """What an object says as of then: in what was read of all (`listed`), just read, or just written here (`own`).
+        Returns why it is not so here; "": it is, or is older than what is known."""
+        spec, was = found.spec, self.all.get(found.channel)
+        if spec is None or older(found, was, as_of_ms, listed=listed):
+            return found.fault
+        since_ms, written_ms = moment_ms(spec.since), 0 if listed else as_of_ms
+        same = was is not None and (was.uid, was.generation) == (found.uid, found.generation)
+        if was is not None and was.alone and not own and (same or since_ms == was.since_ms):
+            return ALONE.format(found.channel)
+        if was is not None and same:
+            self._know(was._replace(version=found.version, written_ms=min(was.written_ms, written_ms)))
+            return ""
+        try:
+            said = said_of(found.channel, spec)
+        except UnreadableError as error:
+            return f"rollout/{found.channel}: spec.rollout.members: {error}"
+        if why := self._point(found.channel, spec.image):
+            return f"channel {found.channel} stays as it is: {why}"
+        number = said.rollout.rollout.number if said.rollout is not None else 0
+        self._end_others(found.channel, number, MISSED, since_ms)
+        if said.rollout is not None:
+            self._write(said.rollout)
+        row = found.channel, found.uid, found.generation, found.version, written_ms
+        self._know(Known(*row, spec.image, spec.image_name, spec.who, since_ms, number))
+        return ""
 
+    def without(self, there: Collection[str], as_of_ms: int, now_ms: int) -> list[Rollout]:
+        """Rollouts whose objects are not `there` assign nothing any more, where that is surely of after what was
+        written here; those of them that were under way. Channels stay where they point."""
+        ended = []
+        for each in [each for each in self.all.values() if each.name not in there and settled(each, as_of_ms)]:
+            ended += self._end_others(each.name, 0, GONE, now_ms)
+            self._db.execute("DELETE FROM channels WHERE name = ?", (each.name,))
+            del self.all[each.name]
+        return ended
 
-def without(
-    db: sqlite3.Connection, there: Collection[int], known: dict[int, Known], as_of_ms: int, now_ms: int
-) -> list[Rollout]:
-    """Rollouts whose objects are not `there` assign nothing any more, where that is surely of after what was written
-    here; those of them that were under way."""
-    gone = [each for each in known.values() if each.number not in there and settled(each, as_of_ms)]
-    ended = []
-    for each in gone:
-        rollout = rollout_rows.one(db, each.number)
-        if rollout.under_way:
-            ended.append(rollout)
-            db.execute(
-                "UPDATE rollouts SET under_way = 0, body = ? WHERE number = ?",
-                (cancelled(rollout, GONE, now_ms).model_dump_json(), each.number),
-            )
-        db.execute("UPDATE rollouts SET released = 1 WHERE number = ?", (each.number,))
-        db.execute("DELETE FROM objects WHERE number = ?", (each.number,))
-        del known[each.number]
-    return ended
+    def alone(self, channel: str, image: str, who: str, now_ms: int) -> list[Rollout]:
+        """The channel points to the image here, until somebody sets it for all; rollouts that ended here by that.
+        Raises images.errors.ImageError."""
+        self._repository.point(channel, image)
+        ended = self._end_others(channel, 0, f"channel set by {who}, at this replica alone", now_ms)
+        for each in ended:
+            rollout_rows.note_down(self._db, each.number, Note(now_ms, who, "channel set"))
+        known = self.all.get(channel) or Known(channel, "", 0, "", 0, image, "", who, 0, 0)
+        self._know(known._replace(alone=True))
+        return ended
 
+    def _know(self, now: Known) -> None:
+        if self.all.get(now.name) != now:
+            self._db.execute(_KNOW, now)
+            self.all[now.name] = now
 
-def alone(db: sqlite3.Connection, number: int, now_ms: int) -> None:
-    """It was changed here, and stays so until the API server says again what it is."""
-    db.execute("UPDATE objects SET alone_ms = ? WHERE number = ?", (now_ms, number))
+    def _point(self, channel: str, image: str) -> str:
+        """The channel points to the image here; why it does not."""
+        try:
+            try:
+                now = self._repository.channel(channel)
+            except CorruptError:  # which setting it mends
+                now = None
+            if now != image:
+                self._repository.verified(image)
+                self._repository.point(channel, image)
+                log.info("channel %s points to %s", channel, image[:12])
+        except NotFoundError:
+            return f"image {image[:12]} is not here yet"
+        except ImageError as error:
+            return str(error)
+        return ""
 
+    def _rollout(self, number: int) -> RolloutSaid:
+        rollout, members = rollout_rows.one(self._db, number), rollout_rows.members_of(self._db, number)
+        released = bool(self._db.execute("SELECT released FROM rollouts WHERE number = ?", (number,)).fetchone()[0])
+        entries = reversed(rollout_rows.history_of(self._db, number, NOTES))
+        return RolloutSaid(rollout, members, tuple(_note(each) for each in entries), released)
 
-def as_of(db: sqlite3.Connection, as_of_ms: int) -> None:
-    """All was read at that moment at the earliest."""
-    db.execute(_AS_OF, (as_of_ms,))
+    def _end_others(self, channel: str, number: int, why: str, now_ms: int) -> list[Rollout]:
+        """Of a channel, all rollouts but that one: those that were under way."""
+        of = "SELECT number, body FROM rollouts WHERE channel = ? AND number != ? AND under_way"
+        ended = rollout_rows.rollouts_of(self._db, of, channel, number)
+        for each in ended:
+            body = cancelled(each, why, now_ms).model_dump_json()
+            self._db.execute("UPDATE rollouts SET under_way = 0, body = ? WHERE number = ?", (body, each.number))
+        self._db.execute("UPDATE rollouts SET released = 1 WHERE channel = ? AND number != ?", (channel, number))
+        return ended
 
-
-def _write(db: sqlite3.Connection, said: RolloutSaid) -> None:
-    rollout, number = said.rollout, said.rollout.number
-    body = rollout.model_dump_json()
-    db.execute(_ROLLOUT, (number, rollout.channel, rollout.under_way, said.released, body))
-    there = dict(db.execute("SELECT machine, body FROM members WHERE rollout = ?", (number,)).fetchall())
-    now = {name: each.model_dump_json() for name, each in said.members.items()}
-    changed = [(number, name, body) for name, body in now.items() if there.get(name) != body]
-    db.executemany("INSERT OR REPLACE INTO members (rollout, machine, body) VALUES (?, ?, ?)", changed)
-    left = [(number, name) for name in there if name not in now]
-    db.executemany("DELETE FROM members WHERE rollout = ? AND machine = ?", left)
-    rollout_rows.forget(db)
-    if changed or left:
-        rollout_rows.keep(db, number, counted(said.members), by_rack(said.members))
-    noted = {_note(each) for each in rollout_rows.history_of(db, number, 2 * NOTES)}
-    for note in said.notes:
-        if note not in noted:
-            rollout_rows.note_down(db, number, note)
+    def _write(self, said: RolloutSaid) -> None:
+        db, rollout, number = self._db, said.rollout, said.rollout.number
+        row = number, rollout.channel, rollout.under_way, said.released, rollout.model_dump_json()
+        db.execute(_ROLLOUT, row)
+        there = dict(db.execute("SELECT machine, body FROM members WHERE rollout = ?", (number,)).fetchall())
+        now = {name: each.model_dump_json() for name, each in said.members.items()}
+        changed = [(number, name, body) for name, body in now.items() if there.get(name) != body]
+        db.executemany("INSERT OR REPLACE INTO members (rollout, machine, body) VALUES (?, ?, ?)", changed)
+        left = [(number, name) for name in there if name not in now]
+        db.executemany("DELETE FROM members WHERE rollout = ? AND machine = ?", left)
+        rollout_rows.forget(db)
+        if changed or left:
+            rollout_rows.keep(db, number, counted(said.members), by_rack(said.members))
+        noted = {_note(each) for each in rollout_rows.history_of(db, number, 2 * NOTES)}
+        for note in said.notes:
+            if note not in noted:
+                rollout_rows.note_down(db, number, note)
 
 
 def _note(entry: Entry) -> Note:
     return Note(entry.at_ms, entry.who, entry.act, entry.said)
-
-
-def needless(objects: Sequence[RolloutObject]) -> list[RolloutObject]:
-    """Those of which nothing is to come."""
-    newest = {each.said.rollout.channel: each.number for each in objects if each.said is not None}
-    over = [
-        each
-        for each in objects
-        if each.said is not None and not each.said.rollout.under_way and each.number not in newest.values()
-    ]
-    return [*extras(objects), *over[: max(len(over) - OBJECTS, 0)]]
-
-
-def extras(objects: Sequence[RolloutObject]) -> list[RolloutObject]:
-    """Those that began in a channel at the same moment as another one, by another replica: the first alone counts, and
-    whoever began a later one is told, and deletes it."""
-    under_way: dict[str, list[RolloutObject]] = {}
-    for each in sorted(objects, key=lambda each: each.number):
-        if each.said is not None and each.said.rollout.under_way:
-            under_way.setdefault(each.said.rollout.channel, []).append(each)
-    return [each for found in under_way.values() for each in found[1:]]
-
-
-def waits(each: RolloutObject, waiting: Mapping[str, int]) -> bool:
-    """Whether it is one of these, or of its channel and later."""
-    return each.said is not None and each.number >= waiting.get(each.said.rollout.channel, each.number + 1)
-
-
-def ended_first(objects: Sequence[RolloutObject]) -> list[RolloutObject]:
-    """One of a channel is under way at a time."""
-    return sorted(objects, key=lambda each: (each.said is not None and each.said.rollout.under_way, each.number))
-
-
-def none_under_way(objects: Sequence[RolloutObject], channel: str, before: int | None) -> None:
-    """Raises RolloutRefusedError: one of the channel is, of a number before that one (None: of any)."""
-    for each in objects:
-        if each.said is None or each.said.rollout.channel != channel or not each.said.rollout.under_way:
-            continue
-        if before is None or each.number < before:
-            raise RolloutRefusedError(another(each.said.rollout))

@@ -19,6 +19,7 @@ _COLUMNS: Mapping[str, tuple[str, ...]] = {
     "enrolment.db": ("machines", "eks", "history", "alerts"),
     "intents.db": ("intents", "history", "drains", "remedies"),
     "rollouts.db": ("members",),
+    "shared-rollouts.db": ("members",),
     "history.db": ("boots", "transitions", "conditions", "proofs"),
 }
 """Tables with a column `machine`, by their file."""

@@ -1,7 +1,7 @@
 """`data/resources/objects.json`: custom resources of the inventory as the API server had them last, so that they are
 there while it is not, over restarts, too. The process `resources` writes it; whoever reads the inventory reads it.
-`data/resources/holds.json`, `orders.json`, `rollouts.json`, `assignments.json`: likewise of these, for the controllers;
-what is wrong with one of them keeps none of the others.
+`data/resources/holds.json`, `orders.json`, `rollouts.json`: likewise of these, for the controllers; what is wrong with
+one of them keeps none of the others.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,7 +22,7 @@ from netboot.stores.removals import RemovalsFile
 from netboot.stores.snapshot import read_snapshot
 
 FOLDER = "resources"
-HOLDS, ORDERS, ROLLOUTS, ASSIGNMENTS = "holds", "orders", "rollouts", "assignments"
+HOLDS, ORDERS, ROLLOUTS = "holds", "orders", "rollouts"
 """Files of these, in the place of that of the inventory."""
 MOST_BYTES_OF_HOLDS, MOST_BYTES_OF_ORDERS = 8 << 20, 64 << 20
 MOST_HOLDS, MOST_ORDERS, MOST_ROLLOUTS = 10_000, 100_000, 1_000
@@ -31,7 +31,6 @@ _MOST: Mapping[str, tuple[int | None, int]] = {
     HOLDS: (MOST_HOLDS, MOST_BYTES_OF_HOLDS),
     ORDERS: (MOST_ORDERS, MOST_BYTES_OF_ORDERS),
     ROLLOUTS: (MOST_ROLLOUTS, MOST_BYTES_OF_ORDERS),
-    ASSIGNMENTS: (MOST_ROLLOUTS, MOST_BYTES_OF_HOLDS),
 }
 _MODE = 0o644
 

@@ -35,16 +35,13 @@ MIGRATIONS = (
         f"CREATE INDEX members_by_state ON members (rollout, {STATE}, machine)",
     ),
     (
-        # `netboot.stores.shared_rollouts`: which word of an object is written here, and of when all of them are
-        """CREATE TABLE objects (
-            number INTEGER PRIMARY KEY, uid TEXT NOT NULL, generation INTEGER NOT NULL, version TEXT NOT NULL,
-            written_ms INTEGER NOT NULL, alone_ms INTEGER NOT NULL
+        # `netboot.stores.known_rollouts`: which word of an object is here, and of when all of them are
+        """CREATE TABLE channels (
+            name TEXT PRIMARY KEY, uid TEXT NOT NULL, generation INTEGER NOT NULL, version TEXT NOT NULL,
+            written_ms INTEGER NOT NULL, image TEXT NOT NULL, image_name TEXT NOT NULL, who TEXT NOT NULL,
+            since_ms INTEGER NOT NULL, number INTEGER NOT NULL, alone INTEGER NOT NULL
         )""",
         "CREATE TABLE followed (id INTEGER PRIMARY KEY CHECK (id = 1), as_of_ms INTEGER NOT NULL)",
-        # `netboot.stores.shared_channels`: likewise, of where channels point
-        """CREATE TABLE channels (
-            name TEXT PRIMARY KEY, uid TEXT NOT NULL, generation INTEGER NOT NULL, written_ms INTEGER NOT NULL
-        )""",
     ),
 )
 VERSION = len(MIGRATIONS)

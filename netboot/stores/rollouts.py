@@ -74,9 +74,6 @@ class SqliteRollouts:
     def behind(self) -> str:
         return ""
 
-    def unshared(self) -> list[Rollout]:
-        return []
-
     def rollout(self, number: int) -> Rollout:
         with self.opened("ro") as db:
             return one(db, number)

@@ -1,5 +1,5 @@
-"""Rollouts that replicas share: `netboot.lifecycle.rollout_store.RolloutStore` on objects of an API server
-(`netboot.lifecycle.rollout_objects`), and on the file where they are known here.
+"""Rollouts that replicas share, and where channels point: `netboot.lifecycle.rollout_store.RolloutStore` on objects of
+an API server (`netboot.lifecycle.rollout_objects`), and on the file where they are known here.
 
 What is asked goes by the file, which has what this replica wrote or read itself, and what was read of all objects some
 time ago (`follow`). A change is decided by what the file has, and written by the version that this is of: where
@@ -7,239 +7,229 @@ another replica was faster the API server refuses it, and it is decided anew by 
 """
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from images.errors import ImageError
 from netboot.join.errors import ClusterUnavailableError, ConflictError
-from netboot.lifecycle.errors import NoSuchRolloutError, RolloutRefusedError, StateUnavailableError
+from netboot.lifecycle.errors import RolloutRefusedError, StateUnavailableError
+from netboot.lifecycle.packed_members import UnreadableError, have_room
 from netboot.lifecycle.rollout import Rollout, RolloutState
-from netboot.lifecycle.rollout_objects import (
-    NOTES,
-    RolloutObject,
-    RolloutObjects,
-    RolloutSaid,
-    spec_of,
-)
-from netboot.lifecycle.rollout_orders import another
+from netboot.lifecycle.rollout_objects import RolloutObject, RolloutObjects, RolloutSaid, Said, said_of, spec_of
+from netboot.lifecycle.rollout_orders import another, cancelled
+from netboot.lifecycle.rollout_specs import NOTES
 from netboot.lifecycle.rollout_store import Change, Members, Note
 from netboot.logs import Trouble
+from netboot.stores.image_repository import StoreImageRepository
 from netboot.stores.known_orders import untold
-from netboot.stores.known_rollouts import (
-    GONE,
-    OTHER,
-    as_of,
-    ended_first,
-    extras,
-    known_of,
-    needless,
-    none_under_way,
-    said_of,
-    take,
-    waits,
-    without,
-)
-from netboot.stores.rollout_rows import one
-from netboot.stores.rollout_writes import read, written
+from netboot.stores.known_rollouts import ALONE, GONE, KnownChannels
 from netboot.stores.rollouts import SqliteRollouts
 
 log = logging.getLogger(__name__)
 
 TRIES = 5
+SET = "channel {} was set elsewhere a moment ago: look again"
+CHANGED = "rollout/{} is changed by others all the time: try again"
+NOT_THERE = (
+    "the API server has no rollout/{0} any more: `netboot channel set {0} --force` makes it anew, and ends its rollout"
+)
 
 
 class SharedRollouts(SqliteRollouts):
-    """Safe for threads and processes, and for those of other replicas."""
+    """Safe for threads and processes, and for those of other replicas. `repository`: images and channels here."""
 
     def __init__(
-        self, path: Path, objects: RolloutObjects, channel: Callable[[str], str | None], now_ms: Callable[[], int]
+        self, path: Path, objects: RolloutObjects, repository: StoreImageRepository, now_ms: Callable[[], int]
     ) -> None:
-        """`channel`: where one points here; raises images.errors.ImageError."""
         super().__init__(path)
-        self._objects, self._channel, self._now_ms = objects, channel, now_ms
+        self._objects, self._repository, self._now_ms = objects, repository, now_ms
         self._trouble = Trouble(log, "rollouts are not known here", "rollouts are known here again", logging.WARNING)
 
-    def now(self, number: int) -> Rollout:
-        """As the API server has it at this moment. Raises NoSuchRolloutError."""
-        return read(self._objects, number)[1].rollout
+    # -- where channels point
 
-    def refresh(self) -> None:
-        at_ms = self._now_ms()
-        self.follow(self._objects.all(), at_ms)
-
-    def behind(self) -> str:
+    def channel(self, name: str) -> str | None:
+        """The image that it points to for all, as far as that is known here; None: it was never set. Raises
+        images.errors.ImageError, StateUnavailableError."""
         with self.opened("ro") as db:
-            row = db.execute("SELECT as_of_ms FROM followed").fetchone()
-        as_of_ms = int(row[0]) if row is not None else 0
-        return untold("what other replicas did about rollouts,", as_of_ms, self._now_ms())
+            said = KnownChannels(db, self._repository).said(name)
+        return said.image if said is not None else self._repository.channel(name)
 
-    def unshared(self) -> list[Rollout]:
-        with self.opened("ro") as db:
-            known = known_of(db)
-        return [each for each in self.under_way() if each.number not in known]
+    def point(self, channel: str, digest: str, who: str, *, end: bool = False) -> list[int]:
+        """As `netboot.lifecycle.image_repository.ImageRepositoryWriter` has it, for all replicas; what its last rollout
+        left assigned is assigned no more.
+
+        Raises:
+            ClusterUnavailableError: others cannot be told, and nothing was done.
+        """
+        name, now_ms = self._repository.image(digest).name, self._now_ms()
+        for _ in range(TRIES):
+            there, said = self._read(channel)
+            last, over = said.rollout if said is not None else None, said.under_way if said is not None else None
+            if over is not None and not end:
+                raise RolloutRefusedError(another(over))
+            if last is not None and over is not None:
+                notes = (*last.notes, Note(now_ms, who, "channel set"))[-NOTES:]
+                last = last._replace(rollout=cancelled(over, f"channel set by {who}", now_ms), notes=notes)
+            last = last._replace(released=True) if last is not None else None
+            if self._written(channel, Said(digest, name, who, now_ms, last), there):
+                return [over.number] if over is not None else []
+        raise ClusterUnavailableError(CHANGED.format(channel))
+
+    def alone(self, channel: str, digest: str, who: str) -> list[int]:
+        """The channel points to the image at this replica, which cannot tell others, until somebody sets it for all;
+        numbers of rollouts that ended here by that. Raises images.errors.ImageError, StateUnavailableError."""
+        with self.opened("rw") as db:
+            db.execute("BEGIN IMMEDIATE")
+            ended = KnownChannels(db, self._repository).alone(channel, digest, who, self._now_ms())
+            db.execute("COMMIT")
+        return [each.number for each in ended]
+
+    def keep(self, owner: str, digests: Sequence[str]) -> None:
+        """As the same port has it."""
+        self._repository.keep(owner, digests)
+
+    # -- rollouts
 
     def start(self, rollout: Rollout, members: Members, note: Note) -> Rollout:
-        for there in self.under_way():  # of before rollouts were objects, too
-            if there.channel == rollout.channel:
-                raise RolloutRefusedError(another(there))
-        objects = self._objects.all()
+        channel = rollout.channel
+        have_room(members.values())
         for _ in range(TRIES):
-            none_under_way(objects, rollout.channel, before=None)
-            number = 1 + max([self._newest(), *(each.number for each in objects)], default=0)
-            begun = rollout.model_copy(update={"number": number})
-            made = written(self._objects, RolloutSaid(begun, members, (note,)), None)
-            objects = self._objects.all()
-            if made is None:  # another one has that number
-                continue
-            try:
-                none_under_way(objects, rollout.channel, before=number)
-            except RolloutRefusedError:  # another replica was faster
-                self._objects.delete(made)
-                raise
-            self._note([made])
-            return begun
-        raise _changed(f"numbers of rollouts of channel {rollout.channel}")
+            there, said = self._read(channel)
+            if said is None:  # it has pointed there since before that was shared
+                said = Said(rollout.base, self._repository.image(rollout.base).name, note.who, note.at_ms)
+            if said.under_way is not None:
+                raise RolloutRefusedError(another(said.under_way))
+            if said.image != rollout.base:
+                raise RolloutRefusedError(SET.format(channel))
+            begun = rollout.model_copy(update={"number": self._objects.number(1 + self._newest())})
+            after = said._replace(since_ms=self._now_ms(), rollout=RolloutSaid(begun, members, (note,)))
+            if self._written(channel, after, there):
+                return begun
+        raise ClusterUnavailableError(CHANGED.format(channel))
 
     def change(self, number: int, change: Change, note: Callable[[Rollout, Rollout], Note | None]) -> Rollout:
-        there, said = self._here(number)
-        if there is None and said is not None:  # it began before rollouts were objects
-            return super().change(number, change, note)
+        channel = self.rollout(number).channel
+        there, said = self._here(channel)
         for _ in range(TRIES):
             if there is None or said is None:
-                there, said = read(self._objects, number)
-            rollout, members = change(said.rollout, dict(said.members))
-            line = note(said.rollout, rollout)
-            notes = (*said.notes, line)[-NOTES:] if line is not None else said.notes
-            after = said._replace(rollout=rollout, members=said.members | members, notes=notes)
-            if after == said or spec_of(after) == spec_of(said):
-                self._note([there])
-                return rollout
-            if (now := written(self._objects, after, there)) is not None:
-                self._note([now])
+                there, said = self._read(channel)
+            if there is None or said is None:
+                raise ClusterUnavailableError(NOT_THERE.format(channel))
+            was = said.rollout
+            if was is None or was.rollout.number != number:  # another one came after it: it has ended
+                return super().change(number, change, note)
+            rollout, members = change(was.rollout, dict(was.members))
+            line = note(was.rollout, rollout)
+            notes = (*was.notes, line)[-NOTES:] if line is not None else was.notes
+            after = was._replace(rollout=rollout, members=was.members | members, notes=notes)
+            if after == was or self._written(channel, _after(said, after, self._now_ms()), there):
                 return rollout
             there = None
-        raise _changed(f"rollout {number}")
+        raise ClusterUnavailableError(CHANGED.format(channel))
 
     def release(self, channel: str) -> None:
-        newest = self._last_of(channel)
-        there, _ = self._here(newest)
-        if there is not None:  # else there is none, or it began before rollouts were objects
-            self._release(newest)
-        super().release(channel)
-
-    def _release(self, number: int) -> None:
+        there, said = self._here(channel)
         for _ in range(TRIES):
-            there, said = read(self._objects, number)
-            if said.rollout.under_way:
-                if (ended := self._ended_alone(number)) is None:
-                    return
-                said = said._replace(rollout=ended)
-            elif said.released:
+            if there is None or said is None or said.rollout is None or said.rollout.released or said.under_way:
                 return
-            if (now := written(self._objects, said._replace(released=True), there)) is not None:
-                self._note([now])
+            if self._written(channel, said._replace(rollout=said.rollout._replace(released=True)), there):
                 return
-        raise _changed(f"rollout {number}")
+            there, said = self._read(channel)
+        raise ClusterUnavailableError(CHANGED.format(channel))
 
-    def _ended_alone(self, number: int) -> Rollout | None:
-        """As it was ended here while others could not be told; None: it was not."""
-        with self.opened("ro") as db:
-            known, rollout = known_of(db).get(number), one(db, number)
-        return rollout if known is not None and known.alone_ms and not rollout.under_way else None
+    # -- what other replicas did
 
     def follow(self, objects: Sequence[RolloutObject], as_of_ms: int) -> list[str]:
-        """What was read of all objects, as they were at that moment at the earliest, by this host's clock; which of
-        them are none, in words.
+        """Take over what was read of all objects, as they were at that moment at the earliest, by this host's clock;
+        which of them are not so here, in words.
 
         Raises:
             StateUnavailableError.
         """
-        extra = {each.number for each in extras(objects)}
-        others = {each.number for each in self.unshared()} & {each.number for each in objects}
-        waiting = self._before_their_channels(objects)
         with self.opened("rw") as db:
             db.execute("BEGIN IMMEDIATE")
-            known = known_of(db)
-            ended = without(db, {each.number for each in objects}, known, as_of_ms, self._now_ms())
-            for each in ended_first(objects):
-                if each.number not in extra | others and not waits(each, waiting):
-                    take(db, each, known, as_of_ms, listed=True)
-            as_of(db, as_of_ms)
+            known = KnownChannels(db, self._repository)
+            ended = known.without({each.channel for each in objects}, as_of_ms, self._now_ms())
+            faults = [known.take(each, as_of_ms, listed=True) for each in objects]
+            known.as_of(as_of_ms)
             db.execute("COMMIT")
         for rollout in ended:
             log.warning("rollout %d of channel %s has ended: %s", rollout.number, rollout.channel, GONE)
-        faults = [each.fault for each in objects if each.said is None]
-        faults += [OTHER.format(number) for number in sorted(others)]
-        return faults + [
-            f"rollout {number} is complete elsewhere, and channel {channel} does not point to its image here yet"
-            for channel, number in waiting.items()
-        ]
+        return [fault for fault in faults if fault]
 
-    def _before_their_channels(self, objects: Sequence[RolloutObject]) -> dict[str, int]:
-        """Channel → the rollout of it that is complete, and under way here until the channel is moved here, too: else
-        machines would boot what they had before. One that was moved back by hand is no reason, for that releases it."""
-        here = {each.number for each in self.under_way()}
-        found = dict[str, int]()
-        for each in objects:
-            if each.said is None or each.said.released or each.number not in here:
-                continue
-            rollout = each.said.rollout
-            if rollout.state is RolloutState.COMPLETE and rollout.base != rollout.image:
-                with suppress(ImageError):  # what it points to cannot be told, and it is no base of anything
-                    if self._channel(rollout.channel) == rollout.base:
-                        found[rollout.channel] = each.number
-        return found
+    def refresh(self) -> None:
+        self._note(self._objects.all(), own=False)
 
-    def tidy(self, objects: Sequence[RolloutObject]) -> None:
-        """Delete those of which nothing is to come: by one replica, which leads.
-
-        Raises:
-            CannotTellError: not all.
-        """
-        for each in needless(objects):
-            there = self._objects.read(each.number)
-            if there is not None and there.generation == each.generation:
-                with suppress(ConflictError):
-                    self._objects.delete(there)
-
-    def _last_of(self, channel: str) -> int:
+    def behind(self) -> str:
         with self.opened("ro") as db:
-            found = db.execute("SELECT max(number) FROM rollouts WHERE channel = ?", (channel,)).fetchone()
-        return int(found[0] or 0)
+            row = db.execute("SELECT as_of_ms FROM followed").fetchone()
+            alone = [name for name, each in KnownChannels(db, self._repository).all.items() if each.alone]
+        as_of_ms = int(row[0]) if row is not None else 0
+        untold_ = untold("what other replicas did about rollouts,", as_of_ms, self._now_ms())
+        return "; ".join(filter(None, (untold_, *map(ALONE.format, alone))))
+
+    # -- objects
 
     def _newest(self) -> int:
-        """The highest number that was ever given here."""
         with self.opened("ro") as db:
-            row = db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'rollouts'").fetchone()
-        return int(row[0]) if row is not None else 0
+            return int(db.execute("SELECT max(number) FROM rollouts").fetchone()[0] or 0)
 
-    def _here(self, number: int) -> tuple[RolloutObject | None, RolloutSaid | None]:
-        """As it is known here: its object, which there need not be, and what it says."""
+    def _here(self, channel: str) -> tuple[RolloutObject | None, Said | None]:
+        """As it is known here."""
         with self.opened("ro") as db:
-            known = known_of(db).get(number)
-            try:
-                said = said_of(db, number)
-            except NoSuchRolloutError:
-                return None, None
-        if known is None:
-            return None, said
-        return RolloutObject(number, known.uid, known.generation, known.version, said), said
+            known = KnownChannels(db, self._repository)
+            said, word = known.said(channel), known.all.get(channel)
+        if said is None or word is None:
+            return None, None
+        return RolloutObject(channel, word.uid, word.generation, word.version, None), said
 
-    def _note(self, objects: Iterable[RolloutObject]) -> None:
+    def _read(self, channel: str) -> tuple[RolloutObject | None, Said | None]:
+        """As it is there now."""
+        there = self._objects.read(channel)
+        if there is None:
+            return None, None
+        try:
+            if there.spec is not None:
+                return there, said_of(channel, there.spec)
+            fault = there.fault
+        except UnreadableError as error:
+            fault = f"rollout/{channel}: spec.rollout.members: {error}"
+        raise ClusterUnavailableError(f"{fault}: correct it there, or delete it, which ends its rollout")
+
+    def _written(self, channel: str, said: Said, there: RolloutObject | None) -> bool:
+        """Whether the object says so; False: it is another one by now. Whether a write was done that was not answered
+        is asked, once."""
+        spec = spec_of(said)
+        try:
+            now = self._objects.write(channel, spec, there)
+        except ConflictError:
+            return False
+        except ClusterUnavailableError:
+            found = self._objects.read(channel)
+            if found is None or found.spec != spec:
+                raise
+            now = found
+        self._note([now], own=True)
+        return True
+
+    def _note(self, objects: Sequence[RolloutObject], *, own: bool) -> None:
         """What was written there is so, whatever this disk says; who follows objects brings it here."""
         try:
             with self.opened("rw") as db:
                 db.execute("BEGIN IMMEDIATE")
-                known = known_of(db)
-                for each in objects:
-                    take(db, each, known, self._now_ms(), listed=False)
+                known = KnownChannels(db, self._repository)
+                faults = [known.take(each, self._now_ms(), own=own) for each in objects]
                 db.execute("COMMIT")
         except StateUnavailableError as error:
-            self._trouble.note(str(error))
-        else:
-            self._trouble.note(None)
+            faults = [str(error)]
+        self._trouble.note("; ".join(filter(None, faults)) or None)
 
 
-def _changed(what: str) -> ClusterUnavailableError:
-    return ClusterUnavailableError(f"{what} is changed by others all the time: try again")
+def _after(said: Said, after: RolloutSaid, now_ms: int) -> Said:
+    """What an object says after a change of its rollout: one that is complete moves its channel, in the same write."""
+    rollout, now = after.rollout, said._replace(rollout=after)
+    if said.under_way is None or rollout.under_way:
+        return now
+    now = now._replace(since_ms=now_ms)
+    if rollout.state is not RolloutState.COMPLETE:
+        return now
+    return now._replace(image=rollout.image, image_name=rollout.image_name, who=f"rollout {rollout.number}")

@@ -1,7 +1,7 @@
 """`/v1/channels[/<name>]`: where channels point, and moving them."""
 
 import logging
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from contextlib import nullcontext
 from operator import attrgetter
 from typing import Annotated, Any
@@ -13,7 +13,7 @@ from images.values.strict import Strict
 from netboot.lifecycle.channels import ChannelState, channel_states, declared, move, users_of
 from netboot.lifecycle.errors import CannotTellError, RolloutRefusedError
 from netboot.lifecycle.rollout_orders import cancelled
-from netboot.lifecycle.rollout_store import Note, RolloutStore
+from netboot.lifecycle.rollout_store import Note
 from netboot.web import render
 from netboot.web.dependencies import dependencies
 from netboot.web.fleet import Look, look
@@ -81,15 +81,17 @@ def moved(name: str, body: Move) -> Moved:
         return f"rollouts {', '.join(map(str, ended))} of channel {name} were ended" if ended else ""
 
     def point(channel: str, digest: str) -> None:
-        nonlocal alone
+        nonlocal alone, kept
+        over: Sequence[int]
         try:
-            deps.repository_writer.point(channel, digest, operator().who)
+            over = deps.repository_writer.point(channel, digest, operator().who, end=asked.force)
         except CannotTellError as error:
-            if not asked.force:
+            if deps.point_alone is None or not asked.force:
                 raise
             log.warning("channel %s is set at this replica alone: %s", channel, error)
-            deps.repository_here.point(channel, digest, operator().who)
-            alone = True
+            over = deps.point_alone(channel, digest, operator().who)
+            alone, kept = True, False
+        ended.extend(number for number in over if number not in ended)
 
     was = _set(name)
     moving = point if not asked.dry_run else None
@@ -146,26 +148,16 @@ def _released(channel: str, *, force: bool) -> bool:
     except CannotTellError:
         if not force:
             raise
-        return _here(lambda: dependencies().rollouts_here.release(channel))
-    return True
-
-
-def _here(change: Callable[[], object]) -> bool:
-    """Whether it could be changed at this replica at least."""
-    try:
-        change()
-    except CannotTellError as error:
-        log.warning("rollouts: %s", error)
         return False
     return True
 
 
 def _end_rollouts(channel: str, asked: Move, ended: list[int]) -> bool:
     """What rollouts would assign over what is set is ended first, so that none moves the channel back; their numbers
-    are in `ended`. With `force` at this replica alone, where others cannot be told. False: with `force`, where it
-    cannot be told what they assigned."""
+    are in `ended`. False: with `force`, where it cannot be told what they assigned."""
     deps = dependencies()
     try:
+        deps.rollouts.refresh()
         under_way = [each for each in deps.rollouts.under_way() if each.channel == channel]
         if under_way and not asked.force:
             raise RolloutRefusedError(
@@ -175,13 +167,14 @@ def _end_rollouts(channel: str, asked: Move, ended: list[int]) -> bool:
         who = operator().who
         for each in under_way:
             if not asked.dry_run:
-                try:
-                    _end(deps.rollouts, each.number, who)
-                except CannotTellError as error:
-                    if not asked.force:
-                        raise
-                    log.warning("rollout %d is ended at this replica alone: %s", each.number, error)
-                    _end(deps.rollouts_here, each.number, who)
+                deps.rollouts.change(
+                    each.number,
+                    lambda rollout, members: (
+                        cancelled(rollout, f"channel set by {who}", deps.clock.now_ms()),
+                        members,
+                    ),
+                    lambda *_: Note(deps.clock.now_ms(), who, "channel set"),
+                )
             ended.append(each.number)
     except CannotTellError as error:
         if not asked.force:
@@ -189,12 +182,3 @@ def _end_rollouts(channel: str, asked: Move, ended: list[int]) -> bool:
         log.warning("rollouts of channel %s: %s", channel, error)
         return False
     return True
-
-
-def _end(rollouts: RolloutStore, number: int, who: str) -> None:
-    clock = dependencies().clock
-    rollouts.change(
-        number,
-        lambda rollout, members: (cancelled(rollout, f"channel set by {who}", clock.now_ms()), members),
-        lambda *_: Note(clock.now_ms(), who, "channel set"),
-    )

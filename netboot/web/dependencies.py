@@ -1,6 +1,6 @@
 """What the management server's views work with. `netboot.processes` puts it together; tests put fakes in."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -56,10 +56,11 @@ class Dependencies:
     """Why an image cannot be used, in words; None: it can, or would be fetched."""
     repository: ImageRepository
     repository_writer: ImageRepositoryWriter
-    repository_here: ImageRepositoryWriter
-    """The store of this replica alone, where others cannot be told."""
-    rollouts_here: RolloutStore
-    """Likewise."""
+    points_to: Callable[[str], str | None]
+    """Where a channel points, at all replicas; None: nowhere yet."""
+    point_alone: Callable[[str, str, str], Sequence[int]] | None
+    """`(channel, image, who)`: it points there at this replica alone; the rollouts that end here by that. None: there
+    are no others."""
     tokens: Tokens
     audit: SqliteAudit
     idempotency: SqliteIdempotency

@@ -106,7 +106,7 @@ def started(body: Start) -> RolloutStarted | RolloutPlanned:
         raise RolloutRefusedError(f"image {image.name} {image.digest[:12]} cannot be used: {fault}")
     strategy, who, named = _strategy(channel, body), operator().who, body.control_plane
     wish = Wish(body.channel, image, strategy, body.on_next_boot, who, body.reason, named)
-    now, base = deps.clock.now_ms(), deps.repository.channel(body.channel)
+    now, base = deps.clock.now_ms(), deps.points_to(body.channel)
     facts = _facts(view.snapshot, body.channel)
     rollout, members = begin(wish, view, deps.rollouts.assigned(), facts, base, now, of_control_planes(view))
     going = partakers(members)

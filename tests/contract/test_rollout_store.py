@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -16,7 +17,7 @@ from netboot.stores import rollout_rows
 from netboot.stores.rollout_schema import VERSION
 from netboot.stores.rollouts import SqliteRollouts, make
 from netboot.stores.shared_rollouts import SharedRollouts
-from tests.rollout_objects import MemoryRolloutObjects
+from tests.rollout_objects import AnyImages, MemoryRolloutObjects
 from tests.rollouts import NEW, OLD, rollout
 
 NOTE = Note(5, "alice", "start", "CVE")
@@ -29,8 +30,13 @@ def members(*names: str) -> Members:
 @pytest.fixture(params=["one", "shared"])
 def store(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[SqliteRollouts]:
     with closing(make(path := tmp_path / "rollouts.db")):
-        shared = SharedRollouts(path, MemoryRolloutObjects(), dict[str, str]().get, int)
+        shared = SharedRollouts(path, MemoryRolloutObjects(), cast("Any", AnyImages()), int)
         yield SqliteRollouts(path) if request.param == "one" else shared
+
+
+def after() -> Rollout:
+    """The next one, to another image, once one is complete."""
+    return rollout().model_copy(update={"base": NEW, "image": "f" * 64})
 
 
 def ended(state: RolloutState) -> Change:
@@ -51,7 +57,7 @@ def test_what_was_begun_is_read_and_its_number_never_comes_again(store: SqliteRo
     ]
     store.change(1, ended(RolloutState.COMPLETE), lambda *_: None)
     assert store.under_way() == []
-    assert store.start(rollout(), members("a"), NOTE).number == 2
+    assert store.start(after(), members("a"), NOTE).number == 2
     with pytest.raises(NoSuchRolloutError, match="there is no rollout 9"):
         store.rollout(9)
 
@@ -95,11 +101,11 @@ def test_only_the_newest_of_a_channel_has_a_say_and_none_that_was_released(store
     store.change(1, failed, lambda *_: None)
     assert store.assigned() == {"a": Assigned("stable", OLD, 1)}
     assert store.images() == {OLD, NEW}
-    store.start(rollout(), members("b"), NOTE)
+    store.start(after(), members("b"), NOTE)
     assert store.assigned().keys() == {"b"}
     store.change(2, lambda begun, those: (cancelled(begun, "alice", 7), those), lambda *_: None)
     assert store.assigned() == {}
-    store.start(rollout(), members("a", "b"), NOTE)
+    store.start(after(), members("a", "b"), NOTE)
     store.change(3, failed, lambda *_: None)
     store.release("stable")
     assert store.assigned() == {}

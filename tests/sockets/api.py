@@ -233,8 +233,8 @@ class Api:
             ),
             repository=self.repository,
             repository_writer=self.repository,
-            repository_here=self.repository,
-            rollouts_here=self.rollouts,
+            points_to=self.repository.channel,
+            point_alone=None,
             tokens=Tokens(
                 self.config.management.token_file,
                 self.config.management.tokens,

@@ -5,13 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from netboot.lifecycle.rollout import Member, MemberState, RolloutState
+from netboot.lifecycle.rollout import Member, MemberState, Rollout
+from netboot.lifecycle.rollout_specs import RolloutSpec
 from netboot.lifecycle.rollout_store import Note
-from netboot.stores.rollouts_here import RolloutsHere
-from netboot.stores.shared_channels import SharedChannels
+from netboot.stores.rollouts import make
 from netboot.stores.shared_rollouts import SharedRollouts
 from netboot.web.dependencies import Dependencies
-from tests.assignment_objects import MemoryAssignments
 from tests.commands import Run
 from tests.order_objects import AWAY
 from tests.rollout_objects import MemoryRolloutObjects
@@ -19,33 +18,40 @@ from tests.rollouts import rollout
 from tests.sites import KUBELET, add_image
 from tests.sockets.api import Api, Fixed
 
+UNREAD = "what other replicas did about rollouts, has not been read yet: see `resources` and `rollouts` of "
+
 
 class Site(Api):
     """Two images; the channel is the first."""
 
+    rollouts: SharedRollouts
+
     def __init__(self, root: Path) -> None:
-        self.assignments, self.objects = MemoryAssignments(), MemoryRolloutObjects()
+        self.objects = MemoryRolloutObjects()
         super().__init__(root)
         self.old, self.new = add_image(self.config), add_image(self.config, name="next", salt="2", documents=KUBELET)
         self.store.set_channel("stable", self.old)
         assert self.publisher.step()
 
     def _dependencies(self) -> Dependencies:
-        path, now_ms = self.config.data / "rollouts.db", Fixed().now_ms
-        self.rollouts = SharedRollouts(path, self.objects, self.repository.channel, now_ms)
+        shared = SharedRollouts(self.config.data / "rollouts.db", self.objects, self.repository, Fixed().now_ms)
+        self.rollouts = shared
         return replace(
             super()._dependencies(),
-            repository_writer=SharedChannels(path, self.assignments, self.repository, now_ms),
-            rollouts_here=RolloutsHere(path, now_ms),
+            repository_writer=shared,
+            points_to=shared.channel,
+            point_alone=shared.alone,
         )
 
     @property
     def stable(self) -> str | None:
         return self.repository.channel("stable")
 
-    def away(self) -> None:
-        """The API server."""
-        self.objects.away = self.assignments.away = True
+    @property
+    def said(self) -> RolloutSpec:
+        spec = self.objects.objects["stable"].spec
+        assert spec is not None
+        return spec
 
 
 @pytest.fixture
@@ -53,24 +59,49 @@ def api(tmp_path: Path) -> Site:
     return Site(tmp_path)
 
 
+def member(api: Site) -> Member:
+    """Which has its image by now."""
+    return Member(machine="gpu-001", previous=api.old, state=MemberState.DONE)
+
+
+def ongoing(api: Site) -> Rollout:
+    return rollout().model_copy(update={"image": api.new, "base": api.old})
+
+
 def begun(api: Site) -> None:
-    """A rollout of one machine, which has its image by now."""
-    member = Member(machine="gpu-001", previous=api.old, state=MemberState.DONE)
-    begun = rollout().model_copy(update={"image": api.new, "base": api.old})
-    api.rollouts.start(begun, {"gpu-001": member}, Note(1, "alice", "start"))
+    """A rollout of one machine."""
+    api.rollouts.start(ongoing(api), {"gpu-001": member(api)}, Note(1, "alice", "start"))
 
 
 def test_a_channel_that_is_set_is_an_object_and_says_by_whom(api: Site, run: Run) -> None:
     assert run("channel", "set", "stable", "next").status == 0
-    said = api.assignments.specs["stable"]
-    assert (said.image, said.image_name, said.who, api.stable) == (api.new, "next", "token 9d913f87", api.new)
+    assert (api.said.image, api.said.image_name, api.said.who) == (api.new, "next", "token 9d913f87")
+    assert api.stable == api.new
+
+
+def test_a_rollout_that_is_ended_by_that_is_said_and_over_for_all(api: Site, run: Run) -> None:
+    begun(api)
+    ran = run("channel", "set", "stable", "next")
+    assert (ran.status, api.stable) == (4, api.old), "a rollout is under way"
+    ran = run("channel", "set", "stable", "next", "--force")
+    assert (ran.status, api.stable) == (0, api.new)
+    assert "rollout 1 is cancelled: it assigns nothing any more" in ran.out
+    assert api.said.rollout is not None
+    assert (api.said.rollout.state, api.said.rollout.released) == ("cancelled", True)
+
+
+def test_who_has_not_heard_of_a_rollout_yet_looks_before_setting_its_channel(api: Site, tmp_path: Path) -> None:
+    make(tmp_path / "elsewhere.db").close()
+    elsewhere = SharedRollouts(tmp_path / "elsewhere.db", api.objects, api.repository, Fixed().now_ms)
+    elsewhere.start(ongoing(api), {"gpu-001": member(api)}, Note(1, "bob", "start"))
+    assert api.put("/v1/channels/stable", {"image": "next"}).status_code == 409
+    answer = api.put("/v1/channels/stable", {"image": "next", "force": True}).json
+    assert (answer["ended_rollouts"], answer["alone"]) == ([1], False)
 
 
 def test_with_the_api_server_away_a_channel_is_set_at_this_replica_by_force_alone(api: Site, run: Run) -> None:
     begun(api)
-    api.away()
-    ran = run("channel", "set", "stable", "next")
-    assert (ran.status, api.stable) == (4, api.old), "a rollout is under way"
+    api.objects.away = True
     ran = run("channel", "set", "stable", "next", "--force", "--reason", "the control plane does not come up")
     assert (ran.status, api.stable) == (0, api.new)
     assert ran.err.splitlines()[-1] == (
@@ -79,18 +110,20 @@ def test_with_the_api_server_away_a_channel_is_set_at_this_replica_by_force_alon
     )
     assert "rollout 1 is cancelled: it assigns nothing any more" in ran.out
     assert (api.rollouts.under_way(), api.rollouts.assigned()) == ([], {})
-    assert api.put("/v1/channels/stable", {"image": "tiny", "force": True}).json["alone"] is True
-    api.objects.away = api.assignments.away = False
-    answer = api.put("/v1/channels/stable", {"image": "next"}).json
-    assert (answer["alone"], answer["assignments_kept"]) == (False, False)
-    assert api.assignments.specs["stable"].image == api.new
-    there = api.objects.objects[1].said
-    assert there is not None
-    assert (there.rollout.state, there.released) == (RolloutState.CANCELLED, True)
+    answer = api.put("/v1/channels/stable", {"image": "tiny", "force": True}).json
+    assert (answer["alone"], answer["assignments_kept"], answer["ended_rollouts"]) == (True, False, [])
+    api.objects.away = False
+    assert api.put("/v1/channels/stable", {"image": "next"}).status_code == 409, "it goes on elsewhere"
+    answer = api.put("/v1/channels/stable", {"image": "next", "force": True}).json
+    assert (answer["alone"], answer["assignments_kept"], answer["ended_rollouts"]) == (False, False, [1])
+    assert (api.said.image, api.stable) == (api.new, api.new)
+    assert api.rollouts.behind() == f"{UNREAD}`netboot doctor`", "and no more than that"
+    assert api.said.rollout is not None
+    assert (api.said.rollout.state, api.said.rollout.why) == ("cancelled", "channel set by token 9d913f87")
 
 
 def test_with_the_api_server_away_nothing_begins_and_nothing_is_set(api: Site) -> None:
-    api.away()
+    api.objects.away = True
     answer = api.put("/v1/channels/stable", {"image": "next"})
     assert (answer.status_code, answer.json["detail"], api.stable) == (503, AWAY, api.old)
-    assert api.assignments.specs == {}
+    assert api.objects.objects == {}

@@ -95,7 +95,10 @@ def test_what_keeps_one_from_driving_any_the_elector_hears_and_what_is_wrong_wit
 ) -> None:
     world.snapshot = world.snapshot.model_copy(update={"unusable_images": {NEW: "damaged"}})
     world.controller.step()
-    assert (world.rollout().why, election.heard) == ("the image cannot be used: damaged", [""])
+    assert world.rollout().why != "the image cannot be used: damaged", "it is being fetched"
+    world.unusable[NEW] = "damaged"
+    world.controller.step()
+    assert (world.rollout().why, election.heard) == ("the image cannot be used: damaged", ["", ""])
     (tmp_path / "rollouts.db").rename(tmp_path / "away")
     for led in (True, False):
         election.led = led
@@ -120,20 +123,6 @@ def test_that_nobody_leads_is_said(world: World, election: Election, vacant: flo
     election.led, election.vacant, election.problem = False, vacant, problem
     world.controller.step()
     assert world.controller.status().problem == words
-
-
-def test_one_that_this_replica_alone_knows_is_driven_by_nobody_and_said(
-    world: World, election: Election, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(world.store, "unshared", world.store.under_way)
-    words = (
-        "rollout 1 of channel stable began before replicas shared rollouts, and nobody drives it: `netboot channel set "
-        "--force` ends it"
-    )
-    for led in (True, False):
-        election.led = led
-        world.controller.step()
-        assert (states(world), world.controller.status().problem) == ({MemberState.WAITING: 4}, words)
 
 
 def test_who_has_not_heard_of_others_for_long_drives_nothing_and_lets_another_lead(

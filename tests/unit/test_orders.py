@@ -20,11 +20,9 @@ from netboot.stores.drains import SqliteDrains
 from netboot.stores.intents import make
 from netboot.stores.known_orders import GONE, LATE_MS, as_of_ms
 from netboot.stores.resources import ORDERS, KeptResources
-from netboot.stores.shared_channels import SharedChannels
 from netboot.stores.shared_drains import TRIES, SharedDrains
 from netboot.stores.shared_rollouts import SharedRollouts
 from netboot.stores.status import StatusFile
-from tests.assignment_objects import MemoryAssignments
 from tests.drains import START, drain
 from tests.order_objects import AWAY, MemoryOrders, resource
 from tests.rollout_objects import MemoryRolloutObjects
@@ -623,10 +621,8 @@ def test_of_when_those_are_that_came_counts_where_what_went_is_not_believed_to_b
     config: Any = SimpleNamespace(data=tmp_path, inventory_kubernetes=SimpleNamespace(namespace="netboot"))
     KeptResources(tmp_path, "netboot", ORDERS).write([])
     StatusFile(tmp_path / "resources", "followed_orders").write(Followed(seen_ms=5, came_ms=NOW))
-    path, repository = tmp_path / "rollouts.db", cast("Any", None)
-    rollouts = SharedRollouts(path, MemoryRolloutObjects(), dict[str, str]().get, int)
-    channels = SharedChannels(path, MemoryAssignments(), repository, int)
-    sharing(config, Rest(), alpha, rollouts, channels, lambda: True).step()
+    rollouts = SharedRollouts(tmp_path / "rollouts.db", MemoryRolloutObjects(), cast("Any", None), int)
+    sharing(config, Rest(), alpha, rollouts).step()
     assert as_of_ms(tmp_path / "alpha" / "intents.db") == NOW
 
 

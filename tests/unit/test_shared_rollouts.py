@@ -1,117 +1,173 @@
-"""Rollouts that replicas share: two stores over the same objects, and who brings to one what the other did."""
+"""Rollouts, and where channels point, that replicas share: two stores over the same objects, and who brings to one what
+the other did."""
 
 import base64
 import random
 import zlib
 from collections.abc import Callable
 from pathlib import Path
+from shutil import copytree
+from typing import NamedTuple
 
 import pytest
 
+from images.store.store import Store
+from images.values.types import NAME
+from netboot.config import Config
 from netboot.join.errors import ClusterUnavailableError
 from netboot.lifecycle.errors import NoSuchRolloutError, RolloutRefusedError
-from netboot.lifecycle.packed_members import LARGEST, UnreadableError, packed, unpacked
+from netboot.lifecycle.packed_members import LARGEST, UnreadableError, have_room, packed, unpacked
 from netboot.lifecycle.rollout import Assigned, Member, MemberState, Rollout, RolloutState
 from netboot.lifecycle.rollout_counts import counted
-from netboot.lifecycle.rollout_objects import (
-    RolloutObject,
-    RolloutSaid,
-    kept_object,
-    rollout_object,
-    spec_of,
-)
+from netboot.lifecycle.rollout_objects import RolloutSaid, Said, kept_object, rollout_object, said_of, spec_of
 from netboot.lifecycle.rollout_orders import cancelled
 from netboot.lifecycle.rollout_store import Members, Note
+from netboot.machines.resources import Resource
+from netboot.stores.image_repository import StoreImageRepository, open_image_repository
 from netboot.stores.known_orders import LATE_MS, UNTOLD_SECONDS
-from netboot.stores.known_rollouts import OBJECTS
-from netboot.stores.rollouts import SqliteRollouts, make
-from netboot.stores.rollouts_here import RolloutsHere
-from netboot.stores.shared_rollouts import TRIES, SharedRollouts
+from netboot.stores.known_rollouts import ALONE, GONE, MISSED
+from netboot.stores.rollouts import make
+from netboot.stores.shared_rollouts import NOT_THERE, SET, TRIES, SharedRollouts
 from tests.order_objects import AWAY
-from tests.rollout_objects import MemoryRolloutObjects
-from tests.rollouts import NEW, OLD, rollout
+from tests.rollout_objects import MemoryRolloutObjects, resource
+from tests.rollouts import rollout
+from tests.sites import add_image, make_site
 
 START = 1_767_225_600_000
 NOW = START + 10 * LATE_MS
 """When these write."""
 NOTE = Note(START, "alice", "start", "CVE")
-CHANNELS: dict[str, str] = {}
-"""Where they point, at whichever replica; nowhere."""
+LATER = NOW + LATE_MS
+"""What was read of all by then is surely of after what was written."""
 
 
-def members(*names: str, state: MemberState = MemberState.WAITING) -> Members:
-    return {name: Member(machine=name, previous=OLD, state=state) for name in names}
+class Replica(NamedTuple):
+    config: Config
+    repository: StoreImageRepository
+    store: SharedRollouts
+    objects: MemoryRolloutObjects
+
+    def follow(self, as_of_ms: int = LATER) -> list[str]:
+        return self.store.follow([kept_object(each) for each in self.objects.kept()], as_of_ms)
+
+    @property
+    def stable(self) -> str | None:
+        """Where the channel points here, for machines that boot."""
+        return self.repository.channel("stable")
 
 
-def store(folder: Path, objects: MemoryRolloutObjects) -> SharedRollouts:
-    folder.mkdir()
-    make(folder / "rollouts.db").close()
-    return SharedRollouts(folder / "rollouts.db", objects, CHANNELS.get, lambda: NOW)
+class Site(NamedTuple):
+    """Two replicas, which have the same images; the channel points to `old` at both, and no object says so. `clock`: of
+    both, in one place."""
+
+    clock: list[int]
+    objects: MemoryRolloutObjects
+    alpha: Replica
+    beta: Replica
+    old: str
+    new: str
+    third: str
+
+    def of(self, channel: str = "stable", image: str = "", base: str = "") -> Rollout:
+        which = {"image": image or self.new, "base": base or self.old, "channel": channel}
+        return rollout().model_copy(update=which | {"started_ms": START})
+
+    def members(self, *names: str, state: MemberState = MemberState.WAITING) -> Members:
+        return {name: Member(machine=name, previous=self.old, state=state) for name in names}
 
 
 @pytest.fixture
-def objects() -> MemoryRolloutObjects:
-    return MemoryRolloutObjects()
+def site(tmp_path: Path) -> Site:
+    clock, objects = [NOW], MemoryRolloutObjects()
+    replicas, images = list[Replica](), list[list[str]]()
+    for name in ("alpha", "beta"):
+        (tmp_path / name).mkdir()
+        config = make_site(tmp_path / name)
+        config.data.mkdir()
+        if replicas:
+            copytree(replicas[0].config.keys, config.keys, dirs_exist_ok=True)
+        images.append([add_image(config, name=image, salt=image) for image in ("old", "new", "third")])
+        repository = open_image_repository(config)
+        for channel in ("stable", "other"):
+            repository.point(channel, images[0][0])
+        make(config.data / "shared-rollouts.db").close()
+        store = SharedRollouts(config.data / "shared-rollouts.db", objects, repository, lambda: clock[0])
+        replicas.append(Replica(config, repository, store, objects))
+    assert images[0] == images[1]
+    return Site(clock, objects, *replicas, *images[0])
 
 
 @pytest.fixture
-def alpha(tmp_path: Path, objects: MemoryRolloutObjects) -> SharedRollouts:
-    return store(tmp_path / "alpha", objects)
+def alpha(site: Site) -> Replica:
+    return site.alpha
 
 
 @pytest.fixture
-def beta(tmp_path: Path, objects: MemoryRolloutObjects) -> SharedRollouts:
-    return store(tmp_path / "beta", objects)
+def beta(site: Site) -> Replica:
+    return site.beta
 
 
-def of(channel: str) -> Rollout:
-    return rollout().model_copy(update={"channel": channel, "started_ms": START})
+def begun(site: Site, at: Replica, *names: str, state: MemberState = MemberState.WAITING, **which: str) -> Rollout:
+    return at.store.start(site.of(**which), site.members(*(names or ("a",)), state=state), NOTE)
 
 
 def moved(state: MemberState, *names: str) -> Callable[[Rollout, Members], tuple[Rollout, Members]]:
-    def change(begun: Rollout, those: Members) -> tuple[Rollout, Members]:
-        return begun, those | {name: those[name].model_copy(update={"state": state}) for name in names}
+    def change(was: Rollout, those: Members) -> tuple[Rollout, Members]:
+        return was, those | {name: those[name].model_copy(update={"state": state}) for name in names}
 
     return change
 
 
 def ended(state: RolloutState) -> Callable[[Rollout, Members], tuple[Rollout, Members]]:
-    return lambda begun, those: (begun.model_copy(update={"state": state, "ended_ms": NOW}), those)
+    return lambda was, those: (was.model_copy(update={"state": state, "ended_ms": NOW}), those)
 
 
-def follows(at: SharedRollouts, objects: MemoryRolloutObjects, as_of_ms: int = NOW + LATE_MS) -> None:
-    at.follow([kept_object(each) for each in objects.kept()], as_of_ms)
+def nothing(*_: object) -> None:
+    """No line in the history."""
 
 
-def test_a_rollout_is_the_same_as_an_object_and_back() -> None:
-    begun = of("stable").model_copy(
-        update={
-            "number": 7,
-            "verdict": "too many failed",
-            "blocked": 5,
-            "clock_ms": 9,
-            "reason": "CVE",
-            "undoing": True,
-        }
-    )
-    those = members("a", "b", state=MemberState.DONE)
+def said(objects: MemoryRolloutObjects, channel: str = "stable") -> Said:
+    spec = objects.objects[channel].spec
+    assert spec is not None
+    return said_of(channel, spec)
+
+
+# -- what an object says
+
+
+def test_a_rollout_is_the_same_as_an_object_and_back(site: Site) -> None:
+    more = {"verdict": "too many failed", "blocked": 5, "clock_ms": 9, "reason": "CVE", "undoing": True, "number": 7}
+    those = site.members("a", "b", state=MemberState.DONE)
     those["a"] = those["a"].model_copy(update={"rack": "R1", "position": 4, "boot": "x", "proved": True})
-    said = RolloutSaid(begun, those, (NOTE,), released=True)
-    spec = spec_of(said)
-    assert (spec.done, spec.of) == (2, 2)
-    found = rollout_object("7", "u", 3, spec.model_dump(mode="json", exclude_none=True), "v")
-    assert found == RolloutObject(7, "u", 3, "v", said)
+    for rollout_ in (None, RolloutSaid(site.of().model_copy(update=more), those, (NOTE,), released=True)):
+        meant = Said(site.old, "old", "alice", START, rollout_)
+        spec = spec_of(meant)
+        assert said_of("stable", spec) == meant
+        found = rollout_object("stable", "u", 3, spec.model_dump(mode="json", exclude_none=True), "v")
+        assert (found.spec, found.fault) == (spec, "")
+    assert spec.rollout is not None
+    assert (spec.rollout.done, spec.rollout.of) == (2, 2)
 
 
-@pytest.mark.parametrize("name", ["0", "07", "7a", "-7", "٧", "1" * 16, ""])
-def test_an_object_by_a_name_that_is_no_number_is_no_rollout(name: str) -> None:
-    spec = spec_of(RolloutSaid(of("stable"), members("a"))).model_dump(mode="json", exclude_none=True)
-    found = rollout_object(name, "u", 1, spec)
-    assert (found.said, found.fault) == (None, f"rollout/{name}: metadata.name: must be a number")
+def test_an_object_that_is_none_says_why(site: Site) -> None:
+    spec = spec_of(Said(site.old, "old", "alice", START)).model_dump(mode="json", exclude_none=True)
+    bad = [
+        rollout_object("Stable!", "u", 1, spec),
+        rollout_object("stable", "u", 1, spec | {"image": "x"}),
+        kept_object(Resource(kind="rollout", name="a", shown="rollout/a", spec=None, refused="is too large")),
+    ]
+    assert [each.fault for each in bad] == [
+        f"rollout/Stable!: metadata.name: {NAME.message}",
+        "rollout/stable: spec.image: must be a SHA-256 digest: 64 lower-case hexadecimal characters",
+        "rollout/a: spec: is too large",
+    ]
 
 
 def bombed(size: int) -> str:
     return base64.b64encode(zlib.compress(b"[" + b" " * size + b"]")).decode()
+
+
+CUT_OFF = "is cut off, longer than it may be, or has more"
 
 
 @pytest.mark.parametrize(
@@ -119,12 +175,12 @@ def bombed(size: int) -> str:
     [
         ("?", "is not base64 of what zlib compressed: "),
         (base64.b64encode(b"no zlib").decode(), "is not base64 of what zlib compressed: "),
-        (base64.b64encode(b"x").decode(), "is cut off, longer than it may be, or has more"),
-        (base64.b64encode(zlib.compress(b"[]")[:-1]).decode(), "is cut off, longer than it may be, or has more"),
-        (base64.b64encode(zlib.compress(b"[]") + b"x").decode(), "is cut off, longer than it may be, or has more"),
-        (bombed(70 << 20), "is cut off, longer than it may be, or has more"),
+        (base64.b64encode(b"x").decode(), CUT_OFF),
+        (base64.b64encode(zlib.compress(b"[]")[:-1]).decode(), CUT_OFF),
+        (base64.b64encode(zlib.compress(b"[]") + b"x").decode(), CUT_OFF),
+        (bombed(70 << 20), CUT_OFF),
         (base64.b64encode(zlib.compress(b'[{"machine": 1}]')).decode(), r"^0\.machine: "),
-        (packed([*members("a").values(), *members("a").values()]), "has a machine twice"),
+        (packed([Member(machine="a", previous="0" * 64)] * 2), "has a machine twice"),
     ],
 )
 def test_machines_that_cannot_be_read(value: str, why: str) -> None:
@@ -132,206 +188,395 @@ def test_machines_that_cannot_be_read(value: str, why: str) -> None:
         unpacked(value)
 
 
-def test_a_rollout_of_more_machines_than_an_object_holds_is_refused(alpha: SharedRollouts) -> None:
-    """Each with a boot of its own, which nothing compresses."""
-    rng = random.Random(1)
-    many = {
-        f"m-{number}": Member(machine=f"m-{number}", previous=OLD, boot=f"{rng.getrandbits(192):048x}")
-        for number in range(60_000)
-    }
-    with pytest.raises(RolloutRefusedError, match=r"^60,000 machines are more than a rollout can have: use several"):
-        alpha.start(of("stable"), many, NOTE)
-    assert len(packed(list(many.values())[:10_000])) < LARGEST
+def test_as_many_machines_begin_as_an_object_holds_in_the_end(site: Site, alpha: Replica) -> None:
+    def many(count: int) -> Members:
+        return site.members(*(f"node-{number:05}" for number in range(count)))
+
+    have_room(many(15_000).values())
+    with pytest.raises(RolloutRefusedError, match=r"^20,000 machines are more than a rollout can have: use several"):
+        alpha.store.start(site.of(), many(20_000), NOTE)
+    assert site.objects.objects == {}
+    chance = random.Random(1)
+    over = [
+        each.model_copy(update={"boot": f"{chance.getrandbits(128):036x}", "served": f"{chance.getrandbits(128):036x}"})
+        for each in many(15_000).values()
+    ]
+    assert 0.6 * LARGEST < len(packed(over)) <= LARGEST
+
+
+# -- begin, change, end
 
 
 def test_what_one_began_another_has_and_changes_and_the_first_goes_on_from_there(
-    alpha: SharedRollouts, beta: SharedRollouts, objects: MemoryRolloutObjects
+    site: Site, alpha: Replica, beta: Replica
 ) -> None:
-    begun = alpha.start(of("stable"), members("a", "b"), NOTE)
-    follows(beta, objects)
-    assert (beta.under_way(), beta.members(1)) == ([begun], members("a", "b"))
-    assert beta.assigned() == {"a": Assigned("stable", OLD, 1), "b": Assigned("stable", OLD, 1)}
-    assert beta.history(1, 9) == alpha.history(1, 9)
-    beta.change(1, moved(MemberState.DONE, "a"), lambda *_: Note(START + 5, "netboot", "looked"))
-    assert alpha.members(1) == members("a", "b"), "it was not told yet"
-    alpha.change(1, moved(MemberState.ASSIGNED, "b"), lambda *_: None)
-    both = members("a", state=MemberState.DONE) | members("b", state=MemberState.ASSIGNED)
-    assert alpha.members(1) == both
-    assert [each.act for each in alpha.history(1, 9)] == ["looked", "start"]
-    follows(beta, objects)
-    assert (beta.members(1), beta.listed(9)[0].counts) == (both, counted(both))
-    assert [each.act for each in beta.history(1, 9)] == ["looked", "start"]
+    first = begun(site, alpha, "a", "b")
+    assert beta.follow() == []
+    assert (beta.store.under_way(), beta.store.members(1)) == ([first], site.members("a", "b"))
+    assert beta.store.assigned() == {name: Assigned("stable", site.old, 1) for name in ("a", "b")}
+    assert beta.store.history(1, 9) == alpha.store.history(1, 9)
+    beta.store.change(1, moved(MemberState.DONE, "a"), lambda *_: Note(START + 5, "netboot", "looked"))
+    assert alpha.store.members(1) == site.members("a", "b"), "it was not told yet"
+    alpha.store.change(1, moved(MemberState.ASSIGNED, "b"), nothing)
+    both = site.members("a", state=MemberState.DONE) | site.members("b", state=MemberState.ASSIGNED)
+    assert alpha.store.members(1) == both
+    assert [each.act for each in alpha.store.history(1, 9)] == ["looked", "start"]
+    beta.follow()
+    assert (beta.store.members(1), beta.store.listed(9)[0].counts) == (both, counted(both))
+    assert [each.act for each in beta.store.history(1, 9)] == ["looked", "start"]
 
 
-def test_who_goes_on_by_what_it_wrote_itself_asks_nothing(alpha: SharedRollouts, objects: MemoryRolloutObjects) -> None:
-    alpha.start(of("stable"), members("a"), NOTE)
-    asked = objects.asked
-    alpha.change(1, lambda begun, those: (begun, those), lambda *_: None)
-    assert objects.asked == asked
-    alpha.change(1, moved(MemberState.DONE, "a"), lambda *_: None)
-    assert objects.asked == asked + 1
+def test_who_goes_on_by_what_it_wrote_itself_asks_nothing(site: Site, alpha: Replica) -> None:
+    begun(site, alpha)
+    asked = site.objects.asked
+    alpha.store.change(1, lambda was, those: (was, those), nothing)
+    assert site.objects.asked == asked
+    alpha.store.change(1, moved(MemberState.DONE, "a"), nothing)
+    assert site.objects.asked == asked + 1
 
 
-def test_what_is_so_now_is_read(alpha: SharedRollouts, beta: SharedRollouts, objects: MemoryRolloutObjects) -> None:
-    begun = alpha.start(of("stable"), members("a"), NOTE)
-    alpha.change(1, moved(MemberState.DONE, "a"), lambda *_: None)
-    assert (beta.now(1), beta.under_way()) == (begun, [])
-    beta.refresh()
-    assert beta.members(1) == members("a", state=MemberState.DONE)
-    assert beta.behind() == ""
-    with pytest.raises(NoSuchRolloutError):
-        beta.now(2)
-
-
-def test_of_two_that_begin_in_one_channel_at_the_same_moment_the_first_goes_on(
-    alpha: SharedRollouts, beta: SharedRollouts, objects: MemoryRolloutObjects
+def test_of_two_that_begin_in_one_channel_at_the_same_moment_one_does(
+    site: Site, alpha: Replica, beta: Replica
 ) -> None:
     def first() -> None:
-        objects.before_write = lambda: None
-        beta.start(of("stable"), members("b"), NOTE)
+        site.objects.before_write = lambda: None
+        begun(site, beta, "b")
 
-    objects.before_write = first
-    with pytest.raises(RolloutRefusedError, match=r"^rollout 1 of channel stable is running: one"):
-        alpha.start(of("stable"), members("a"), NOTE)
-    assert list(objects.objects) == [1]
-    assert (alpha.under_way(), [each.number for each in beta.under_way()]) == ([], [1])
+    site.objects.before_write = first
+    with pytest.raises(RolloutRefusedError, match=r"^rollout 2 of channel stable is running: one"):
+        begun(site, alpha)
+    alpha.follow()
+    assert [each.number for each in alpha.store.under_way()] == [2]
+    assert alpha.store.members(2).keys() == {"b"}
 
 
 def test_two_that_begin_in_two_channels_at_the_same_moment_have_two_numbers(
-    alpha: SharedRollouts, beta: SharedRollouts, objects: MemoryRolloutObjects
+    site: Site, alpha: Replica, beta: Replica
 ) -> None:
     def first() -> None:
-        objects.before_write = lambda: None
-        beta.start(of("other"), members("b"), NOTE)
+        site.objects.before_write = lambda: None
+        begun(site, beta, "b", channel="other")
 
-    objects.before_write = first
-    assert alpha.start(of("stable"), members("a"), NOTE).number == 2
-    follows(alpha, objects)
-    assert {each.number: each.channel for each in alpha.under_way()} == {1: "other", 2: "stable"}
+    site.objects.before_write = first
+    begun(site, alpha)
+    alpha.follow()
+    assert {each.channel: each.number for each in alpha.store.under_way()} == {"stable": 1, "other": 2}
 
 
-def test_one_that_began_beside_another_and_was_left_there_is_nobodys_and_is_deleted(
-    alpha: SharedRollouts, beta: SharedRollouts, objects: MemoryRolloutObjects
+def test_a_number_is_above_all_that_are_known_here(site: Site, alpha: Replica) -> None:
+    site.objects.numbers = 40
+    assert begun(site, alpha).number == 41
+    site.objects.numbers = 0  # the ConfigMap was made anew
+    assert begun(site, alpha, channel="other").number == 42
+
+
+def test_where_a_channel_was_set_meanwhile_nothing_begins(site: Site, alpha: Replica, beta: Replica) -> None:
+    beta.store.point("stable", site.third, "bob")
+    with pytest.raises(RolloutRefusedError) as caught:
+        begun(site, alpha)
+    assert str(caught.value) == SET.format("stable")
+    alpha.follow()
+    assert begun(site, alpha, base=site.third).base == site.third
+
+
+def test_what_is_complete_moves_its_channel_in_the_same_write(site: Site, alpha: Replica, beta: Replica) -> None:
+    begun(site, alpha, state=MemberState.DONE)
+    beta.follow()
+    alpha.store.change(1, ended(RolloutState.COMPLETE), nothing)
+    now = said(site.objects)
+    assert (now.image, now.image_name, now.who, now.since_ms) == (site.new, rollout().image_name, "rollout 1", NOW)
+    assert (alpha.stable, alpha.store.channel("stable")) == (site.new, site.new)
+    assert (beta.stable, beta.store.assigned()["a"].image) == (site.old, site.new)
+    beta.follow()
+    assert (beta.stable, beta.store.assigned(), beta.store.under_way()) == (site.new, {}, [])
+    assert beta.store.rollout(1).state is RolloutState.COMPLETE
+
+
+def test_what_is_undone_leaves_its_channel(site: Site, alpha: Replica) -> None:
+    begun(site, alpha)
+    alpha.store.change(1, ended(RolloutState.UNDONE), nothing)
+    assert (said(site.objects).image, alpha.stable) == (site.old, site.old)
+
+
+def test_what_one_ends_another_completes_no_more(site: Site, alpha: Replica, beta: Replica) -> None:
+    """Whoever was first is right, and the channel is as he left it."""
+    begun(site, alpha, state=MemberState.DONE)
+    beta.follow()
+    beta.store.change(1, lambda was, those: (cancelled(was, "channel set by bob", NOW), those), nothing)
+    beta.store.point("stable", site.old, "bob")
+
+    def look(was: Rollout, those: Members) -> tuple[Rollout, Members]:
+        return (was.model_copy(update={"state": RolloutState.COMPLETE}), those) if was.under_way else (was, those)
+
+    assert alpha.store.change(1, look, nothing).state is RolloutState.CANCELLED
+    assert (said(site.objects).image, alpha.stable) == (site.old, site.old)
+
+
+def test_one_of_before_has_ended_whatever_is_asked_of_it(site: Site, alpha: Replica) -> None:
+    begun(site, alpha)
+    alpha.store.change(1, ended(RolloutState.UNDONE), nothing)
+    begun(site, alpha)
+    assert alpha.store.change(1, lambda was, those: (was, those), nothing).state is RolloutState.UNDONE
+    assert [each.number for each in alpha.store.under_way()] == [2]
+    with pytest.raises(NoSuchRolloutError):
+        alpha.store.change(9, moved(MemberState.DONE), nothing)
+
+
+# -- set by a person
+
+
+def test_what_is_set_at_one_replica_is_so_at_all(site: Site, alpha: Replica, beta: Replica) -> None:
+    alpha.store.point("stable", site.new, "alice\n")
+    assert said(site.objects) == Said(site.new, "new", "alice ", NOW)
+    assert (alpha.stable, beta.stable) == (site.new, site.old)
+    assert beta.follow() == []
+    assert beta.stable == site.new
+    beta.store.point("stable", site.third, "bob")
+    assert alpha.follow() == []
+    assert (alpha.stable, beta.stable) == (site.third, site.third)
+
+
+def test_what_was_left_assigned_is_released_by_it_everywhere(site: Site, alpha: Replica, beta: Replica) -> None:
+    begun(site, alpha, state=MemberState.FAILED)
+    alpha.store.change(1, ended(RolloutState.COMPLETE), nothing)
+    beta.follow()
+    assert beta.store.assigned() == alpha.store.assigned() == {"a": Assigned("stable", site.old, 1)}
+    beta.store.point("stable", site.new, "bob")
+    assert beta.store.assigned() == {}
+    alpha.follow()
+    assert alpha.store.assigned() == {}
+
+
+def test_while_a_rollout_is_under_way_nobody_sets_its_channel(site: Site, alpha: Replica, beta: Replica) -> None:
+    begun(site, alpha)
+    with pytest.raises(RolloutRefusedError, match=r"^rollout 1 of channel stable is running"):
+        beta.store.point("stable", site.third, "bob")
+    assert (said(site.objects).image, beta.stable) == (site.old, site.old)
+
+
+def test_of_two_that_set_one_at_the_same_moment_the_last_is_so_everywhere(
+    site: Site, alpha: Replica, beta: Replica
 ) -> None:
-    """Its replica was killed before it looked."""
-    alpha.start(of("stable"), members("a"), NOTE)
-    objects.write(2, spec_of(RolloutSaid(of("stable").model_copy(update={"number": 2}), members("a"))), None)
-    follows(beta, objects)
-    assert [each.number for each in beta.under_way()] == [1]
-    beta.tidy(objects.all())
-    assert list(objects.objects) == [1]
+    def meanwhile() -> None:
+        site.objects.before_write = lambda: None
+        beta.store.point("stable", site.third, "bob")
+
+    site.objects.before_write = meanwhile
+    alpha.store.point("stable", site.new, "alice")
+    beta.follow()
+    assert (alpha.stable, beta.stable) == (site.new, site.new)
 
 
-def test_of_ended_ones_the_last_stay_as_objects_and_those_of_a_channel_that_have_a_say(
-    alpha: SharedRollouts, beta: SharedRollouts, objects: MemoryRolloutObjects
+# -- alone
+
+
+def test_what_is_set_here_alone_stays_until_somebody_sets_it_for_all(site: Site, alpha: Replica, beta: Replica) -> None:
+    begun(site, alpha)
+    beta.follow()
+    site.objects.away = True
+    for act in (
+        lambda: beta.store.point("stable", site.third, "bob"),
+        lambda: beta.store.start(site.of(channel="other"), site.members("b"), NOTE),
+        lambda: beta.store.change(1, moved(MemberState.DONE, "a"), nothing),
+        beta.store.refresh,
+    ):
+        with pytest.raises(ClusterUnavailableError, match=AWAY):
+            act()
+    assert (beta.stable, [each.number for each in beta.store.under_way()]) == (site.old, [1])
+    assert beta.store.alone("stable", site.third, "bob") == [1]
+    assert (beta.stable, beta.store.under_way(), beta.store.assigned()) == (site.third, [], {})
+    assert beta.store.rollout(1).why == "channel set by bob, at this replica alone"
+    site.objects.away = False
+    alpha.store.change(1, moved(MemberState.DONE, "a"), nothing)
+    for _ in range(2):
+        assert beta.follow(LATER + LATE_MS) == [ALONE.format("stable")]
+        assert (beta.stable, beta.store.under_way(), beta.store.assigned()) == (site.third, [], {})
+        assert beta.store.behind().endswith(ALONE.format("stable"))
+        beta.store.refresh()
+    site.clock[0] += 1
+    alpha.store.change(1, ended(RolloutState.UNDONE), nothing)
+    assert beta.follow(LATER + LATE_MS) == []
+    assert (beta.stable, beta.store.channel("stable"), beta.store.behind()) == (site.old, site.old, "")
+
+
+def test_who_sets_it_again_ends_the_rollout_for_all(site: Site, alpha: Replica, beta: Replica) -> None:
+    begun(site, alpha)
+    beta.follow()
+    beta.store.alone("stable", site.third, "bob")
+    with pytest.raises(RolloutRefusedError):
+        beta.store.point("stable", site.third, "bob")
+    site.clock[0] += 1
+    assert beta.store.point("stable", site.third, "bob", end=True) == [1]
+    assert beta.store.point("stable", site.third, "bob", end=True) == []
+    assert ALONE.format("stable") not in beta.store.behind()
+    alpha.follow()
+    assert (alpha.stable, beta.stable) == (site.third, site.third)
+    for each in (alpha, beta):
+        assert (each.store.under_way(), each.store.rollout(1).why) == ([], "channel set by bob")
+        assert each.store.history(1, 1)[0].act == "channel set"
+
+
+def test_a_channel_that_no_object_says_anything_of_is_set_alone_until_one_does(
+    site: Site, alpha: Replica, beta: Replica
 ) -> None:
-    for number in range(1, OBJECTS + 5):
-        assert alpha.start(of("other" if number == 1 else "stable"), members("a"), NOTE).number == number
-        alpha.change(number, ended(RolloutState.UNDONE), lambda *_: None)
-    alpha.tidy(objects.all())
-    assert list(objects.objects) == [1, *range(4, OBJECTS + 5)]
-    follows(alpha, objects)
-    assert len(alpha.listed(99)) == OBJECTS + 4, "they are known where they were"
-    follows(beta, objects)
-    assert alpha.start(of("stable"), members("a"), NOTE).number == OBJECTS + 5
+    assert beta.store.alone("stable", site.third, "bob") == []
+    alpha.store.point("stable", site.new, "alice")
+    assert beta.follow() == []
+    assert beta.stable == site.new
 
 
-def test_who_was_away_while_a_rollout_ended_and_another_began_knows_that(
-    alpha: SharedRollouts, beta: SharedRollouts, objects: MemoryRolloutObjects
+# -- what is heard late, or not
+
+
+def test_who_was_away_while_rollouts_came_and_went_knows_how_it_is_now(
+    site: Site, alpha: Replica, beta: Replica
 ) -> None:
-    alpha.start(of("stable"), members("a"), NOTE)
-    follows(beta, objects)
-    alpha.change(1, ended(RolloutState.COMPLETE), lambda *_: None)
-    alpha.start(of("stable"), members("a"), NOTE)
-    assert [each.number for each in beta.under_way()] == [1]
-    follows(beta, objects)
-    assert [each.number for each in beta.under_way()] == [2]
-    assert beta.rollout(1).state is RolloutState.COMPLETE
+    begun(site, alpha, state=MemberState.DONE)
+    beta.follow()
+    alpha.store.change(1, ended(RolloutState.COMPLETE), nothing)
+    begun(site, alpha, base=site.new, image=site.old)
+    alpha.store.change(2, ended(RolloutState.COMPLETE), nothing)
+    assert beta.follow() == []
+    assert (beta.stable, beta.store.under_way(), beta.store.assigned()) == (site.old, [], {})
+    assert (beta.store.rollout(1).state, beta.store.rollout(1).why) == (RolloutState.CANCELLED, MISSED)
+    assert beta.store.rollout(2).state is RolloutState.COMPLETE
 
 
-def test_a_list_of_a_moment_before_takes_nothing_back(alpha: SharedRollouts, objects: MemoryRolloutObjects) -> None:
-    alpha.start(of("stable"), members("a"), NOTE)
-    before = objects.kept()
-    alpha.change(1, ended(RolloutState.UNDONE), lambda *_: None)
-    alpha.start(of("other"), members("b"), NOTE)
-    alpha.follow([kept_object(each) for each in before], NOW + LATE_MS - 1)
-    assert [each.number for each in alpha.under_way()] == [2]
-    follows(alpha, objects)
-    assert [each.number for each in alpha.under_way()] == [2]
-
-
-def test_after_a_restore_of_the_api_server_what_its_objects_say_counts(
-    alpha: SharedRollouts, objects: MemoryRolloutObjects
+def test_an_image_that_is_not_here_yet_is_waited_for_and_the_rollout_with_it(
+    site: Site, alpha: Replica, beta: Replica
 ) -> None:
-    alpha.start(of("stable"), members("a"), NOTE)
-    backup = dict(objects.objects)
-    alpha.change(1, ended(RolloutState.UNDONE), lambda *_: None)
-    objects.objects = backup
-    follows(alpha, objects, NOW + LATE_MS - 1)
-    assert alpha.under_way() == []
-    follows(alpha, objects)
-    assert [each.number for each in alpha.under_way()] == [1]
+    fourth = add_image(alpha.config, salt="4")
+    begun(site, alpha, image=fourth, state=MemberState.DONE)
+    assert beta.follow() == []
+    alpha.store.change(1, ended(RolloutState.COMPLETE), nothing)
+    words = f"channel stable stays as it is: image {fourth[:12]} is not here yet"
+    assert beta.follow() == [words]
+    assert (beta.stable, beta.store.assigned()["a"].image) == (site.old, fourth)
+    add_image(beta.config, salt="4")
+    assert beta.follow() == []
+    assert (beta.stable, beta.store.assigned()) == (fourth, {})
+
+
+def test_an_image_that_nobody_here_trusts_and_a_busy_store_leave_it_as_it_was(
+    site: Site, alpha: Replica, beta: Replica
+) -> None:
+    alpha.store.point("stable", site.new, "alice")
+    with Store(beta.config.store).writing():
+        [busy] = beta.follow()
+    for key in beta.config.keys.glob("*.pub"):
+        key.unlink()
+    [untrusted] = beta.follow()
+    assert all(words.startswith("channel stable stays as it is: ") for words in (busy, untrusted))
+    assert beta.stable == site.old
+
+
+def test_a_channel_s_file_that_cannot_be_read_is_set_anew(site: Site, alpha: Replica) -> None:
+    (alpha.config.store / "channels" / "stable.json").write_text("{")
+    alpha.store.point("stable", site.new, "alice")
+    assert alpha.stable == site.new
+
+
+def test_a_list_of_a_moment_before_takes_nothing_back_and_a_restore_does(site: Site, alpha: Replica) -> None:
+    begun(site, alpha)
+    before = dict(site.objects.objects)
+    alpha.store.change(1, ended(RolloutState.COMPLETE), nothing)
+    site.objects.objects = before
+    alpha.follow(LATER - 1)
+    assert (alpha.stable, alpha.store.under_way()) == (site.new, [])
+    alpha.follow()
+    assert (alpha.stable, [each.number for each in alpha.store.under_way()]) == (site.old, [1])
+
+
+def test_what_was_read_just_now_is_not_taken_back_by_a_list_of_before(
+    site: Site, alpha: Replica, beta: Replica
+) -> None:
+    begun(site, alpha)
+    beta.store.refresh()
+    assert [each.number for each in beta.store.under_way()] == [1]
+    assert beta.store.follow([], LATER - 1) == []
+    assert [each.number for each in beta.store.under_way()] == [1]
+    begun(site, alpha, channel="other")
+    beta.store.refresh()
+    site.objects.objects.clear()  # the definition was removed
+    beta.store.refresh()
+    assert [each.number for each in beta.store.under_way()] == [1, 2]
 
 
 def test_a_rollout_whose_object_is_deleted_ends_and_assigns_nothing(
-    alpha: SharedRollouts, objects: MemoryRolloutObjects, caplog: pytest.LogCaptureFixture
+    site: Site, alpha: Replica, caplog: pytest.LogCaptureFixture
 ) -> None:
-    alpha.start(of("stable"), members("a"), NOTE)
-    objects.objects.clear()
-    follows(alpha, objects, NOW + LATE_MS - 1)
-    assert alpha.assigned().keys() == {"a"}
-    follows(alpha, objects)
-    assert (alpha.under_way(), alpha.assigned()) == ([], {})
-    assert (alpha.rollout(1).state, alpha.rollout(1).why) == (RolloutState.CANCELLED, "its object was deleted")
+    begun(site, alpha)
+    site.objects.objects.clear()
+    with pytest.raises(ClusterUnavailableError) as caught:
+        alpha.store.change(1, moved(MemberState.DONE, "a"), nothing)
+    assert str(caught.value) == NOT_THERE.format("stable")
+    alpha.follow(LATER - 1)
+    assert alpha.store.assigned().keys() == {"a"}
+    alpha.follow()
+    assert (alpha.store.under_way(), alpha.store.assigned(), alpha.stable) == ([], {}, site.old)
+    assert (alpha.store.rollout(1).state, alpha.store.rollout(1).why) == (RolloutState.CANCELLED, GONE)
     assert "rollout 1 of channel stable has ended: its object was deleted" in caplog.text
-    with pytest.raises(NoSuchRolloutError):
-        alpha.change(9, moved(MemberState.DONE), lambda *_: None)
 
 
-def test_what_is_released_is_so_everywhere(
-    alpha: SharedRollouts, beta: SharedRollouts, objects: MemoryRolloutObjects
+def test_where_its_object_is_gone_who_sets_the_channel_makes_one_and_its_rollout_is_over(
+    site: Site, alpha: Replica
 ) -> None:
-    alpha.start(of("stable"), members("a", state=MemberState.FAILED), NOTE)
-    beta.release("stable")
-    alpha.change(1, ended(RolloutState.COMPLETE), lambda *_: None)
-    follows(beta, objects)
-    assert beta.assigned() == alpha.assigned() == {"a": Assigned("stable", OLD, 1)}
-    beta.release("stable")
-    beta.release("none")
-    assert beta.assigned() == {}
-    follows(alpha, objects)
-    assert alpha.assigned() == {}
+    """With the definition, which takes none back by itself."""
+    begun(site, alpha)
+    site.objects.objects.clear()
+    alpha.store.point("stable", site.third, "alice")
+    assert (alpha.store.under_way(), alpha.store.assigned(), alpha.stable) == ([], {}, site.third)
+    assert said(site.objects).rollout is None
 
 
-def test_a_rollout_that_is_complete_is_so_here_once_its_channel_points_to_its_image(
-    alpha: SharedRollouts, beta: SharedRollouts, objects: MemoryRolloutObjects, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    alpha.start(of("stable"), members("a", state=MemberState.DONE), NOTE)
-    follows(beta, objects)
-    assert beta.assigned() == {"a": Assigned("stable", NEW, 1)}
-    alpha.change(1, ended(RolloutState.COMPLETE), lambda *_: None)
-    alpha.start(of("stable"), members("b"), NOTE)
-    alpha.start(of("other"), members("c"), NOTE)
-    words = "rollout 1 is complete elsewhere, and channel stable does not point to its image here yet"
-    monkeypatch.setitem(CHANNELS, "stable", OLD)
-    assert beta.follow([kept_object(each) for each in objects.kept()], NOW + LATE_MS) == [words]
-    assert [each.number for each in beta.under_way()] == [1, 3]
-    assert beta.assigned()["a"].image == NEW
-    monkeypatch.setitem(CHANNELS, "stable", NEW)
-    assert beta.follow([kept_object(each) for each in objects.kept()], NOW + LATE_MS) == []
-    assert [each.number for each in beta.under_way()] == [2, 3]
+def test_what_was_written_and_not_answered_is_asked_and_was_done(site: Site, alpha: Replica) -> None:
+    site.objects.unheard = True
+    assert begun(site, alpha).number == 1
+    alpha.store.change(1, moved(MemberState.DONE, "a"), nothing)
+    assert alpha.store.members(1) == site.members("a", state=MemberState.DONE)
 
 
-def test_a_rollout_whose_channel_was_moved_back_by_hand_since_waits_for_nothing(
-    alpha: SharedRollouts, beta: SharedRollouts, objects: MemoryRolloutObjects, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    alpha.start(of("stable"), members("a", state=MemberState.DONE), NOTE)
-    follows(beta, objects)
-    alpha.change(1, ended(RolloutState.COMPLETE), lambda *_: None)
-    alpha.release("stable")
-    monkeypatch.setitem(CHANNELS, "stable", OLD)
-    follows(beta, objects)
-    assert (beta.under_way(), beta.assigned()) == ([], {})
+def test_what_was_not_written_and_not_answered_was_not_done(site: Site, alpha: Replica) -> None:
+    begun(site, alpha)
+
+    def lost() -> None:
+        raise ClusterUnavailableError(AWAY)
+
+    site.objects.before_write = lost
+    with pytest.raises(ClusterUnavailableError, match=AWAY):
+        alpha.store.change(1, moved(MemberState.DONE, "a"), nothing)
+    assert alpha.store.members(1) == site.members("a")
+
+
+def test_what_others_change_all_the_time_is_said(site: Site, alpha: Replica) -> None:
+    begun(site, alpha)
+    tried = []
+
+    def meanwhile() -> None:
+        tried.append(1)
+        site.objects.objects["stable"] = site.objects.objects["stable"]._replace(version=f"other-{len(tried)}")
+
+    site.objects.before_write = meanwhile
+    with pytest.raises(ClusterUnavailableError, match=r"^rollout/stable is changed by others all the time: try again$"):
+        alpha.store.change(1, moved(MemberState.DONE, "a"), nothing)
+    assert len(tried) == TRIES
+
+
+@pytest.mark.parametrize("bad", ["members", "image"])
+def test_an_object_that_cannot_be_read_changes_nothing(site: Site, alpha: Replica, bad: str) -> None:
+    first = begun(site, alpha)
+    [kept] = site.objects.kept()
+    members = {"rollout": {**kept.spec["rollout"], "members": "?"}}
+    spec = {**kept.spec, **(members if bad == "members" else {"image": "x"})}
+    unreadable = kept_object(kept.model_copy(update={"spec": spec, "generation": 9, "version": "other"}))
+    site.objects.objects["stable"] = unreadable
+    key = "spec.rollout.members: is not base64" if bad == "members" else "spec.image: "
+    words = f"rollout/stable: {key}"
+    [fault] = alpha.store.follow([unreadable], LATER)
+    assert fault.startswith(words)
+    assert alpha.store.under_way() == [first]
+    with pytest.raises(ClusterUnavailableError, match=f"^{words}.*: correct it there, or delete it, which ends its"):
+        alpha.store.change(1, moved(MemberState.DONE, "a"), nothing)
 
 
 @pytest.mark.parametrize(
@@ -342,149 +587,14 @@ def test_a_rollout_whose_channel_was_moved_back_by_hand_since_waits_for_nothing(
         (NOW - UNTOLD_SECONDS * 1000 - 1, f"was read {UNTOLD_SECONDS} s ago: "),
     ],
 )
-def test_how_old_what_others_did_about_rollouts_may_be(alpha: SharedRollouts, as_of_ms: int | None, words: str) -> None:
+def test_how_old_what_others_did_about_rollouts_may_be(alpha: Replica, as_of_ms: int | None, words: str) -> None:
     if as_of_ms is not None:
-        alpha.follow([], as_of_ms)
+        alpha.store.follow([], as_of_ms)
     see = "see `resources` and `rollouts` of `netboot doctor`"
-    assert alpha.behind() == (f"what other replicas did about rollouts, {words}{see}" if words else "")
+    assert alpha.store.behind() == (f"what other replicas did about rollouts, {words}{see}" if words else "")
 
 
-def test_one_that_began_before_rollouts_were_objects_goes_on_here(
-    alpha: SharedRollouts, objects: MemoryRolloutObjects, tmp_path: Path
-) -> None:
-    SqliteRollouts(tmp_path / "alpha" / "rollouts.db").start(of("stable"), members("a"), NOTE)
-    follows(alpha, objects)
-    assert alpha.unshared() == alpha.under_way() != []
-    with pytest.raises(RolloutRefusedError, match=r"^rollout 1 of channel stable is running"):
-        alpha.start(of("stable"), members("a"), NOTE)
-    alpha.change(1, moved(MemberState.DONE, "a"), lambda *_: None)
-    assert alpha.members(1) == members("a", state=MemberState.DONE)
-    alpha.change(1, ended(RolloutState.COMPLETE), lambda *_: None)
-    alpha.release("stable")
-    assert (alpha.assigned(), objects.objects) == ({}, {})
-    assert alpha.start(of("stable"), members("a"), NOTE).number == 2
-    assert alpha.unshared() == []
-
-
-def test_another_one_of_that_number_takes_its_place_once_it_has_ended(
-    alpha: SharedRollouts, beta: SharedRollouts, objects: MemoryRolloutObjects, tmp_path: Path
-) -> None:
-    SqliteRollouts(tmp_path / "alpha" / "rollouts.db").start(of("stable"), members("a"), NOTE)
-    beta.start(of("other"), members("b"), NOTE)
-    words = "rollout/1: there is another 1 here, of before replicas shared any: `netboot channel set --force` ends that"
-    assert alpha.follow([kept_object(each) for each in objects.kept()], NOW + LATE_MS) == [words]
-    assert [each.channel for each in alpha.under_way()] == ["stable"]
-    alpha.change(1, ended(RolloutState.CANCELLED), lambda *_: None)
-    follows(alpha, objects)
-    assert [(each.channel, each.number) for each in alpha.under_way()] == [("other", 1)]
-    assert alpha.members(1) == beta.members(1)
-
-
-def test_where_the_api_server_is_away_nothing_changes_and_what_is_so_is_known(
-    alpha: SharedRollouts, objects: MemoryRolloutObjects
-) -> None:
-    begun = alpha.start(of("stable"), members("a"), NOTE)
-    objects.away = True
-    acts: list[Callable[[], object]] = [
-        lambda: alpha.start(of("other"), members("a"), NOTE),
-        lambda: alpha.change(1, moved(MemberState.DONE, "a"), lambda *_: None),
-    ]
-    for act in acts:
-        with pytest.raises(ClusterUnavailableError, match=AWAY):
-            act()
-    assert (alpha.under_way(), alpha.members(1)) == ([begun], members("a"))
-
-
-def test_what_was_written_and_not_answered_is_asked_and_was_done(
-    alpha: SharedRollouts, objects: MemoryRolloutObjects
-) -> None:
-    objects.unheard = True
-    assert alpha.start(of("stable"), members("a"), NOTE).number == 1
-    alpha.change(1, moved(MemberState.DONE, "a"), lambda *_: None)
-    assert alpha.members(1) == members("a", state=MemberState.DONE)
-
-
-def test_what_others_change_all_the_time_is_said(alpha: SharedRollouts, objects: MemoryRolloutObjects) -> None:
-    alpha.start(of("stable"), members("a"), NOTE)
-    tried = []
-
-    def meanwhile() -> None:
-        tried.append(1)
-        there = objects.objects[1]
-        objects.objects[1] = there._replace(version=f"other-{len(tried)}")
-
-    objects.before_write = meanwhile
-    with pytest.raises(ClusterUnavailableError, match=r"^rollout 1 is changed by others all the time: try again$"):
-        alpha.change(1, moved(MemberState.DONE, "a"), lambda *_: None)
-    assert len(tried) == TRIES
-
-
-def test_an_object_that_cannot_be_read_changes_nothing(alpha: SharedRollouts, objects: MemoryRolloutObjects) -> None:
-    begun = alpha.start(of("stable"), members("a"), NOTE)
-    [kept] = objects.kept()
-    bad = kept.model_copy(update={"spec": {**kept.spec, "members": "?"}, "generation": 9})
-    objects.objects[1] = kept_object(bad)._replace(version="other")
-    alpha.follow([kept_object(bad)], NOW + LATE_MS)
-    assert alpha.under_way() == [begun]
-    with pytest.raises(
-        ClusterUnavailableError, match=r"^rollout/1: spec.members: is not base64 .*: correct it there; "
-    ):
-        alpha.change(1, moved(MemberState.DONE, "a"), lambda *_: None)
-
-
-def here(tmp_path: Path) -> RolloutsHere:
-    return RolloutsHere(tmp_path / "alpha" / "rollouts.db", lambda: NOW)
-
-
-def cancelled_by_alice(begun: Rollout, those: Members) -> tuple[Rollout, Members]:
-    return cancelled(begun, "channel set by alice", NOW), those
-
-
-def test_what_is_ended_here_alone_is_so_until_the_api_server_says_again_what_it_is(
-    alpha: SharedRollouts, objects: MemoryRolloutObjects, tmp_path: Path
-) -> None:
-    begun = alpha.start(of("stable"), members("a"), NOTE)
-    follows(alpha, objects)
-    here(tmp_path).change(1, cancelled_by_alice, lambda *_: None)
-    follows(alpha, objects, NOW + LATE_MS - 1)
-    assert (alpha.under_way(), alpha.assigned()) == ([], {})
-    follows(alpha, objects)
-    assert (alpha.under_way(), set(alpha.assigned())) == ([begun], {"a"})
-    follows(alpha, objects)
-    assert alpha.under_way() == [begun]
-
-
-def test_a_word_that_is_newer_than_what_was_done_here_alone_counts_at_once(
-    alpha: SharedRollouts, beta: SharedRollouts, objects: MemoryRolloutObjects, tmp_path: Path
-) -> None:
-    alpha.start(of("stable"), members("a"), NOTE)
-    follows(beta, objects)
-    here(tmp_path).change(1, cancelled_by_alice, lambda *_: None)
-    beta.change(1, moved(MemberState.DONE, "a"), lambda *_: None)
-    follows(alpha, objects, NOW)
-    assert alpha.members(1) == members("a", state=MemberState.DONE)
-    assert [each.number for each in alpha.under_way()] == [1]
-
-
-def test_what_was_ended_here_alone_is_ended_for_all_by_whoever_sets_the_channel_again(
-    alpha: SharedRollouts, beta: SharedRollouts, objects: MemoryRolloutObjects, tmp_path: Path
-) -> None:
-    alpha.start(of("stable"), members("a"), NOTE)
-    follows(beta, objects)
-    here(tmp_path).change(1, cancelled_by_alice, lambda *_: None)
-    alpha.release("stable")
-    follows(beta, objects)
-    assert (beta.under_way(), beta.rollout(1).why) == ([], "channel set by alice")
-    assert alpha.rollout(1) == beta.rollout(1)
-
-
-def test_what_is_released_here_alone_is_so_until_the_api_server_says_again_what_it_is(
-    alpha: SharedRollouts, objects: MemoryRolloutObjects, tmp_path: Path
-) -> None:
-    alpha.start(of("stable"), members("a", state=MemberState.FAILED), NOTE)
-    alpha.change(1, ended(RolloutState.COMPLETE), lambda *_: None)
-    here(tmp_path).release("stable")
-    follows(alpha, objects, NOW + LATE_MS - 1)
-    assert alpha.assigned() == {}
-    follows(alpha, objects)
-    assert alpha.assigned().keys() == {"a"}
+def test_what_is_kept_of_one_is_what_it_says(site: Site, alpha: Replica) -> None:
+    begun(site, alpha)
+    there = site.objects.objects["stable"]
+    assert kept_object(resource(there)) == there

@@ -8,11 +8,10 @@ from pydantic import BaseModel
 from netboot.join.enrolment_documents import EnrolmentSpec, EnrolmentStatus
 from netboot.kube.resources import order_rules
 from netboot.kube.resources.cel import Schema, rule
-from netboot.lifecycle import assignment_objects, holds, order_objects, rollout_objects
-from netboot.lifecycle.assignment_objects import AssignmentSpec
+from netboot.lifecycle import holds, order_objects, rollout_objects
 from netboot.lifecycle.object_status import ObjectStatus
 from netboot.lifecycle.order_objects import OrderSpec, OrderStatus
-from netboot.lifecycle.rollout_objects import RolloutSpec
+from netboot.lifecycle.rollout_specs import RolloutSpec
 from netboot.machines.classes import Class
 from netboot.machines.maintenance import Window
 from netboot.machines.values import Channel, Machine, Profile, Rack
@@ -168,31 +167,19 @@ ROLLOUT = Kind(
     "nbro",
     RolloutSpec,
     {
-        "Channel": (".spec.channel", "string"),
         "Image": (".spec.image_name", "string"),
-        "State": (".spec.state", "string"),
-        "Done": (".spec.done", "integer"),
-        "Of": (".spec.of", "integer"),
-        "By": (".spec.operator", "string"),
-        "Why": (".spec.why", "string"),
+        "Set By": (".spec.who", "string"),
+        "Rollout": (".spec.rollout.number", "integer"),
+        "State": (".spec.rollout.state", "string"),
+        "To": (".spec.rollout.image_name", "string"),
+        "Done": (".spec.rollout.done", "integer"),
+        "Of": (".spec.rollout.of", "integer"),
+        "By": (".spec.rollout.operator", "string"),
     },
-    {"Undoing": (".spec.undoing", "boolean"), "Reason": (".spec.reason", "string")},
+    {"Why": (".spec.rollout.why", "string"), "Digest": (".spec.image", "string")},
 )
-"""By its number: one that is under way, or was. netboot writes it."""
-ASSIGNMENT = Kind(
-    "Assignment",
-    "assignments",
-    "nba",
-    AssignmentSpec,
-    {"Image": (".spec.image_name", "string"), "Digest": (".spec.image", "string"), "By": (".spec.who", "string")},
-)
-"""By its channel's name: where that points. netboot writes it."""
-_ACTS: Mapping[str, Kind] = {
-    holds.KIND: HOLD,
-    order_objects.KIND: ORDER,
-    rollout_objects.KIND: ROLLOUT,
-    assignment_objects.KIND: ASSIGNMENT,
-}
+"""By its channel's name: where that points, and its last rollout. netboot writes it."""
+_ACTS: Mapping[str, Kind] = {holds.KIND: HOLD, order_objects.KIND: ORDER, rollout_objects.KIND: ROLLOUT}
 ALL: Mapping[str, Kind] = {**KINDS, **_ACTS}
 TIED = frozenset(_ACTS)
 """Of ALL those that are acts, each of one object."""
