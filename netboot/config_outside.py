@@ -49,7 +49,7 @@ class InKubernetes(Strict):
     holds: bool = False
     """Whether Holds there hold machines, beside what is held otherwise."""
     orders: Path | None = None
-    """Kubeconfig of an account that may write Orders, Rollouts and Assignments, which replicas share; None: each has
+    """Kubeconfig of an account that may write Orders and Rollouts, which replicas share; None: each has
     its own."""
 
     @model_validator(mode="after")

@@ -367,7 +367,7 @@ def test_a_rollout_goes_on_whoever_leads_and_its_channel_points_to_its_image_eve
         wait_for(lambda at=each: rolled(at, path) == ("complete", 2), SECONDS)  # type: ignore[misc]
         assert each.service.api("/v1/channels/rolled")["image"] == image
         wait_for(lambda at=each: f"image {image}" in at.script(some.mac).text, SECONDS)  # type: ignore[misc]
-    asked = ("get", "-n", "netboot", "assignment/rolled", "-o", "jsonpath={.spec.image} {.spec.who}")
+    asked = ("get", "-n", "netboot", "rollout/rolled", "-o", "jsonpath={.spec.image} {.spec.who}")
     assert world.kubectl(*asked) == f"{image} rollout {begun.json()['number']}"
 
 

@@ -25,7 +25,7 @@ from netboot.controllers.resources import (
 from netboot.controllers.seen_objects import SETTLE_SECONDS, UNSETTLED_SECONDS
 from netboot.kube.manifests import inventory_text
 from netboot.kube.resources.kinds import ALL as ALL_KINDS
-from netboot.kube.resources.kinds import GROUP, HOLD, KINDS, ORDER
+from netboot.kube.resources.kinds import GROUP, HOLD, KINDS, ORDER, ROLLOUT
 from netboot.lifecycle.errors import CannotTellError
 from netboot.machines.declarations import Judged
 from netboot.machines.inventory import load_inventory
@@ -774,8 +774,8 @@ def test_the_accounts_may_read_the_kinds_and_write_the_status_of_machines_and_no
     leaders = [each for each in printed if "site-leaders" in each["metadata"].values()]
     documents = [each for each in printed if each not in leaders]
     for leader, lease, by in (
-        (leaders[:4], "rollouts", "netboot-orders"),
-        (leaders[4:], "shipper", "netboot-shipper"),
+        (leaders[:4], "shipper", "netboot-shipper"),
+        (leaders[4:], "rollouts", "netboot-orders"),
     ):
         assert [each["kind"] for each in leader] == ["Namespace", "Lease", "Role", "RoleBinding"]
         assert leader[1]["metadata"]["name"] == lease
@@ -800,8 +800,13 @@ def test_the_accounts_may_read_the_kinds_and_write_the_status_of_machines_and_no
         ],
         "netboot-orders": [
             {"apiGroups": [GROUP], "resources": ["orders"], "verbs": ["get", "list", "create", "update"]},
-            {"apiGroups": [GROUP], "resources": ["rollouts"], "verbs": ["get", "list", "create", "update", "delete"]},
-            {"apiGroups": [GROUP], "resources": ["assignments"], "verbs": ["get", "create", "update"]},
+            {"apiGroups": [GROUP], "resources": ["rollouts"], "verbs": ["get", "list", "create", "patch"]},
+            {
+                "apiGroups": [""],
+                "resources": ["configmaps"],
+                "resourceNames": ["netboot-rollouts"],
+                "verbs": ["get", "patch"],
+            },
         ],
         "netboot-shipper": [
             {"apiGroups": [GROUP], "resources": ["machines"], "verbs": ["list", "watch"]},
@@ -822,13 +827,12 @@ def test_the_accounts_may_read_the_kinds_and_write_the_status_of_machines_and_no
     account = ["ServiceAccount", "Role", "RoleBinding"]
     policy = ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"]
     of_all = ["ClusterRole", "ClusterRoleBinding"]
-    kinds = [*account, *of_all, *account, *account, "Lease", *policy]
+    kinds = [*account, *of_all, *account, "ConfigMap", *account, "Lease", *policy]
     assert [each["kind"] for each in documents] == kinds, "no namespace of the inventory to delete"
     within = [each for each in documents if each["kind"] not in (*policy, *of_all)]
     definition = {"apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"], "verbs": ["get"]}
-    assert documents[3]["rules"] == [
-        {**definition, "resourceNames": [f"{kind.plural}.{GROUP}" for kind in (HOLD, ORDER)]}
-    ]
+    acts = [f"{kind.plural}.{GROUP}" for kind in (HOLD, ORDER, ROLLOUT)]
+    assert documents[3]["rules"] == [{**definition, "resourceNames": acts}]
     assert documents[4]["subjects"] == documents[2]["subjects"]
     assert {each["metadata"]["namespace"] for each in within} == {"site"}
     conditions = documents[-2]["spec"]["matchConditions"]
