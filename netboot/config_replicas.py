@@ -2,10 +2,9 @@
 
 import socket
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import BeforeValidator, Field, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, StringConstraints, ValidationError, model_validator
 
 from images.values.strict import Strict
 from images.values.types import Matching
@@ -65,8 +64,9 @@ class InCluster(Strict):
 
     namespace: Namespace = "netboot"
     """Of all its objects."""
-    kubeconfigs: Path = Path("secrets")
-    """Folder of the accounts' files, by the names that `netboot cluster kubeconfigs` gives them."""
+    kubeconfigs: Annotated[str, StringConstraints(min_length=1)] = "secrets"
+    """What their paths begin with: the folder of the accounts' files, by the names that `netboot cluster kubeconfigs`
+    gives them."""
 
 
 class StateHome(Strict):
@@ -104,7 +104,7 @@ def with_state(given: Any) -> Any:
     }
     sections: dict[str, dict[str, Any]] = {"replicas": {}}
     for section, files in names.items():
-        paths = {key: str(where.kubeconfigs / f"{name}.kubeconfig") for key, name in files.items()}
+        paths = {key: f"{where.kubeconfigs}/{name}.kubeconfig" for key, name in files.items()}
         sections[section] = {"namespace": where.namespace, **paths}
     sections["inventory_kubernetes"]["holds"] = True
     own = {name: given[name] for name in sections if isinstance(given.get(name), dict)}

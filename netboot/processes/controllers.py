@@ -15,7 +15,9 @@ from netboot.controllers.boot_records import BootRecords
 from netboot.controllers.cordons import AndCordons
 from netboot.controllers.declared import Published
 from netboot.controllers.drains import AndDrains
+from netboot.controllers.elector import Elector
 from netboot.controllers.evidence import Evidence
+from netboot.controllers.heard import absent, cordoned, said
 from netboot.controllers.helping import AndRemedies
 from netboot.controllers.holds import holding
 from netboot.controllers.judging import AndRecords
@@ -43,15 +45,13 @@ from netboot.lifecycle.snapshot import BootWindow
 from netboot.machines.maintenance import Window
 from netboot.machines.values import Inventory
 from netboot.process import ProcessSpec
-from netboot.processes.said import absent, cordoned, said
 from netboot.processes.shared import (
     completing,
     drained,
     drains_of,
-    elector_of,
     led_here,
-    long_seconds,
     rollouts_of,
+    shares_orders,
 )
 from netboot.status import up_ms
 from netboot.stores import proofkey
@@ -77,7 +77,7 @@ def run(spec: ProcessSpec) -> None:
     repository, states = open_image_repository(config), SqliteStates(config.data / "state.db")
     windows = partial(_boot_windows, config) if config.join is not None else None
     upstream = partial(absent, config.data / "status") if config.upstream is not None else None
-    elector = elector_of(config)
+    elector = _elector_of(config)
     acting = elector.acting if elector is not None else nullcontext
     store = rollouts_of(config, repository, acting)
     publisher = SnapshotPublisher(
@@ -187,7 +187,7 @@ def run(spec: ProcessSpec) -> None:
         StatusFile(config.data / "status", "remedies").write,
     )
     needless = NeedlessOrders(intents, judged, lifecycle.declared, partial(said, status), clock, up_ms)
-    driving = LedRollouts(rollouts, elector, long_seconds(config)) if elector is not None else rollouts
+    driving = LedRollouts(rollouts, elector, _long_seconds(config)) if elector is not None else rollouts
     cordoning = AndCordons(
         AndDrains(driving, drains, carried_out, departed, needless.of, clock),
         intents,
@@ -210,6 +210,20 @@ def run(spec: ProcessSpec) -> None:
         elector.stop()
     for each in (projection, kept, history):
         each.close()
+
+
+def _elector_of(config: Config) -> Elector | None:
+    """Which has one replica drive rollouts, where they are shared; None: this one does."""
+    if config.replicas is None or not shares_orders(config):
+        return None
+    from netboot.processes.leading import leading  # the client of Kubernetes is large: only with clusters
+
+    return leading(config, "rollouts", "").elector
+
+
+def _long_seconds(config: Config) -> float:
+    """For how long nobody may lead before that is something to see to."""
+    return 2.0 * config.replicas.lease_seconds if config.replicas is not None else 0.0
 
 
 def journals(config: Config) -> frozenset[str]:

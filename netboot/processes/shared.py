@@ -7,7 +7,6 @@ from functools import partial
 
 from netboot.clock import SystemClock
 from netboot.config import Config
-from netboot.controllers.elector import Elector
 from netboot.lifecycle.drains import DrainsStatus
 from netboot.lifecycle.errors import CannotTellError, NotReadyError
 from netboot.lifecycle.rollout import Rollout
@@ -27,20 +26,6 @@ Acting = Callable[[], AbstractContextManager[object]]
 def shares_orders(config: Config) -> bool:
     """Whether all replicas know all orders."""
     return config.inventory_kubernetes is not None and config.inventory_kubernetes.orders is not None
-
-
-def elector_of(config: Config) -> Elector | None:
-    """Which has one replica drive rollouts, where they are shared; None: this one does."""
-    if config.replicas is None or not shares_orders(config):
-        return None
-    from netboot.processes.leading import leading  # the client of Kubernetes is large: only with clusters
-
-    return leading(config, "rollouts", "").elector
-
-
-def long_seconds(config: Config) -> float:
-    """For how long nobody may lead before that is something to see to."""
-    return 2.0 * config.replicas.lease_seconds if config.replicas is not None else 0.0
 
 
 def drained(config: Config, status: StatusFolder, now_ms: Callable[[], int]) -> dict[str, DrainsStatus]:

@@ -21,6 +21,7 @@ _OF_STATE = _OF_ALL.replace("members", "members INDEXED BY members_by_state").re
 
 
 def rollouts_of(db: sqlite3.Connection, query: str, *values: object) -> list[Rollout]:
+    """Those that a query finds, as `number, body`."""
     return [Rollout.model_validate_json(body) for _, body in db.execute(query, values).fetchall()]
 
 
@@ -68,6 +69,7 @@ def keep(db: sqlite3.Connection, number: int, counts: Counts, racks: ByRack) -> 
 
 
 def write(db: sqlite3.Connection, rollout: Rollout, members: Iterable[Member]) -> None:
+    """A rollout that is there, and those of its machines that changed."""
     db.execute(
         "UPDATE rollouts SET under_way = ?, body = ? WHERE number = ?",
         (rollout.state in UNDER_WAY, rollout.model_dump_json(), rollout.number),

@@ -138,7 +138,7 @@ def test_the_largest_fleet_fits_into_an_object(objects: KubeRolloutObjects) -> N
     }
     spec = spec_of(meant(1, many))
     assert spec.rollout is not None
-    assert 0.8 * LARGEST < len(spec.rollout.members) <= LARGEST
+    assert 0.7 * LARGEST < len(spec.rollout.members) <= LARGEST
     made = objects.write("stable", spec, None)
     assert said(made) == meant(1, many)
     most = spec.model_copy(update={"rollout": spec.rollout.model_copy(update={"members": "A" * LARGEST})})
@@ -225,7 +225,7 @@ def test_two_replicas_share_one(
 def test_nobody_else_of_netboot_s_writes_them(reached: Callable[[str], Connection]) -> None:
     for role in ("inventory", "shipper", "issuer", "nodes"):
         others = KubeRolloutObjects(partial(reached, role), "netboot")
-        with pytest.raises(ClusterUnavailableError, match="403"):
+        with pytest.raises(ClusterUnavailableError, match=r"lacks a right: (rollouts\.netboot\.dev|configmaps) "):
             others.write("stable", spec_of(meant()), None)
-        with pytest.raises(ClusterUnavailableError, match="403"):
+        with pytest.raises(ClusterUnavailableError, match=r"lacks a right: (rollouts\.netboot\.dev|configmaps) "):
             others.number(1)

@@ -94,7 +94,8 @@ def site(tmp_path: Path) -> Site:
         store = SharedRollouts(config.data / "shared-rollouts.db", objects, repository, lambda: clock[0])
         replicas.append(Replica(config, repository, store, objects))
     assert images[0] == images[1]
-    return Site(clock, objects, *replicas, *images[0])
+    alpha, beta = replicas
+    return Site(clock, objects, alpha, beta, *images[0])
 
 
 @pytest.fixture
