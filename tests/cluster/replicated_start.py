@@ -50,7 +50,10 @@ ROLES = {
 MACHINES = [
     *(Chassis(f"k-{number:03}", number, on_record=False) for number in range(1, 200)),
     Chassis("held-200", 200, on_record=False),
-    *(Chassis(f"r-{number}", number, on_record=False, declared={"profile": "rolled"}) for number in (201, 202)),
+    *(
+        Chassis(f"r-{number}", number, on_record=False, declared={"profile": "rolled", "cluster": "none"})
+        for number in (201, 202)
+    ),
 ]
 PLACES = ("provisioning", "management", "join")
 

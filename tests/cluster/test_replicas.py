@@ -254,9 +254,9 @@ def drained(world: World, machine: Machine) -> str:
     return str(node["metadata"].get("annotations", {}).get(DRAIN_ORDER, "")) if tainted else ""
 
 
-def registered(world: World, first: Replica, second: Replica, chassis: Chassis | None = None) -> tuple[Machine, str]:
-    """A machine whose Node is Ready, as all know, and its path in the API. `chassis`: it boots anew."""
-    machine = world.reboots(chassis, first) if chassis is not None else world.boots(first)
+def registered(world: World, first: Replica, second: Replica) -> tuple[Machine, str]:
+    """A machine whose Node is Ready, as all know, and its path in the API."""
+    machine = world.boots(first)
     request = machine.joins(first, second)
     once(world, request)
     machine.registers(request, ready=True)
@@ -330,43 +330,68 @@ def test_an_order_whose_object_is_deleted_is_taken_off_everywhere(world: World) 
     assert third.service.order(f"{path}/undrain", reason="mended").json()["did"] == ""
 
 
+def booted(world: World, chassis: Chassis, first: Replica, second: Replica) -> None:
+    """A machine, which joins no cluster, boots by one replica and tells another that it is up."""
+    machine = world.reboots(chassis, first)
+    phases = ("InitrdStarted", "ImageFetched", "ImageVerified", "Switched", "Booted")
+    assert machine.reports(second, *phases) == [204] * len(phases)
+
+
+def is_up(replica: Replica, chassis: Chassis) -> bool:
+    """Whether a replica says so of a machine that joins nothing."""
+    conditions = replica.service.api(f"/v1/machines/{chassis.name}").get("conditions") or []
+    return any(each["type"] == "Booted" and each["status"] == "True" for each in conditions)
+
+
 def rolled(replica: Replica, path: str) -> tuple[str, int]:
     """How far a rollout is, as a replica says it; ("", 0): it knows none."""
     said = replica.service.api(path)
     return said.get("state", ""), said.get("machines", {}).get("done", 0)
 
 
+def turn(replicas: list[Replica], path: str) -> str:
+    """Whose turn it is, as all of these say; "": nobody's yet, or not all know. Who asks for a script begins a boot, so
+    that is not asked."""
+    said = {each["machine"] for at in replicas for each in at.service.api(f"{path}/members?state=assigned")["members"]}
+    known = [at.service.api(f"{path}/members?state=assigned")["members"] for at in replicas]
+    return said.pop() if len(said) == 1 and all(known) else ""
+
+
+def all_say(replicas: list[Replica], path: str, state: str, done: int) -> None:
+    for each in replicas:
+        wait_for(lambda at=each: rolled(at, path) == (state, done), SECONDS)  # type: ignore[misc]
+
+
 def test_a_rollout_goes_on_whoever_leads_and_its_channel_points_to_its_image_everywhere(world: World) -> None:
     leader = world.elected("rollouts")
     second, third = world.others(leader)
-    some, more = (registered(world, second, third, world.site.fresh("r"))[0].chassis for _ in range(2))
-    strategy = {"canary": 2, "max_unavailable": 2, "bake": 0}
-    wish = {"channel": "rolled", "image": "next", "on_next_boot": True, "any_kubelet": True, "strategy": strategy}
+    some, more = (world.site.fresh("r") for _ in range(2))
+    for chassis in (some, more):
+        booted(world, chassis, second, third)
+        for each in world.replicas:
+            wait_for(lambda at=each, of=chassis: is_up(at, of), SECONDS)  # type: ignore[misc]
+    wish = {"channel": "rolled", "image": "next", "on_next_boot": True, "strategy": {"bake": 0}}
     begun = second.service.order("/v1/rollouts", **wish, reason="CVE")
     assert begun.ok, begun.text
     path, image = f"/v1/rollouts/{begun.json()['number']}", begun.json()["image"]
-    for each in world.replicas:
-        wait_for(lambda at=each: rolled(at, path) == ("running", 0), SECONDS)  # type: ignore[misc]
+    all_say(world.replicas, path, "running", 0)
     assert third.service.order("/v1/rollouts", **wish).status_code == 409, "one of a channel, whoever is asked"
-    registered(world, third, second, some)
-    for each in world.replicas:
-        wait_for(lambda at=each: rolled(at, path) == ("running", 1), SECONDS)  # type: ignore[misc]
+    machines = {each.name: each for each in (some, more)}
+    booted(world, machines.pop(wait_for(lambda: turn(world.replicas, path), SECONDS)), third, second)
+    all_say(world.replicas, path, "running", 1)
     leader.service.kill()
     assert third.service.order(f"{path}/pause", reason="lunch").ok
     assert second.service.order(f"{path}/resume").ok
     world.elected("rollouts", second, third)
-    machine = world.reboots(more, second)
-    request = machine.joins(second, third)
-    once(world, request)
-    machine.registers(request, ready=True)
-    for each in (second, third):
-        wait_for(lambda at=each: rolled(at, path) == ("complete", 2), SECONDS)  # type: ignore[misc]
+    booted(world, machines.pop(wait_for(lambda: turn([second, third], path), SECONDS)), second, third)
+    all_say([second, third], path, "complete", 2)
     leader.service.start()
     world.settle()
+    all_say(world.replicas, path, "complete", 2)
     for each in world.replicas:
-        wait_for(lambda at=each: rolled(at, path) == ("complete", 2), SECONDS)  # type: ignore[misc]
         assert each.service.api("/v1/channels/rolled")["image"] == image
-        wait_for(lambda at=each: f"image {image}" in at.script(some.mac).text, SECONDS)  # type: ignore[misc]
+        wait_for(lambda at=each: image in at.script(some.mac).text, SECONDS)  # type: ignore[misc]
+    assert machines == {}
     asked = ("get", "-n", "netboot", "rollout/rolled", "-o", "jsonpath={.spec.image} {.spec.who}")
     assert world.kubectl(*asked) == f"{image} rollout {begun.json()['number']}"
 
@@ -374,10 +399,10 @@ def test_a_rollout_goes_on_whoever_leads_and_its_channel_points_to_its_image_eve
 def test_a_channel_that_is_set_at_one_replica_is_so_at_all_and_where_one_was_away_then(world: World) -> None:
     alpha, beta, gamma = world.replicas
     [there] = {each.service.api("/v1/channels/rolled")["image"] for each in world.replicas}
-    digests = {one["digest"] for one in alpha.service.api("/v1/images")["images"]}
-    [image] = digests - {there}
+    names = {one["image"]: one["name"] for one in alpha.service.api("/v1/images")["images"]}
+    [(image, name)] = [(digest, name) for digest, name in names.items() if digest != there]
     gamma.service.kill()
-    set_ = alpha.service.netboot("channel", "set", "rolled", image)
+    set_ = alpha.service.netboot("channel", "set", "rolled", name)
     assert set_.returncode == 0, set_.stderr
     wait_for(lambda: beta.service.api("/v1/channels/rolled")["image"] == image, SECONDS)
     gamma.service.start()

@@ -774,8 +774,8 @@ def test_the_accounts_may_read_the_kinds_and_write_the_status_of_machines_and_no
     leaders = [each for each in printed if "site-leaders" in each["metadata"].values()]
     documents = [each for each in printed if each not in leaders]
     for leader, lease, by in (
-        (leaders[:4], "shipper", "netboot-shipper"),
-        (leaders[4:], "rollouts", "netboot-orders"),
+        (leaders[:4], "rollouts", "netboot-orders"),
+        (leaders[4:], "shipper", "netboot-shipper"),
     ):
         assert [each["kind"] for each in leader] == ["Namespace", "Lease", "Role", "RoleBinding"]
         assert leader[1]["metadata"]["name"] == lease
