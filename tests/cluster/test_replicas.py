@@ -7,7 +7,7 @@ where is a table of docs/ha.md.
 import itertools
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -349,12 +349,11 @@ def rolled(replica: Replica, path: str) -> tuple[str, int]:
     return said.get("state", ""), said.get("machines", {}).get("done", 0)
 
 
-def turn(replicas: list[Replica], path: str) -> str:
-    """Whose turn it is, as all of these say; "": nobody's yet, or not all know. Who asks for a script begins a boot, so
-    that is not asked."""
-    said = {each["machine"] for at in replicas for each in at.service.api(f"{path}/members?state=assigned")["members"]}
-    known = [at.service.api(f"{path}/members?state=assigned")["members"] for at in replicas]
-    return said.pop() if len(said) == 1 and all(known) else ""
+def turn(replicas: list[Replica], image: str, machines: Collection[str]) -> str:
+    """Which of these machines boots the image next, whichever of these replicas it asks; "": none yet. Who asks for a
+    script begins a boot, so that is not asked."""
+    uses = [set(each.service.api(f"/v1/images/{image}/uses")["boots"]) for each in replicas]
+    return next(iter(set.intersection(*uses) & set(machines)), "")
 
 
 def all_say(replicas: list[Replica], path: str, state: str, done: int) -> None:
@@ -377,13 +376,13 @@ def test_a_rollout_goes_on_whoever_leads_and_its_channel_points_to_its_image_eve
     all_say(world.replicas, path, "running", 0)
     assert third.service.order("/v1/rollouts", **wish).status_code == 409, "one of a channel, whoever is asked"
     machines = {each.name: each for each in (some, more)}
-    booted(world, machines.pop(wait_for(lambda: turn(world.replicas, path), SECONDS)), third, second)
+    booted(world, machines.pop(wait_for(lambda: turn(world.replicas, image, machines), SECONDS)), third, second)
     all_say(world.replicas, path, "running", 1)
     leader.service.kill()
     assert third.service.order(f"{path}/pause", reason="lunch").ok
     assert second.service.order(f"{path}/resume").ok
     world.elected("rollouts", second, third)
-    booted(world, machines.pop(wait_for(lambda: turn([second, third], path), SECONDS)), second, third)
+    booted(world, machines.pop(wait_for(lambda: turn([second, third], image, machines), SECONDS)), second, third)
     all_say([second, third], path, "complete", 2)
     leader.service.start()
     world.settle()
