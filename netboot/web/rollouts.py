@@ -162,6 +162,7 @@ def _ordered(number: int, act: str, body: Order) -> RolloutActed:
         was.update(state=before.state, undoing=before.undoing)
         return Note(deps.clock.now_ms(), who, act, body.reason) if did else None
 
+    deps.rollouts.refresh()  # what was paused at another replica a moment ago is not running
     if body.dry_run:
         before = deps.rollouts.rollout(number)
         rollout, members = acts[act](before, deps.rollouts.members(number))

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from netboot.lifecycle.rollout import Member, MemberState, Rollout
+from netboot.lifecycle.rollout_orders import paused
 from netboot.lifecycle.rollout_specs import RolloutSpec
 from netboot.lifecycle.rollout_store import Note
 from netboot.stores.rollouts import make
@@ -88,6 +89,18 @@ def test_a_rollout_that_is_ended_by_that_is_said_and_over_for_all(api: Site, run
     assert "rollout 1 is cancelled: it assigns nothing any more" in ran.out
     assert api.said.rollout is not None
     assert (api.said.rollout.state, api.said.rollout.released) == ("cancelled", True)
+
+
+def test_who_has_not_heard_of_a_pause_yet_resumes_what_was_paused(api: Site, tmp_path: Path) -> None:
+    begun(api)
+    make(tmp_path / "elsewhere.db").close()
+    elsewhere = SharedRollouts(tmp_path / "elsewhere.db", api.objects, api.repository, Fixed().now_ms)
+    elsewhere.refresh()
+    elsewhere.change(1, lambda was, those: paused(was, those, "bob"), lambda *_: None)
+    answer = api.post("/v1/rollouts/1/resume", {}).json
+    assert (answer["did"], answer["state"]) == (True, "running")
+    assert api.said.rollout is not None
+    assert api.said.rollout.state == "running"
 
 
 def test_who_has_not_heard_of_a_rollout_yet_looks_before_setting_its_channel(api: Site, tmp_path: Path) -> None:
