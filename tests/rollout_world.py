@@ -167,10 +167,8 @@ class World:
     def now_ms(self) -> int:
         return 1_700_000_000_000 + self.now
 
-    def point(self, channel: str, digest: str) -> str | None:
-        before, self.channel = self.channel, digest
-        self.pointed += 1
-        return before
+    def point(self, _channel: str, digest: str) -> None:
+        self.channel, self.pointed = digest, self.pointed + 1
 
     @property
     def wanted(self) -> dict[str, Drain]:

@@ -77,8 +77,8 @@ class ImageRepository(Protocol):
 class ImageRepositoryWriter(Protocol):
     """Writing, of the little that the service writes. Raises images.errors.StoreError (BusyError: try again)."""
 
-    def point(self, channel: str, digest: str) -> str | None:
-        """Let a channel point to an image; the image that it pointed to before."""
+    def point(self, channel: str, digest: str) -> None:
+        """Let a channel point to an image, also where nobody can read what it pointed to."""
         ...
 
     def keep(self, owner: str, digests: Sequence[str]) -> None:

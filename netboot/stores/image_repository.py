@@ -82,10 +82,8 @@ class StoreImageRepository:
             return None
         return check.check_bundle(data, signature, self._keys.current())
 
-    def point(self, channel: str, digest: str) -> str | None:
-        before = self.channel(channel)
+    def point(self, channel: str, digest: str) -> None:
         self._store.set_channel(channel, digest)
-        return before
 
     def keep(self, owner: str, digests: Sequence[str]) -> None:
         try:

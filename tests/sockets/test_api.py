@@ -292,7 +292,7 @@ def test_a_channel_is_moved_once_another_writer_of_the_store_has_ended(
         with Store(api.config.store).writing():
             moved = pool.submit(writer.point, "stable", image)
             assert wait([moved], 0.3).done == set()
-        assert moved.result(60) is None
+        moved.result(60)
     assert api.get("/v1/channels/stable").json["image"] == image
 
 
@@ -322,6 +322,21 @@ def test_moving_a_channel(api: Api, caplog: pytest.LogCaptureFixture) -> None:
     assert api.get("/v1/channels/stable").json["in_force"] == first
     assert api.put("/v1/channels/stable", {"image": "other"}).json["image"] == second
     assert api.put("/v1/channels/stable", {"image": first[:9]}).json["image"] == first
+
+
+def test_a_channel_whose_file_is_damaged_is_mended_by_setting_it_as_is_said(api: Api) -> None:
+    image = add_image(api.config)
+    api.put("/v1/channels/stable", {"image": image})
+    (api.config.store / "channels" / "stable.json").write_text("{")
+    api.publisher.step(now=True)
+    shown = api.get("/v1/channels/stable").json
+    assert shown["image"] is None
+    assert shown["unusable"].endswith("is damaged: set the channel again with `netboot channel set stable IMAGE`")
+    answer = api.put("/v1/channels/stable", {"image": image})
+    assert (answer.status_code, answer.json["image"]) == (200, image)
+    api.publisher.step(now=True)
+    shown = api.get("/v1/channels/stable").json
+    assert (shown["image"], shown["in_force"], shown["unusable"]) == (image, image, None)
 
 
 def test_a_channel_is_not_moved_to_what_cannot_boot(tmp_path: Path) -> None:
