@@ -78,8 +78,9 @@ class ImageRepositoryWriter(Protocol):
     """Writing, of the little that the service writes. Raises images.errors.StoreError (BusyError: try again)."""
 
     def point(self, channel: str, digest: str, who: str, *, end: bool = False) -> list[int]:
-        """Let a channel point to an image. `who`: sets it, for people; `end`: also where replicas share a rollout of it
-        that is under way, which ends by that. Returns the numbers of those that did.
+        """Let a channel point to an image, also where nobody can read what it pointed to. `who`: sets it, for people;
+        `end`: also where replicas share a rollout of it that is under way, which ends by that. Returns the numbers of
+        those that did.
 
         Raises:
             RolloutRefusedError: there is one, and it is not to end. CannotTellError: other replicas cannot be told, and

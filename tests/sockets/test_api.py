@@ -324,6 +324,21 @@ def test_moving_a_channel(api: Api, caplog: pytest.LogCaptureFixture) -> None:
     assert api.put("/v1/channels/stable", {"image": first[:9]}).json["image"] == first
 
 
+def test_a_channel_whose_file_is_damaged_is_mended_by_setting_it_as_is_said(api: Api) -> None:
+    image = add_image(api.config)
+    api.put("/v1/channels/stable", {"image": image})
+    (api.config.store / "channels" / "stable.json").write_text("{")
+    api.publisher.step(now=True)
+    shown = api.get("/v1/channels/stable").json
+    assert shown["image"] is None
+    assert shown["unusable"].endswith("is damaged: set the channel again with `netboot channel set stable IMAGE`")
+    answer = api.put("/v1/channels/stable", {"image": image})
+    assert (answer.status_code, answer.json["image"]) == (200, image)
+    api.publisher.step(now=True)
+    shown = api.get("/v1/channels/stable").json
+    assert (shown["image"], shown["in_force"], shown["unusable"]) == (image, image, None)
+
+
 def test_a_channel_is_not_moved_to_what_cannot_boot(tmp_path: Path) -> None:
     api = Api(tmp_path, inventory=INVENTORY + f"  - {{name: frozen, image: {'a' * 64}}}\n")
     stranger = SigningKey.generate()
