@@ -19,8 +19,8 @@ help: ## this list
 setup: ## system packages, virtual environment, locked dependencies (seconds when nothing changed)
 	@./setup.sh
 
-demo: setup ## from nothing to a Ready node: image, cluster, service, a disk-less machine with a TPM, a Pod, a rollout (KEEP=1: leave it running; RECIPE=…; FIRMWARE=uefi; DISCOVER=1: the machine is not declared, and introduces itself)
-	@$(PY) -m lab.demo $(if $(KEEP),--keep) $(if $(RECIPE),--recipe '$(RECIPE)') $(if $(FIRMWARE),--firmware '$(FIRMWARE)') $(if $(DISCOVER),--discover)
+demo: setup ## from nothing to a Ready node: image, cluster, service, a disk-less machine with a TPM, a Pod, a rollout (KEEP=1: leave it running; RECIPE=…; FIRMWARE=uefi; DISCOVER=1: the machine is not declared, and introduces itself; STATE=kubernetes: three replicas, of which one is killed)
+	@$(PY) -m lab.demo $(if $(KEEP),--keep) $(if $(RECIPE),--recipe '$(RECIPE)') $(if $(FIRMWARE),--firmware '$(FIRMWARE)') $(if $(DISCOVER),--discover) $(if $(STATE),--state '$(STATE)')
 
 test: setup lint ## everything: lint, types, contracts, unit, tools, boots of real machines
 	@$(SUDO) tests/in_memory.sh $(PY) $(PYTEST) -p tests.plugins.reruns -p tests.plugins.disk tests -rfER

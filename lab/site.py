@@ -110,6 +110,19 @@ def make_site(
     return Site(folder, url, f"http://127.0.0.1:{management}")
 
 
+def another_site(first: Site, folder: Path) -> Site:
+    """The same site with ports of its own and, in its folder, a disk of its own: without what the first's service wrote
+    and without its images."""
+    own = {str(first.folder): {"data"}, str(first.store): {"blobs", "images"}}
+    shutil.copytree(first.folder, folder, ignore=lambda where, _: own.get(where, set()))
+    site = Site(folder, first.url, first.management)
+    for host, port in re.findall(r'(?m)^  listen: "?\[?(.+?)\]?:(\d+)"?$', site.config.read_text()):
+        other = f":{free_port(host)}"
+        site.config.write_text(site.config.read_text().replace(f":{port}", other))
+        site = Site(folder, site.url.replace(f":{port}", other), site.management.replace(f":{port}", other))
+    return site
+
+
 def _listen(text: str, section: str, address: str) -> str:
     """The sample configuration with another address in the `listen` of a section."""
     changed, count = re.subn(rf"(?m)^({section}:.*\n(?:(?:  .*)?\n)*?  listen: ).*$", rf"\g<1>{address}", text)

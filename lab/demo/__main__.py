@@ -16,6 +16,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from time import monotonic, time
+from typing import Any
 
 from rich.console import Console
 
@@ -23,16 +24,18 @@ from images.recipe import inherit
 from images.values.strict import FaultsError
 from lab.accelerator import accelerator
 from lab.demo import discovering
-from lab.demo.joining import joining
+from lab.demo.joining import Joining, joining
 from lab.demo.progress import CHANNEL, NAME, Boot, Demo, explain_failure, facts_of, show_page
+from lab.demo.replicas import Replicas, replicas
 from lab.demo.rolling import rolled
 from lab.demo.steps import attachment_of, build_image, follow, inventory, new_hardware, new_network
+from lab.demo.summary import Shown
 from lab.errors import LabError, UnusableError
 from lab.kube.binaries import NoKubernetesError
 from lab.kube.cluster import ClusterError
 from lab.machines import chip_of, machine
-from lab.service import service
-from lab.site import make_site
+from lab.service import Service, service
+from lab.site import Site, make_site
 from lab.work import CACHE, ROOT, work_folder
 
 WIDTH = 132
@@ -67,7 +70,16 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--firmware", choices=["bios", "uefi"], default="bios", help="SeaBIOS or OVMF")
     parser.add_argument("--user-network", action="store_true", help="QEMU's own network in place of a namespace")
     parser.add_argument("--discover", action="store_true", help="declare nobody: the machine introduces itself first")
-    return parser.parse_args(arguments)
+    parser.add_argument(
+        "--state",
+        choices=["embedded", "kubernetes"],
+        default="embedded",
+        help="kubernetes: three replicas, one is killed",
+    )
+    options = parser.parse_args(arguments)
+    if options.state == "kubernetes" and (options.discover or options.user_network):
+        parser.error("--state kubernetes goes without --discover and --user-network")
+    return options
 
 
 def _as_root(console: Console, arguments: Sequence[str]) -> int:
@@ -89,8 +101,8 @@ def _run(demo: Demo) -> None:
             net = new_network(demo, stack)
         host = net.host if net else "127.0.0.1"
         join = joining(demo, stack, net) if _joins(demo, networked=net is not None) else None
-        if demo.options.discover and join is None:
-            raise UnusableError("only images that join a cluster have what a machine introduces itself by")
+        if join is None:
+            _needs_no_cluster(demo)
         with demo.doing("making a site: netboot init"):
             site = make_site(demo.folder / "site", host, None if net else "10.0.2.2", join=join is not None)
             if join is not None:
@@ -99,22 +111,20 @@ def _run(demo: Demo) -> None:
             image = build_image(demo, site, demo.options.recipe if join is None else join.recipe)
         address = net.machine(10) if net else None
         hardware = new_hardware(NAME, demo.options.firmware, image, node=join is not None)
-        with demo.doing("starting the service: netboot serve"):
-            if demo.options.discover:
-                discovering.prepare(site, hardware)
-            else:
-                site.declare(inventory(hardware, address if join else None))
-            running = stack.enter_context(service(site, demo.folder / "logs"))
-            running.set_channel(CHANNEL, image["image"])
-            demo.say(f"    machines reach it at {site.url}, operators at {site.management}")
-            demo.say(f"    it runs as {running.account}")
+        if demo.options.discover:
+            discovering.prepare(site, hardware)
+        else:
+            site.declare(inventory(hardware, address if join else None))
+        several = replicas(demo, stack, site, join) if join and demo.options.state == "kubernetes" else None
+        running = _serve(demo, stack, site, image, several)
         with demo.doing("looking for a way to run machines"):
             kernel = site.store / "blobs" / image["manifest"]["artifacts"]["kernel"]["sha256"]
             how = accelerator(kernel, CACHE / "lab")
             demo.say("    KVM works" if how == "kvm" else "    KVM does not work here: software emulation (TCG)")
-        attachment = attachment_of(stack, net, site, {hardware.mac: address} if address else {})
+        hosts = {hardware.mac: address} if address else {}
+        attachment, redirect = attachment_of(stack, net, f"{site.url}/boot.ipxe", hosts)
         if join is not None and not demo.options.discover:
-            join.enrol(site, chip_of(hardware, demo.folder / "machine"))
+            join.enrol(chip_of(hardware, demo.folder / "machine"))
         with demo.doing(f"switching on {NAME}: {hardware.memory} MiB of memory, no disk"):
             demo.boots.append(Boot(time()))
             demo.machine = stack.enter_context(machine(hardware, attachment, demo.folder / "machine", how))
@@ -122,11 +132,53 @@ def _run(demo: Demo) -> None:
                 join.pinned(discovering.introduced(demo, site, running, hardware, address))
             follow(demo, running, image, join)
         rows = [*join.facts(), *join.run_a_pod(demo.boots[0].events)] if join else []
-        facts = facts_of(demo, hardware, image, net, how, rows)
-        later = [rolled(demo, site, running, join, image)] if join and not demo.options.discover else []
-        show_page(demo, site, hardware, facts, later, join.commands(site, rolled=bool(later)) if join else ())
+        if several is not None:
+            rows += several.facts()
+            running = several.lose_first(redirect)
+        facts, later = facts_of(demo, hardware, image, net, how, rows), _rolled(demo, running, join, image, several)
+        commands = join.commands(running.site, rolled=bool(later), objects=several is not None) if join else ()
+        show_page(demo, running.site, hardware, facts, later, commands)
         if demo.options.keep:
             _keep(demo)
+
+
+def _serve(
+    demo: Demo, stack: contextlib.ExitStack, site: Site, image: dict[str, Any], several: Replicas | None
+) -> Service:
+    """The service runs, and its channel points to the image; of several replicas the first of them."""
+    if several is not None:
+        several.publish(image, site)
+        several.start(stack)
+        running = several.running[0]
+        several.running[-1].set_channel(CHANNEL, image["image"])
+    else:
+        with demo.doing("starting the service: netboot serve"):
+            running = stack.enter_context(service(site, demo.folder / "logs"))
+            running.set_channel(CHANNEL, image["image"])
+    demo.say(f"    machines reach it at {site.url}, operators at {site.management}")
+    demo.say(f"    it runs as {running.account}")
+    return running
+
+
+def _rolled(
+    demo: Demo, running: Service, join: Joining | None, image: dict[str, Any], several: Replicas | None
+) -> list[Shown]:
+    """The boot by a rollout, where machines join a cluster and one was declared; `running`: who is asked for it."""
+    if join is None or demo.options.discover:
+        return []
+    if several is None:
+        return [rolled(demo, running, join, image, lambda _: None)]
+    later = [rolled(demo, running, join, image, lambda second: several.publish(second, running.site))]
+    several.show()
+    return later
+
+
+def _needs_no_cluster(demo: Demo) -> None:
+    """Raises UnusableError: what is to be shown is shown with a cluster that machines join."""
+    if demo.options.discover:
+        raise UnusableError("only images that join a cluster have what a machine introduces itself by")
+    if demo.options.state == "kubernetes":
+        raise UnusableError("replicas keep their state in the cluster that machines join, and these join none")
 
 
 def _joins(demo: Demo, *, networked: bool) -> bool:

@@ -1,11 +1,14 @@
 """The part of the demo that follows the boot: a cluster, a TPM that an operator enrols, a Ready node, a Pod on it."""
 
 import contextlib
+import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from rich.markup import escape
 
 from images.recipe.inherit import shipped
 from lab.demo.progress import CHANNEL, NAME, Demo, short
@@ -18,11 +21,13 @@ from lab.kube.kubectl import DEPLOYMENT, POD, UNCHECKED, Kubectl, deploy_hello, 
 from lab.kube.recipe import node_recipe
 from lab.network import Network
 from lab.service import Service
-from lab.site import Site
+from lab.site import CommandFailedError, Site
 from lab.tpm import ek_sha256
 from lab.work import CACHE, ROOT
 
 POD_SECONDS = 240.0
+KINDS = "machines,rollouts,enrolments"
+"""Of the objects that are shown where the state is in the cluster."""
 _CLUSTER = """
 clusters:
   default:
@@ -44,6 +49,7 @@ class Joining:
     approved: bool = False
     declared: bool = False
     """Its TPM is declared with it, so that nobody has to approve it."""
+    enrolments_are_objects: bool = False
     taints: str = ""
     """Those with which the node registered."""
     pod_log: str = ""
@@ -56,12 +62,12 @@ class Joining:
         self.site = site
         attach(site, self.cluster)
 
-    def enrol(self, site: Site, chip: Path) -> None:
+    def enrol(self, chip: Path) -> None:
         """The operator notes which TPM is in the box, and opens a window for the machine."""
         with self.demo.doing(f"netboot machine enroll {NAME}: its TPM may show itself, once"):
             self.ek = ek_sha256(chip)
             self.demo.say(f"    the delivery note says: endorsement key {self.ek[:16]}…")
-            site.netboot("machine", "enroll", NAME)
+            self._order("enroll", NAME)
 
     def pinned(self, ek: str) -> None:
         """Its TPM is declared with it: nothing has to be approved."""
@@ -72,11 +78,24 @@ class Joining:
         if self.approved or self.declared or self.site is None:
             return
         if running.api(f"/v1/machines/{NAME}/enrolment")["enrolment"]["state"] == "pending":
-            self.site.netboot("machine", "approve", NAME, "--ek", self.ek[:16])
-            self.approved = True
             self.demo.say(
                 f"              [bold]the operator[/] runs: netboot machine approve {NAME} --ek {self.ek[:16]}"
             )
+            self._order("approve", NAME, "--ek", self.ek[:16])
+            self.approved = True
+
+    def _order(self, *order: str) -> None:
+        """`netboot machine …`; where enrolments are objects it says by which command people carry that out, and this is
+        run."""
+        assert self.site is not None
+        try:
+            self.site.netboot("machine", *order)
+        except CommandFailedError as error:
+            command = re.search(r"does it by `kubectl (.+)`", str(error))
+            if command is None or not self.enrolments_are_objects:
+                raise
+            said = self.kubectl(*shlex.split(command[1]))
+            self.demo.say(f"    as netboot says, the operator runs: kubectl {escape(command[1])}: {said.strip()}")
 
     def run_a_pod(self, events: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
         """A Pod of a Deployment: one without a controller is not drained, for nobody would start it again. Returns as
@@ -125,8 +144,9 @@ class Joining:
             ("Pod", f"says from inside: {self.pod_log}"),
         ]
 
-    def commands(self, site: Site, *, rolled: bool) -> list[tuple[str, str]]:
-        """Where to look further, while it runs; `rolled`: there was a rollout, and a boot by its order."""
+    def commands(self, site: Site, *, rolled: bool, objects: bool) -> list[tuple[str, str]]:
+        """Where to look further, while it runs; `rolled`: there was a rollout, and a boot by its order; `objects`: the
+        state is in the cluster."""
         kubectl = f"{shlex.quote(short(self.kubectl.program))} --kubeconfig {shlex.quote(short(self.kubectl.account))}"
         netboot, config = short(ROOT / ".venv" / "bin" / "netboot"), f"--config {shlex.quote(short(site.config))}"
         node = [
@@ -134,6 +154,9 @@ class Joining:
             ("the Pod's words", f"{kubectl} logs {DEPLOYMENT}"),
             ("a command inside of it", f"{kubectl} exec {DEPLOYMENT} -- ps"),
         ]
+        if objects:
+            node.append(("the state, as objects", f"{kubectl} get {KINDS} -n netboot"))
+            node.append(("who leads", f"{kubectl} get leases -n netboot-leaders"))
         if not rolled:
             return [*node, ("whose TPM it is", f"{netboot} machine show {config} {NAME}")]
         return [

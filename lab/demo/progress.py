@@ -129,7 +129,8 @@ def _commands(demo: Demo, site: Site, hardware: Hardware, image: str) -> list[tu
         ("read every byte and compare it with what was signed", f"{netboot} image verify {config} {image}"),
     ]
     if not demo.options.keep:
-        same = "make demo KEEP=1 DISCOVER=1" if demo.options.discover else "make demo KEEP=1"
+        more = {" DISCOVER=1": demo.options.discover, " STATE=kubernetes": demo.options.state == "kubernetes"}
+        same = f"make demo KEEP=1{''.join(word for word, given in more.items() if given)}"
         again = ("the same, left running until Ctrl-C, to ask the service", same)
         return [*local, ("the machine's console", f"less {short(demo.folder / 'machine' / NAME)}.console.log"), again]
     traces = [
@@ -159,7 +160,7 @@ def explain_failure(demo: Demo, error: Exception) -> None:
         last = events[-1]["phase"] if events else "nothing: it did not ask for its script"
         demo.say(f"the last that was heard of {NAME}: {last}; its console ends:")
         demo.console.print(demo.machine.console.tail(), highlight=False, markup=False, soft_wrap=True)
-    for log in sorted((demo.folder / "logs").glob("service-*.log")):
+    for log in sorted((demo.folder / "logs").rglob("service-*.log")):
         demo.say(f"the service's log ends ({short(log)}):")
         lines = log.read_text(encoding="utf-8").splitlines()[-LOG_LINES:]
         demo.console.print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)

@@ -2,6 +2,7 @@
 reboot itself."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from time import time
 from typing import Any
@@ -25,9 +26,18 @@ DOWN_SECONDS = 180.0
 """For systemd to stop all that runs, in software emulation."""
 
 
-def rolled(demo: Demo, site: Site, running: Service, join: Joining, first: dict[str, Any]) -> Shown:
-    """Bring the machine to another image than `first`, which it runs, and in service with it; nobody touches it."""
+def rolled(
+    demo: Demo,
+    running: Service,
+    join: Joining,
+    first: dict[str, Any],
+    publish: Callable[[dict[str, Any]], None],
+) -> Shown:
+    """Bring the machine to another image than `first`, which it runs, and in service with it; nobody touches it.
+    `publish`: takes that image to where else it is needed."""
+    site = running.site
     image = _second_image(demo, site, join, first)
+    publish(image)
     name = image["manifest"]["name"]
     start = ("rollout", "start", CHANNEL, name, "--bake", "0s")
     with demo.doing(f"the operator runs: netboot {' '.join(start)}"):

@@ -5,7 +5,7 @@ import json
 import secrets
 import signal
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from lab.demo.joining import Joining
@@ -41,13 +41,21 @@ def new_network(demo: Demo, stack: contextlib.ExitStack) -> Network | None:
     return None
 
 
-def attachment_of(stack: contextlib.ExitStack, net: Network | None, site: Site, hosts: Mapping[str, str]) -> Attachment:
-    """Where the machine is plugged in; `hosts`: MAC → address, for the DHCP server."""
-    url = f"{site.url}/boot.ipxe"
+def attachment_of(
+    stack: contextlib.ExitStack, net: Network | None, url: str, hosts: Mapping[str, str]
+) -> tuple[Attachment, Callable[[str], None]]:
+    """Where the machine is plugged in, and what makes DHCP name another script; `url`: of the first one, `hosts`:
+    MAC → address, for the DHCP server."""
     if net is None:
-        return UserNetwork(url)
-    stack.enter_context(dnsmasq(net, url, hosts=hosts, time_servers=stack.enter_context(time_server(net))))
-    return net.tap("tap0")
+        return UserNetwork(url), lambda _: None
+    clock, server = stack.enter_context(time_server(net)), stack.enter_context(contextlib.ExitStack())
+
+    def name(script: str) -> None:
+        server.close()
+        server.enter_context(dnsmasq(net, script, hosts=hosts, time_servers=clock))
+
+    name(url)
+    return net.tap("tap0"), name
 
 
 def build_image(demo: Demo, site: Site, recipe: str) -> dict[str, Any]:

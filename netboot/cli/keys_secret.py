@@ -61,13 +61,15 @@ def opened(place: "KeysSecret", kubeconfig: Path) -> Iterator["SharedKeysAdmin"]
 
 
 def own_files(settings: "Config") -> dict[str, bytes]:
-    """What this site's own files have.
+    """What this site's own files have; a key of boot ids is made where no service has needed one yet.
 
     Raises:
-        ApiError: one cannot be read.
+        ApiError: one cannot be read. StateUnavailableError: that key cannot be made.
     """
     from netboot.stores import bootkey
 
+    if settings.boot_id_key is None:
+        bootkey.load_or_create(bootkey.file_of(settings))
     paths = {"boot-id.key": bootkey.file_of(settings)}
     if settings.join is not None:
         paths |= {"sealing.keys": settings.join.sealing_keys, "nonce.keys": settings.join.nonce_keys}

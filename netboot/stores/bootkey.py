@@ -133,6 +133,8 @@ def _create(path: Path) -> None:
     staged = path.with_name(f"{path.name}.{os.getpid()}-{secrets.token_hex(4)}")
     handle = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
+        if os.geteuid() == 0:  # a command of root's: it is of whom the folder is
+            os.fchown(handle, path.parent.stat().st_uid, path.parent.stat().st_gid)
         with os.fdopen(handle, "wb") as file:
             file.write(secrets.token_bytes(LENGTH))
             file.flush()
