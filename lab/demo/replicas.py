@@ -18,7 +18,8 @@ from lab.service import Service, service
 from lab.site import Site, another_site
 
 NAMES = ("alpha", "beta", "gamma")
-LEADERS = ("approver-default", "nodes-default", "rollouts", "shipper")
+LEADERS = ("approver", "nodes", "rollouts", "shipper")
+"""The names of their Leases."""
 LEAD_SECONDS = 180.0
 """Against hanging alone: two durations of a Lease are half a minute."""
 _STATE = """

@@ -107,7 +107,7 @@ def set_(
         click.secho(f"{told}: set it there likewise, and once more when the API server answers", fg="yellow", err=True)
     if state["assignments_kept"]:
         what = f"the rollouts of channel {channel} cannot be read: whom one assigned an image boots that still"
-        remedy = f"see `netboot doctor`; once data/rollouts.db can be read, run `netboot channel set {channel}` again"
+        remedy = f"see `netboot doctor`; once they can be read, run `netboot channel set {channel}` again"
         raise ApiError(what, remedy, CANNOT_TELL)
 
 

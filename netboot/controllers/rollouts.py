@@ -129,8 +129,8 @@ class RolloutController:
             wanted |= _renewals(after, members, snapshot, may_begin=may_begin)
         self._status = tuple(said[each.number] for each in under_way if each.number in said)
         self._problem = "; ".join(problems.values())
-        stand = self._unseeing | problems
-        self.unable = next(iter(stand.values()), "") if stand.keys() >= numbers else ""
+        stand, hidden = self._unseeing | problems, self._store.hidden()
+        self.unable = next(iter((*hidden, *stand.values())), "") if hidden or stand.keys() >= numbers else ""
         self._refused = self._renewals.want(wanted, self._ledger, problems.keys())
 
     def _follow(self) -> None:

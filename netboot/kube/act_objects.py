@@ -21,7 +21,7 @@ from netboot.lifecycle.rollout_specs import RolloutSpec
 
 NUMBERS = "netboot-rollouts"
 """The ConfigMap that has the number of the last rollout."""
-_TRIES, _DIGITS = 10, 15
+_TRIES, _DIGITS = 10, 9
 _OTHERS = ("labels", "annotations", "ownerReferences", "finalizers")
 """What people and other programs put at an object: a write leaves it as it was read."""
 
@@ -82,9 +82,9 @@ class _Objects:
             raise ConflictError(f"{error.status} {error.reason}: {error.message}") from None
 
     def patch(self, name: str, spec: BaseModel, before: _Before) -> dict[str, Any]:
-        """As `write`; what others put at it stays, whatever that is. A merge patch: null takes a key away."""
-        metadata = {"uid": before.uid, "resourceVersion": before.version}
-        body = {"metadata": metadata, "spec": spec.model_dump(mode="json")}
+        """As `write`; what others put at it stays, whatever that is. A merge patch leaves what it does not name as it
+        is, and null takes a key away (RFC 7396)."""
+        body = {"metadata": {"uid": before.uid, "resourceVersion": before.version}, "spec": every_key(spec)}
         group, version, namespace, plural = self._where
         path = f"/apis/{group}/{version}/namespaces/{namespace}/{plural}/{name}"
         try:
@@ -173,6 +173,13 @@ class KubeRolloutObjects:
 
     def number(self, least: int) -> int:
         return self._objects.number(least)
+
+
+def every_key(said: BaseModel) -> dict[str, Any]:
+    """As JSON, with null for what the model leaves out, here and in models within."""
+    inner = {name: value for name, value in said if isinstance(value, BaseModel)}
+    written = dict.fromkeys(type(said).model_fields) | said.model_dump(mode="json", exclude=set(inner))
+    return written | {name: every_key(value) for name, value in inner.items()}
 
 
 def _identity(thing: dict[str, Any]) -> tuple[str, str, int, Any, str]:

@@ -1,25 +1,24 @@
 """Machines of a rollout as one value of an object: JSON, compressed (zlib), in base64."""
 
 import base64
-import binascii
 import json
 import random
 import uuid
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import FailFast, Field, TypeAdapter, ValidationError
 
 from images.values.faults import first_fault
 from netboot.lifecycle.errors import RolloutRefusedError
 from netboot.lifecycle.rollout import Member
-from netboot.lifecycle.rollout_store import Members
 
 LARGEST = 1_400_000
 """Of machines, packed, in characters: an API server takes 1.5 MiB, https://etcd.io/docs/v3.6/dev-guide/limit/."""
-_UNPACKED = 64 << 20
-"""What it may come to, in bytes: of 50,000 machines it has a third."""
-_MEMBERS = TypeAdapter(list[Member])
+_UNPACKED = 12 << 20
+"""What it may come to, in bytes: twice what the most machines do that are begun with."""
+_MEMBERS = TypeAdapter(Annotated[list[Member], FailFast(), Field(max_length=50_000)])
 
 
 class UnreadableError(ValueError):
@@ -27,21 +26,27 @@ class UnreadableError(ValueError):
 
 
 def packed(members: Iterable[Member]) -> str:
-    """Machines of a rollout as one value of an object.
+    """Machines of a rollout as one value of an object; without the words why each is where it is, where these take too
+    much of it.
 
     Raises:
         RolloutRefusedError: they are more than it holds.
     """
     rows = [each.model_dump(mode="json", exclude_defaults=True) for each in members]
-    text = json.dumps(rows, separators=(",", ":")).encode()
-    value = base64.b64encode(zlib.compress(text, 6)).decode()
-    if len(value) > LARGEST or len(text) > _UNPACKED:
+    value = _packed(rows) or _packed([{**row, "why": ""} for row in rows])
+    if value is None:
         raise RolloutRefusedError(f"{len(rows):,} machines are more than a rollout can have: use several channels")
     return value
 
 
+def _packed(rows: Sequence[Mapping[str, object]]) -> str | None:
+    text = json.dumps(rows, separators=(",", ":")).encode()
+    value = base64.b64encode(zlib.compress(text, 6)).decode()
+    return value if len(value) <= LARGEST and len(text) <= _UNPACKED else None
+
+
 def have_room(members: Iterable[Member]) -> None:
-    """As they are in the end, with two boots each, which nothing compresses, and why each is where it is.
+    """As they are in the end, with two boots each, which nothing compresses.
 
     Raises:
         RolloutRefusedError: they are more than one value holds then.
@@ -53,16 +58,17 @@ def have_room(members: Iterable[Member]) -> None:
     )
 
 
-def unpacked(value: str) -> Members:
+def unpacked(value: str) -> dict[str, Member]:
     """Raises UnreadableError."""
     unpacking = zlib.decompressobj()
     try:
         text = unpacking.decompress(base64.b64decode(value, validate=True), _UNPACKED)
-        if not unpacking.eof or unpacking.unused_data:
-            raise UnreadableError("is cut off, longer than it may be, or has more behind it")
-        members = _MEMBERS.validate_json(text)
-    except (binascii.Error, zlib.error) as error:
+    except (ValueError, zlib.error) as error:
         raise UnreadableError(f"is not base64 of what zlib compressed: {error}") from None
+    if not unpacking.eof or unpacking.unused_data:
+        raise UnreadableError("is cut off, longer than it may be, or has more behind it")
+    try:
+        members = _MEMBERS.validate_json(text)
     except ValidationError as error:
         fault = first_fault(error)
         raise UnreadableError(f"{fault.key}: {fault.message}") from None

@@ -5,6 +5,7 @@ So what a step comes to is written whole or not at all: that a rollout begins wh
 complete and the channel points to its image, that a person sets the channel and it is over.
 """
 
+from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
 from pydantic import ValidationError
@@ -15,10 +16,10 @@ from netboot.clock import moment_ms, rfc3339
 from netboot.lifecycle.intents import LONGEST_REASON
 from netboot.lifecycle.order_objects import LONGEST_WHO, LONGEST_WORDS, clean
 from netboot.lifecycle.packed_members import packed, unpacked
-from netboot.lifecycle.rollout import MemberState, Rollout, RolloutState
+from netboot.lifecycle.rollout import Member, MemberState, Rollout, RolloutState
 from netboot.lifecycle.rollout_counts import counted
 from netboot.lifecycle.rollout_specs import LONGEST_NAME, NOTES, LastRollout, NoteTold, RolloutSpec
-from netboot.lifecycle.rollout_store import Members, Note
+from netboot.lifecycle.rollout_store import Note
 from netboot.machines.resources import Resource
 
 KIND = "rollout"
@@ -40,7 +41,7 @@ class RolloutSaid(NamedTuple):
     """A rollout, as an object says it."""
 
     rollout: Rollout
-    members: Members
+    members: dict[str, Member]
     notes: tuple[Note, ...] = ()
     released: bool = False
 
@@ -100,10 +101,25 @@ def kept_object(resource: Resource) -> RolloutObject:
     return found._replace(spec=None, fault=f"{KIND}/{resource.name}: spec: {resource.refused}")
 
 
-def said_of(channel: str, spec: RolloutSpec) -> Said:
-    """Raises UnreadableError: its machines are not what is packed here."""
+def said_of(channel: str, spec: RolloutSpec, present: Mapping[str, str]) -> Said:
+    """What an object says. `present`: former name → the name of now, of machines, by which they are in it here.
+
+    Raises:
+        UnreadableError: its machines are not what is packed here.
+    """
     said = Said(spec.image, spec.image_name, spec.who, moment_ms(spec.since))
-    return said if spec.rollout is None else said._replace(rollout=_rollout(channel, spec.rollout))
+    if spec.rollout is None:
+        return said
+    found = _rollout(channel, spec.rollout)
+    for former in present.keys() & found.members.keys():  # what the name of now has stays
+        member = found.members.pop(former)
+        found.members.setdefault(present[former], member.model_copy(update={"machine": present[former]}))
+    return said._replace(rollout=found)
+
+
+def by_rollout(number: int) -> str:
+    """Who sets a channel whose rollout is complete."""
+    return f"rollout {number}"
 
 
 def spec_of(said: Said) -> RolloutSpec:

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, StringConstraints
 
 from images.values.strict import Strict
-from images.values.types import Sha256
+from images.values.types import Matching, Sha256
 from netboot.clock import Moment
 from netboot.lifecycle.holds import one_line
 from netboot.lifecycle.intents import LONGEST_REASON
@@ -16,6 +16,8 @@ from netboot.machines.strategy import Strategy
 NOTES = 50
 """That an object has: the last ones. Older ones are on the disks of replicas that were there."""
 LONGEST_NAME = 256
+LAST_NUMBER = 10**9
+"""Of rollouts."""
 
 _Words = Annotated[str, StringConstraints(max_length=LONGEST_WORDS), AfterValidator(printable)]
 _Name = Annotated[str, StringConstraints(max_length=LONGEST_NAME), AfterValidator(printable)]
@@ -38,7 +40,7 @@ class NoteTold(Strict):
 class LastRollout(Strict):
     """A rollout of a channel, and how far it is."""
 
-    number: Annotated[int, Field(ge=1, lt=2**53)]
+    number: Annotated[int, Field(ge=1, le=LAST_NUMBER)]
     """By which `netboot rollout` knows it."""
     image: Sha256
     """The digest of the image that its machines are brought to."""
@@ -82,7 +84,7 @@ class LastRollout(Strict):
     """What it left assigned when it ended is assigned no more."""
     notes: Annotated[tuple[NoteTold, ...], Field(max_length=NOTES)] = ()
     """What was done to it, the last of these last."""
-    members: Annotated[str, StringConstraints(max_length=LARGEST)]
+    members: Annotated[str, StringConstraints(max_length=LARGEST), Matching("[A-Za-z0-9+/]*={0,2}", "must be base64")]
     """Its machines: JSON, compressed (zlib), in base64. `netboot rollout status` shows them."""
 
 
@@ -97,6 +99,6 @@ class RolloutSpec(Strict):
     who: _Who
     """Who set it so, in his own words, or a rollout by its number."""
     since: Moment
-    """When it was set last, be it to what it was, or its rollout began or ended."""
+    """When it was set last, be it to what it was, or a rollout of it began or was complete."""
     rollout: LastRollout | None = None
     """Left out: it has had none since it is shared."""

@@ -71,6 +71,10 @@ class RolloutStore(Protocol):
         """Why it cannot be told what other replicas did about them; "": it can, or there are no others."""
         ...
 
+    def hidden(self) -> list[str]:
+        """What keeps rollouts that are under way for other replicas from being known here, in words: one each."""
+        ...
+
     def rollout(self, number: int) -> Rollout:
         """Raises NoSuchRolloutError."""
         ...

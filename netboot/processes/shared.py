@@ -70,7 +70,8 @@ def rollouts_of(config: Config, repository: StoreImageRepository, acting: Acting
 
     reach = partial(connect, place.orders, manifests="inventory", acting=acting)
     objects = KubeRolloutObjects(reach, place.namespace)
-    return SharedRollouts(config.rollouts, objects, repository, SystemClock().now_ms)
+    present = partial(_present, LiveView(config.data / "snapshot.json"))
+    return SharedRollouts(config.rollouts, objects, repository, present, SystemClock().now_ms)
 
 
 def completing(rollouts: SqliteRollouts, repository: StoreImageRepository) -> Callable[[Rollout], object]:

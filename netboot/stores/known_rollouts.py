@@ -3,7 +3,8 @@ channels point here: for `netboot.stores.shared_rollouts`."""
 
 import logging
 import sqlite3
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from images.errors import CorruptError, ImageError, NotFoundError
@@ -11,7 +12,7 @@ from netboot.clock import moment_ms
 from netboot.lifecycle.packed_members import UnreadableError
 from netboot.lifecycle.rollout import Rollout
 from netboot.lifecycle.rollout_counts import by_rack, counted
-from netboot.lifecycle.rollout_objects import RolloutObject, RolloutSaid, Said, said_of
+from netboot.lifecycle.rollout_objects import RolloutObject, RolloutSaid, Said, by_rollout, said_of
 from netboot.lifecycle.rollout_orders import cancelled
 from netboot.lifecycle.rollout_specs import NOTES
 from netboot.lifecycle.rollout_store import Entry, Note
@@ -23,14 +24,19 @@ log = logging.getLogger(__name__)
 
 GONE = "its object was deleted"
 MISSED = "it ended while this replica heard of nothing"
-ALONE = "channel {0} was set at this replica alone, and is as it was elsewhere: `netboot channel set {0}`"
+ALONE = (
+    "channel {0} was set at this replica alone, and is as it was elsewhere: `netboot channel set {0}`, with --force "
+    "where a rollout of it is under way"
+)
+OF_TWO = "rollout/{0}: spec.rollout.number: {1} is that of rollout/{2}, so one of both is a copy: delete this one"
+NO_NAMES: Mapping[str, str] = MappingProxyType({})
 _AS_OF = "INSERT OR REPLACE INTO followed (id, as_of_ms) VALUES (1, ?)"
 
 
 class Known(NamedTuple):
-    """Which word of an object is here. `written_ms`: when it was written or asked here, by this host's clock; 0: it was
-    in what was read of all. `number`: of its rollout; 0: it has none. `alone`: the channel was set here since, while
-    others could not be told."""
+    """Which word of an object is here, by its `version`. `written_ms`: when it was written or asked here, as this host
+    tells time; 0: it was in what was read of all. `number`: of its rollout; 0: it has none. `alone`: the channel was
+    set here since, while others could not be told."""
 
     name: str
     uid: str
@@ -56,8 +62,14 @@ channel = excluded.channel, under_way = excluded.under_way, released = excluded.
 class KnownChannels:
     """In the transaction that is open."""
 
-    def __init__(self, db: sqlite3.Connection, repository: StoreImageRepository) -> None:
-        self._db, self._repository = db, repository
+    def __init__(
+        self, db: sqlite3.Connection, repository: StoreImageRepository, present: Mapping[str, str] = NO_NAMES
+    ) -> None:
+        """`present`: former name → the name of now, of machines."""
+        self._db, self._repository, self._present = db, repository, present
+        row = db.execute("SELECT as_of_ms FROM followed").fetchone()
+        self.as_of_ms = int(row[0]) if row is not None else 0
+        """Of when what is known of all is; 0: nothing was read of them."""
         self.all = {row[0]: Known(*row)._replace(alone=bool(row[-1])) for row in db.execute(_SELECT)}
         """By the names of channels."""
 
@@ -69,30 +81,31 @@ class KnownChannels:
         said = Said(known.image, known.image_name, known.who, known.since_ms)
         return said._replace(rollout=self._rollout(known.number)) if known.number else said
 
-    def as_of(self, as_of_ms: int) -> None:
-        """All was read at that moment at the earliest."""
-        self._db.execute(_AS_OF, (as_of_ms,))
-
     def take(self, found: RolloutObject, as_of_ms: int, *, listed: bool = False, own: bool = False) -> str:
         """What an object says as of then: in what was read of all (`listed`), just read, or just written here (`own`).
         Returns why it is not so here; "": it is, or is older than what is known."""
         spec, was = found.spec, self.all.get(found.channel)
-        if spec is None or older(found, was, as_of_ms, listed=listed):
+        if spec is None or self._older(found, as_of_ms, listed=listed):
             return found.fault
-        since_ms, written_ms = moment_ms(spec.since), 0 if listed else as_of_ms
-        same = was is not None and (was.uid, was.generation) == (found.uid, found.generation)
-        if was is not None and was.alone and not own and (same or since_ms == was.since_ms):
+        written_ms, number = 0 if listed else as_of_ms, spec.rollout.number if spec.rollout is not None else 0
+        since_ms = moment_ms(spec.since)
+        if was is not None and was.alone and not own and not _for_all(was, spec.who, since_ms, number):
             return ALONE.format(found.channel)
-        if was is not None and same:
-            self._know(was._replace(version=found.version, written_ms=min(was.written_ms, written_ms)))
+        if was is not None and (was.uid, was.version) == (found.uid, found.version):
+            self._know(was._replace(written_ms=min(was.written_ms, written_ms)))
             return ""
         try:
-            said = said_of(found.channel, spec)
+            said = said_of(found.channel, spec, self._present)
         except UnreadableError as error:
             return f"rollout/{found.channel}: spec.rollout.members: {error}"
-        if why := self._point(found.channel, spec.image):
-            return f"channel {found.channel} stays as it is: {why}"
-        number = said.rollout.rollout.number if said.rollout is not None else 0
+        others = (name for name, each in self.all.items() if name != found.channel and each.number == number)
+        if number and (other := next(others, "")):
+            return OF_TWO.format(found.channel, number, other)
+        why = self._point(found.channel, spec.image)
+        fault = f"channel {found.channel} stays as it is: {why}" if why else ""
+        self._hide(found.channel, fault if said.under_way is not None else "")
+        if fault:
+            return fault
         self._end_others(found.channel, number, MISSED, since_ms)
         if said.rollout is not None:
             self._write(said.rollout)
@@ -100,11 +113,18 @@ class KnownChannels:
         self._know(Known(*row, spec.image, spec.image_name, spec.who, since_ms, number))
         return ""
 
+    def follow(self, as_of_ms: int) -> None:
+        """All was read at that moment at the earliest."""
+        self._db.execute(_AS_OF, (as_of_ms,))
+
     def without(self, there: Collection[str], as_of_ms: int, now_ms: int) -> list[Rollout]:
         """Rollouts whose objects are not `there` assign nothing any more, where that is surely of after what was
         written here; those of them that were under way. Channels stay where they point."""
         ended = []
-        for each in [each for each in self.all.values() if each.name not in there and settled(each, as_of_ms)]:
+        for name in self.hidden().keys() - there:
+            self._hide(name, "")
+        gone = [each for each in self.all.values() if each.name not in there and settled(each, as_of_ms)]
+        for each in [each for each in gone if not each.alone]:
             ended += self._end_others(each.name, 0, GONE, now_ms)
             self._db.execute("DELETE FROM channels WHERE name = ?", (each.name,))
             del self.all[each.name]
@@ -117,9 +137,25 @@ class KnownChannels:
         ended = self._end_others(channel, 0, f"channel set by {who}, at this replica alone", now_ms)
         for each in ended:
             rollout_rows.note_down(self._db, each.number, Note(now_ms, who, "channel set"))
-        known = self.all.get(channel) or Known(channel, "", 0, "", 0, image, "", who, 0, 0)
+        known = self.all.get(channel) or Known(channel, "", 0, "", 0, image, "", who, now_ms, 0)
         self._know(known._replace(alone=True))
         return ended
+
+    def hidden(self) -> dict[str, str]:
+        """Channels whose rollout is under way, and not driven by this replica, for it is not known here: why."""
+        return dict(self._db.execute("SELECT channel, why FROM hidden ORDER BY channel"))
+
+    def _hide(self, channel: str, why: str) -> None:
+        if why:
+            self._db.execute("INSERT OR REPLACE INTO hidden (channel, why) VALUES (?, ?)", (channel, why))
+        else:
+            self._db.execute("DELETE FROM hidden WHERE channel = ?", (channel,))
+
+    def _older(self, found: RolloutObject, as_of_ms: int, *, listed: bool) -> bool:
+        was = self.all.get(found.channel)
+        if was is not None and not listed:  # what was read of all may be of after it
+            was = was._replace(written_ms=max(was.written_ms, self.as_of_ms))
+        return older(found, was, as_of_ms, listed=listed)
 
     def _know(self, now: Known) -> None:
         if self.all.get(now.name) != now:
@@ -176,6 +212,14 @@ class KnownChannels:
         for note in said.notes:
             if note not in noted:
                 rollout_rows.note_down(db, number, note)
+
+
+def _for_all(was: Known, who: str, since_ms: int, number: int) -> bool:
+    """Whether somebody has set the channel for all since it was set here alone, or begun a rollout of it; that the one
+    which was under way then is complete is no such thing."""
+    if not was.uid:
+        return since_ms > was.since_ms
+    return since_ms != was.since_ms and (number != was.number or who != by_rollout(number))
 
 
 def _note(entry: Entry) -> Note:

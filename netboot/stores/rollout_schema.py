@@ -42,6 +42,8 @@ MIGRATIONS = (
             since_ms INTEGER NOT NULL, number INTEGER NOT NULL, alone INTEGER NOT NULL
         )""",
         "CREATE TABLE followed (id INTEGER PRIMARY KEY CHECK (id = 1), as_of_ms INTEGER NOT NULL)",
+        # channels whose rollout is under way, and not here: why
+        "CREATE TABLE hidden (channel TEXT PRIMARY KEY, why TEXT NOT NULL)",
     ),
 )
 VERSION = len(MIGRATIONS)

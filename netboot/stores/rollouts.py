@@ -32,11 +32,6 @@ from netboot.stores.rollout_rows import (
 )
 from netboot.stores.rollout_schema import MIGRATIONS, VERSION
 
-_IN_FORCE = (
-    "SELECT number, body FROM rollouts WHERE number IN "
-    "(SELECT max(number) FROM rollouts GROUP BY channel) AND NOT released"
-)
-"""Of each channel the newest: no older one has a say."""
 _LISTED = (
     "SELECT rollouts.body, counts.body FROM rollouts LEFT JOIN counts ON counts.rollout = number "
     "WHERE ? IS NULL OR number < ? ORDER BY number DESC LIMIT ?"
@@ -54,6 +49,12 @@ def make(path: Path) -> sqlite3.Connection:
 
 class SqliteRollouts:
     """Safe for threads and processes: every change is one transaction that reads, decides and writes."""
+
+    in_force = (
+        "SELECT number, body FROM rollouts WHERE number IN "
+        "(SELECT max(number) FROM rollouts GROUP BY channel) AND NOT released"
+    )
+    """Of each channel the newest: no older one has a say."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -73,6 +74,9 @@ class SqliteRollouts:
 
     def behind(self) -> str:
         return ""
+
+    def hidden(self) -> list[str]:
+        return []
 
     def rollout(self, number: int) -> Rollout:
         with self.opened("ro") as db:
@@ -108,14 +112,14 @@ class SqliteRollouts:
     def assigned(self) -> Mapping[str, Assigned]:
         found: dict[str, Assigned] = {}
         with self.opened("ro") as db:
-            for rollout in rollouts_of(db, _IN_FORCE):
+            for rollout in rollouts_of(db, self.in_force):
                 found |= assignments(rollout, members_of(db, rollout.number))
         return found
 
     def images(self) -> set[str]:
         found = set[str]()
         with self.opened("ro") as db:
-            for rollout in rollouts_of(db, _IN_FORCE):
+            for rollout in rollouts_of(db, self.in_force):
                 found |= images(rollout, members_of(db, rollout.number))
         return found
 

@@ -7,16 +7,25 @@ another replica was faster the API server refuses it, and it is decided anew by 
 """
 
 import logging
-from collections.abc import Callable, Sequence
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from netboot.join.errors import ClusterUnavailableError, ConflictError
 from netboot.lifecycle.errors import RolloutRefusedError, StateUnavailableError
 from netboot.lifecycle.packed_members import UnreadableError, have_room
 from netboot.lifecycle.rollout import Rollout, RolloutState
-from netboot.lifecycle.rollout_objects import RolloutObject, RolloutObjects, RolloutSaid, Said, said_of, spec_of
+from netboot.lifecycle.rollout_objects import (
+    RolloutObject,
+    RolloutObjects,
+    RolloutSaid,
+    Said,
+    by_rollout,
+    said_of,
+    spec_of,
+)
 from netboot.lifecycle.rollout_orders import another, cancelled
-from netboot.lifecycle.rollout_specs import NOTES
+from netboot.lifecycle.rollout_specs import LAST_NUMBER, NOTES
 from netboot.lifecycle.rollout_store import Change, Members, Note
 from netboot.logs import Trouble
 from netboot.stores.image_repository import StoreImageRepository
@@ -35,13 +44,22 @@ NOT_THERE = (
 
 
 class SharedRollouts(SqliteRollouts):
-    """Safe for threads and processes, and for those of other replicas. `repository`: images and channels here."""
+    """Safe for threads and processes, and for those of other replicas. `repository`: images and channels here;
+    `present()`: former name → the name of now, of machines of the inventory in force."""
+
+    in_force = "SELECT number, body FROM rollouts WHERE NOT released ORDER BY number"
+    """All others of a channel are released with what its object says, which after a restore is not the newest."""
 
     def __init__(
-        self, path: Path, objects: RolloutObjects, repository: StoreImageRepository, now_ms: Callable[[], int]
+        self,
+        path: Path,
+        objects: RolloutObjects,
+        repository: StoreImageRepository,
+        present: Callable[[], Mapping[str, str]],
+        now_ms: Callable[[], int],
     ) -> None:
         super().__init__(path)
-        self._objects, self._repository, self._now_ms = objects, repository, now_ms
+        self._objects, self._repository, self._present, self._now_ms = objects, repository, present, now_ms
         self._trouble = Trouble(log, "rollouts are not known here", "rollouts are known here again", logging.WARNING)
 
     # -- where channels point
@@ -50,15 +68,15 @@ class SharedRollouts(SqliteRollouts):
         """The image that it points to for all, as far as that is known here; None: it was never set. Raises
         images.errors.ImageError, StateUnavailableError."""
         with self.opened("ro") as db:
-            said = KnownChannels(db, self._repository).said(name)
-        return said.image if said is not None else self._repository.channel(name)
+            known = KnownChannels(db, self._repository).all.get(name)
+        return known.image if known is not None and not known.alone else self._repository.channel(name)
 
     def point(self, channel: str, digest: str, who: str, *, end: bool = False) -> list[int]:
         """As `netboot.lifecycle.image_repository.ImageRepositoryWriter` has it, for all replicas; what its last rollout
-        left assigned is assigned no more.
+        left assigned is assigned no more. Here it points there even where what others did cannot be written down.
 
         Raises:
-            ClusterUnavailableError: others cannot be told, and nothing was done.
+            ClusterUnavailableError: others cannot be told, and nothing was done. images.errors.ImageError.
         """
         name, now_ms = self._repository.image(digest).name, self._now_ms()
         for _ in range(TRIES):
@@ -70,17 +88,27 @@ class SharedRollouts(SqliteRollouts):
                 notes = (*last.notes, Note(now_ms, who, "channel set"))[-NOTES:]
                 last = last._replace(rollout=cancelled(over, f"channel set by {who}", now_ms), notes=notes)
             last = last._replace(released=True) if last is not None else None
-            if self._written(channel, Said(digest, name, who, now_ms, last), there):
-                return [over.number] if over is not None else []
+            fault = self._written(channel, Said(digest, name, who, now_ms, last), there)
+            if fault is None:
+                continue
+            if fault:
+                self._repository.point(channel, digest)
+            return [over.number] if over is not None else []
         raise ClusterUnavailableError(CHANGED.format(channel))
 
-    def alone(self, channel: str, digest: str, who: str) -> list[int]:
+    def alone(self, channel: str, digest: str, who: str) -> list[int] | None:
         """The channel points to the image at this replica, which cannot tell others, until somebody sets it for all;
-        numbers of rollouts that ended here by that. Raises images.errors.ImageError, StateUnavailableError."""
-        with self.opened("rw") as db:
-            db.execute("BEGIN IMMEDIATE")
-            ended = KnownChannels(db, self._repository).alone(channel, digest, who, self._now_ms())
-            db.execute("COMMIT")
+        numbers of rollouts that ended here by that. None: it does, but that cannot be written down, and what rollouts
+        assigned stays so. Raises images.errors.ImageError."""
+        self._repository.point(channel, digest)
+        try:
+            with self.opened("rw") as db:
+                db.execute("BEGIN IMMEDIATE")
+                ended = self._known(db).alone(channel, digest, who, self._now_ms())
+                db.execute("COMMIT")
+        except StateUnavailableError as error:
+            log.warning("channel %s was set, and that it was is not written down: %s", channel, error)
+            return None
         return [each.number for each in ended]
 
     def keep(self, owner: str, digests: Sequence[str]) -> None:
@@ -99,10 +127,15 @@ class SharedRollouts(SqliteRollouts):
             if said.under_way is not None:
                 raise RolloutRefusedError(another(said.under_way))
             if said.image != rollout.base:
-                raise RolloutRefusedError(SET.format(channel))
-            begun = rollout.model_copy(update={"number": self._objects.number(1 + self._newest())})
-            after = said._replace(since_ms=self._now_ms(), rollout=RolloutSaid(begun, members, (note,)))
-            if self._written(channel, after, there):
+                raise RolloutRefusedError((ALONE if self._is_alone(channel) else SET).format(channel))
+            number = self._objects.number(1 + self._newest())
+            if number > LAST_NUMBER:
+                raise RolloutRefusedError(
+                    f"rollouts have numbers up to {LAST_NUMBER:,}, and there is one with the last"
+                )
+            begun = rollout.model_copy(update={"number": number})
+            after = said._replace(since_ms=self._now_ms(), rollout=RolloutSaid(begun, dict(members), (note,)))
+            if self._written(channel, after, there) is not None:
                 return begun
         raise ClusterUnavailableError(CHANGED.format(channel))
 
@@ -121,7 +154,7 @@ class SharedRollouts(SqliteRollouts):
             line = note(was.rollout, rollout)
             notes = (*was.notes, line)[-NOTES:] if line is not None else was.notes
             after = was._replace(rollout=rollout, members=was.members | members, notes=notes)
-            if after == was or self._written(channel, _after(said, after, self._now_ms()), there):
+            if after == was or self._written(channel, _after(said, after, self._now_ms()), there) is not None:
                 return rollout
             there = None
         raise ClusterUnavailableError(CHANGED.format(channel))
@@ -131,7 +164,8 @@ class SharedRollouts(SqliteRollouts):
         for _ in range(TRIES):
             if there is None or said is None or said.rollout is None or said.rollout.released or said.under_way:
                 return
-            if self._written(channel, said._replace(rollout=said.rollout._replace(released=True)), there):
+            after = said._replace(rollout=said.rollout._replace(released=True))
+            if self._written(channel, after, there) is not None:
                 return
             there, said = self._read(channel)
         raise ClusterUnavailableError(CHANGED.format(channel))
@@ -147,27 +181,39 @@ class SharedRollouts(SqliteRollouts):
         """
         with self.opened("rw") as db:
             db.execute("BEGIN IMMEDIATE")
-            known = KnownChannels(db, self._repository)
+            known = self._known(db)
             ended = known.without({each.channel for each in objects}, as_of_ms, self._now_ms())
             faults = [known.take(each, as_of_ms, listed=True) for each in objects]
-            known.as_of(as_of_ms)
+            known.follow(as_of_ms)
             db.execute("COMMIT")
         for rollout in ended:
             log.warning("rollout %d of channel %s has ended: %s", rollout.number, rollout.channel, GONE)
         return [fault for fault in faults if fault]
 
     def refresh(self) -> None:
-        self._note(self._objects.all(), own=False)
+        as_of_ms = self._now_ms()
+        self._note(self._objects.all(), as_of_ms, own=False)
 
     def behind(self) -> str:
         with self.opened("ro") as db:
-            row = db.execute("SELECT as_of_ms FROM followed").fetchone()
-            alone = [name for name, each in KnownChannels(db, self._repository).all.items() if each.alone]
-        as_of_ms = int(row[0]) if row is not None else 0
-        untold_ = untold("what other replicas did about rollouts,", as_of_ms, self._now_ms())
+            known = KnownChannels(db, self._repository)
+        alone = [name for name, each in known.all.items() if each.alone]
+        untold_ = untold("what other replicas did about rollouts,", known.as_of_ms, self._now_ms())
         return "; ".join(filter(None, (untold_, *map(ALONE.format, alone))))
 
+    def hidden(self) -> list[str]:
+        with self.opened("ro") as db:
+            return list(KnownChannels(db, self._repository).hidden().values())
+
     # -- objects
+
+    def _known(self, db: sqlite3.Connection) -> KnownChannels:
+        return KnownChannels(db, self._repository, self._present())
+
+    def _is_alone(self, channel: str) -> bool:
+        with self.opened("ro") as db:
+            known = KnownChannels(db, self._repository).all.get(channel)
+        return known is not None and known.alone
 
     def _newest(self) -> int:
         with self.opened("ro") as db:
@@ -189,47 +235,47 @@ class SharedRollouts(SqliteRollouts):
             return None, None
         try:
             if there.spec is not None:
-                return there, said_of(channel, there.spec)
+                return there, said_of(channel, there.spec, self._present())
             fault = there.fault
         except UnreadableError as error:
             fault = f"rollout/{channel}: spec.rollout.members: {error}"
         raise ClusterUnavailableError(f"{fault}: correct it there, or delete it, which ends its rollout")
 
-    def _written(self, channel: str, said: Said, there: RolloutObject | None) -> bool:
-        """Whether the object says so; False: it is another one by now. Whether a write was done that was not answered
-        is asked, once."""
-        spec = spec_of(said)
+    def _written(self, channel: str, said: Said, there: RolloutObject | None) -> str | None:
+        """The object says so: why that is not so here, "" where it is. None: it is another one by now. Whether a write
+        was done that was not answered is asked, once."""
+        spec, as_of_ms = spec_of(said), self._now_ms()
         try:
             now = self._objects.write(channel, spec, there)
         except ConflictError:
-            return False
+            return None
         except ClusterUnavailableError:
             found = self._objects.read(channel)
             if found is None or found.spec != spec:
                 raise
             now = found
-        self._note([now], own=True)
-        return True
+        return self._note([now], as_of_ms, own=True)
 
-    def _note(self, objects: Sequence[RolloutObject], *, own: bool) -> None:
-        """What was written there is so, whatever this disk says; who follows objects brings it here."""
+    def _note(self, objects: Sequence[RolloutObject], as_of_ms: int, *, own: bool) -> str:
+        """Why they are not so here; "": they are. What was written there is so, whatever this disk says; who follows
+        objects brings it here."""
         try:
             with self.opened("rw") as db:
                 db.execute("BEGIN IMMEDIATE")
-                known = KnownChannels(db, self._repository)
-                faults = [known.take(each, self._now_ms(), own=own) for each in objects]
+                known = self._known(db)
+                faults = [known.take(each, as_of_ms, own=own) for each in objects]
                 db.execute("COMMIT")
         except StateUnavailableError as error:
             faults = [str(error)]
-        self._trouble.note("; ".join(filter(None, faults)) or None)
+        said = "; ".join(filter(None, faults))
+        self._trouble.note(said or None)
+        return said
 
 
 def _after(said: Said, after: RolloutSaid, now_ms: int) -> Said:
     """What an object says after a change of its rollout: one that is complete moves its channel, in the same write."""
     rollout, now = after.rollout, said._replace(rollout=after)
-    if said.under_way is None or rollout.under_way:
+    if said.under_way is None or rollout.state is not RolloutState.COMPLETE:
         return now
-    now = now._replace(since_ms=now_ms)
-    if rollout.state is not RolloutState.COMPLETE:
-        return now
-    return now._replace(image=rollout.image, image_name=rollout.image_name, who=f"rollout {rollout.number}")
+    who = by_rollout(rollout.number)
+    return now._replace(image=rollout.image, image_name=rollout.image_name, who=who, since_ms=now_ms)

@@ -82,7 +82,7 @@ def moved(name: str, body: Move) -> Moved:
 
     def point(channel: str, digest: str) -> None:
         nonlocal alone, kept
-        over: Sequence[int]
+        over: Sequence[int] | None
         try:
             over = deps.repository_writer.point(channel, digest, operator().who, end=asked.force)
         except CannotTellError as error:
@@ -90,8 +90,8 @@ def moved(name: str, body: Move) -> Moved:
                 raise
             log.warning("channel %s is set at this replica alone: %s", channel, error)
             over = deps.point_alone(channel, digest, operator().who)
-            alone, kept = True, False
-        ended.extend(number for number in over if number not in ended)
+            alone, kept = True, over is None
+        ended.extend(number for number in over or () if number not in ended)
 
     was = _set(name)
     moving = point if not asked.dry_run else None

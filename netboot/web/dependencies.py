@@ -58,9 +58,9 @@ class Dependencies:
     repository_writer: ImageRepositoryWriter
     points_to: Callable[[str], str | None]
     """Where a channel points, at all replicas; None: nowhere yet."""
-    point_alone: Callable[[str, str, str], Sequence[int]] | None
-    """`(channel, image, who)`: it points there at this replica alone; the rollouts that end here by that. None: there
-    are no others."""
+    point_alone: Callable[[str, str, str], Sequence[int] | None] | None
+    """`(channel, image, who)`: it points there at this replica alone; the rollouts that end here by that, None: what
+    they assigned stays so. None: there are no others."""
     tokens: Tokens
     audit: SqliteAudit
     idempotency: SqliteIdempotency

@@ -92,7 +92,7 @@ def meant(number: int = 0, those: Members | None = None, **more: object) -> Said
 def said(found: RolloutObject | None) -> Said:
     assert found is not None
     assert found.spec is not None, found.fault
-    return said_of(found.channel, found.spec)
+    return said_of(found.channel, found.spec, {})
 
 
 def test_what_a_channel_is_is_made_and_changed_by_its_version_and_others_words_stay(
@@ -115,7 +115,10 @@ def test_what_a_channel_is_is_made_and_changed_by_its_version_and_others_words_s
         with pytest.raises(ConflictError):
             objects.write("stable", spec_of(begun), before)
     [there] = objects.all()
-    assert said(objects.write("stable", spec_of(meant()), there)) == meant(), "nor of a rollout"
+    plain = meant(2, members("a"), strategy=Strategy())
+    now = objects.write("stable", spec_of(plain), there)
+    assert said(now) == plain, "nor what is left out where it is not so"
+    assert said(objects.write("stable", spec_of(meant()), now)) == meant(), "nor of a rollout"
     kept = yaml.safe_load(kubectl("get", "-n", "netboot", "rollout/stable", "-o", "yaml"))["metadata"]
     assert (kept["labels"], kept["annotations"]["ticket"]) == ({"team": "gpu"}, "7")
 
@@ -157,6 +160,7 @@ def _boot(chance: random.Random) -> str:
         ('{"spec": {"image": "next"}}', r"spec\.image"),
         ('{"spec": {"who": "two\\nlines"}}', r"spec\.who"),
         ('{"spec": {"rollout": {"number": 0}}}', r"spec\.rollout\.number"),
+        ('{"spec": {"rollout": {"members": "\u00e9"}}}', r"spec\.rollout\.members"),
     ],
 )
 def test_what_no_rollout_says_is_refused_by_the_definition(
@@ -202,7 +206,7 @@ def test_two_replicas_share_one(
     for name, each in zip(("alpha", "beta"), images, strict=True):
         make(tmp_path / f"{name}.db").close()
         own = KubeRolloutObjects(partial(reached, "orders"), "netboot")
-        stores.append(SharedRollouts(tmp_path / f"{name}.db", own, cast("Any", each), lambda: START))
+        stores.append(SharedRollouts(tmp_path / f"{name}.db", own, cast("Any", each), dict, lambda: START))
     alpha, beta = stores
     begun = alpha.start(rollout(), members("a", "b"), NOTE)
     with pytest.raises(RolloutRefusedError):

@@ -30,7 +30,7 @@ def members(*names: str) -> Members:
 @pytest.fixture(params=["one", "shared"])
 def store(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[SqliteRollouts]:
     with closing(make(path := tmp_path / "rollouts.db")):
-        shared = SharedRollouts(path, MemoryRolloutObjects(), cast("Any", AnyImages()), int)
+        shared = SharedRollouts(path, MemoryRolloutObjects(), cast("Any", AnyImages()), dict, int)
         yield SqliteRollouts(path) if request.param == "one" else shared
 
 

@@ -17,6 +17,7 @@ GROUPS = {
     "tests/boot/test_unit.py": "servers",
     "tests/boot/test_servers.py": "servers",
     "tests/boot/test_demo.py": "servers",
+    "tests/boot/test_demo_replicas.py": "servers",
     "tests/cluster": "cluster",
     "tests/tools/test_bench.py": "cluster",
 }
@@ -38,6 +39,7 @@ FIRST = (
     "tests/boot/test_unit.py",
     "tests/boot/test_servers.py",
     "tests/boot/test_demo.py",
+    "tests/boot/test_demo_replicas.py",
     "tests/tools/images/test_build_servers.py",
     "tests/sockets",
     "tests/tools",

@@ -35,7 +35,7 @@ class Site(Api):
         assert self.publisher.step()
 
     def _dependencies(self) -> Dependencies:
-        shared = SharedRollouts(self.config.data / "rollouts.db", self.objects, self.repository, Fixed().now_ms)
+        shared = SharedRollouts(self.config.data / "rollouts.db", self.objects, self.repository, dict, Fixed().now_ms)
         self.rollouts = shared
         return replace(
             super()._dependencies(),
@@ -94,7 +94,7 @@ def test_a_rollout_that_is_ended_by_that_is_said_and_over_for_all(api: Site, run
 def test_who_has_not_heard_of_a_pause_yet_resumes_what_was_paused(api: Site, tmp_path: Path) -> None:
     begun(api)
     make(tmp_path / "elsewhere.db").close()
-    elsewhere = SharedRollouts(tmp_path / "elsewhere.db", api.objects, api.repository, Fixed().now_ms)
+    elsewhere = SharedRollouts(tmp_path / "elsewhere.db", api.objects, api.repository, dict, Fixed().now_ms)
     elsewhere.refresh()
     elsewhere.change(1, lambda was, those: paused(was, those, "bob"), lambda *_: None)
     answer = api.post("/v1/rollouts/1/resume", {}).json
@@ -105,7 +105,7 @@ def test_who_has_not_heard_of_a_pause_yet_resumes_what_was_paused(api: Site, tmp
 
 def test_who_has_not_heard_of_a_rollout_yet_looks_before_setting_its_channel(api: Site, tmp_path: Path) -> None:
     make(tmp_path / "elsewhere.db").close()
-    elsewhere = SharedRollouts(tmp_path / "elsewhere.db", api.objects, api.repository, Fixed().now_ms)
+    elsewhere = SharedRollouts(tmp_path / "elsewhere.db", api.objects, api.repository, dict, Fixed().now_ms)
     elsewhere.start(ongoing(api), {"gpu-001": member(api)}, Note(1, "bob", "start"))
     assert api.put("/v1/channels/stable", {"image": "next"}).status_code == 409
     answer = api.put("/v1/channels/stable", {"image": "next", "force": True}).json

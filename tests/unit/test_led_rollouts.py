@@ -148,3 +148,12 @@ def test_who_begins_to_lead_looks_first_at_what_others_did(
         election.led = led
         world.tick()
     assert refreshed == [TICK * 1000, 5 * TICK * 1000]
+
+
+def test_who_does_not_know_one_of_them_lets_another_lead_and_drives_the_others_until_then(
+    world: World, election: Election, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(world.store, "hidden", lambda: ["channel other stays as it is: image 0123 is not here yet"])
+    world.tick()
+    assert election.heard == ["channel other stays as it is: image 0123 is not here yet"]
+    assert states(world)[MemberState.WAITING] == 3

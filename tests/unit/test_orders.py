@@ -621,7 +621,7 @@ def test_of_when_those_are_that_came_counts_where_what_went_is_not_believed_to_b
     config: Any = SimpleNamespace(data=tmp_path, inventory_kubernetes=SimpleNamespace(namespace="netboot"))
     KeptResources(tmp_path, "netboot", ORDERS).write([])
     StatusFile(tmp_path / "resources", "followed_orders").write(Followed(seen_ms=5, came_ms=NOW))
-    rollouts = SharedRollouts(tmp_path / "rollouts.db", MemoryRolloutObjects(), cast("Any", None), int)
+    rollouts = SharedRollouts(tmp_path / "rollouts.db", MemoryRolloutObjects(), cast("Any", None), dict, int)
     sharing(config, Rest(), alpha, rollouts).step()
     assert as_of_ms(tmp_path / "alpha" / "intents.db") == NOW
 

@@ -21,11 +21,12 @@ from netboot.lifecycle.rollout import Assigned, Member, MemberState, Rollout, Ro
 from netboot.lifecycle.rollout_counts import counted
 from netboot.lifecycle.rollout_objects import RolloutSaid, Said, kept_object, rollout_object, said_of, spec_of
 from netboot.lifecycle.rollout_orders import cancelled
+from netboot.lifecycle.rollout_specs import LAST_NUMBER
 from netboot.lifecycle.rollout_store import Members, Note
 from netboot.machines.resources import Resource
 from netboot.stores.image_repository import StoreImageRepository, open_image_repository
 from netboot.stores.known_orders import LATE_MS, UNTOLD_SECONDS
-from netboot.stores.known_rollouts import ALONE, GONE, MISSED
+from netboot.stores.known_rollouts import ALONE, GONE, MISSED, OF_TWO
 from netboot.stores.rollouts import make
 from netboot.stores.shared_rollouts import NOT_THERE, SET, TRIES, SharedRollouts
 from tests.order_objects import AWAY
@@ -67,6 +68,8 @@ class Site(NamedTuple):
     old: str
     new: str
     third: str
+    present: dict[str, str]
+    """Former name → the name of now, of machines."""
 
     def of(self, channel: str = "stable", image: str = "", base: str = "") -> Rollout:
         which = {"image": image or self.new, "base": base or self.old, "channel": channel}
@@ -78,7 +81,7 @@ class Site(NamedTuple):
 
 @pytest.fixture
 def site(tmp_path: Path) -> Site:
-    clock, objects = [NOW], MemoryRolloutObjects()
+    clock, objects, present = [NOW], MemoryRolloutObjects(), dict[str, str]()
     replicas, images = list[Replica](), list[list[str]]()
     for name in ("alpha", "beta"):
         (tmp_path / name).mkdir()
@@ -91,11 +94,13 @@ def site(tmp_path: Path) -> Site:
         for channel in ("stable", "other"):
             repository.point(channel, images[0][0])
         make(config.data / "shared-rollouts.db").close()
-        store = SharedRollouts(config.data / "shared-rollouts.db", objects, repository, lambda: clock[0])
+        store = SharedRollouts(
+            config.data / "shared-rollouts.db", objects, repository, lambda: present, lambda: clock[0]
+        )
         replicas.append(Replica(config, repository, store, objects))
     assert images[0] == images[1]
-    alpha, beta = replicas
-    return Site(clock, objects, alpha, beta, *images[0])
+    (alpha, beta), (old, new, third) = replicas, images[0]
+    return Site(clock, objects, alpha, beta, old, new, third, present)
 
 
 @pytest.fixture
@@ -130,7 +135,7 @@ def nothing(*_: object) -> None:
 def said(objects: MemoryRolloutObjects, channel: str = "stable") -> Said:
     spec = objects.objects[channel].spec
     assert spec is not None
-    return said_of(channel, spec)
+    return said_of(channel, spec, {})
 
 
 # -- what an object says
@@ -143,7 +148,7 @@ def test_a_rollout_is_the_same_as_an_object_and_back(site: Site) -> None:
     for rollout_ in (None, RolloutSaid(site.of().model_copy(update=more), those, (NOTE,), released=True)):
         meant = Said(site.old, "old", "alice", START, rollout_)
         spec = spec_of(meant)
-        assert said_of("stable", spec) == meant
+        assert said_of("stable", spec, {}) == meant
         found = rollout_object("stable", "u", 3, spec.model_dump(mode="json", exclude_none=True), "v")
         assert (found.spec, found.fault) == (spec, "")
     assert spec.rollout is not None
@@ -168,6 +173,7 @@ def bombed(size: int) -> str:
     return base64.b64encode(zlib.compress(b"[" + b" " * size + b"]")).decode()
 
 
+ONE = b'{"machine":"a","previous":"%s"},' % (b"0" * 64)
 CUT_OFF = "is cut off, longer than it may be, or has more"
 
 
@@ -175,11 +181,14 @@ CUT_OFF = "is cut off, longer than it may be, or has more"
     ("value", "why"),
     [
         ("?", "is not base64 of what zlib compressed: "),
+        ("\u00e9", "is not base64 of what zlib compressed: "),
         (base64.b64encode(b"no zlib").decode(), "is not base64 of what zlib compressed: "),
         (base64.b64encode(b"x").decode(), CUT_OFF),
         (base64.b64encode(zlib.compress(b"[]")[:-1]).decode(), CUT_OFF),
         (base64.b64encode(zlib.compress(b"[]") + b"x").decode(), CUT_OFF),
-        (bombed(70 << 20), CUT_OFF),
+        (bombed(12 << 20), CUT_OFF),
+        (base64.b64encode(zlib.compress(b"[" + b"0," * 50_000 + b"0]")).decode(), r"^0: "),
+        (base64.b64encode(zlib.compress(b"[" + ONE * 50_000 + ONE[:-1] + b"]")).decode(), r": .*50000"),
         (base64.b64encode(zlib.compress(b'[{"machine": 1}]')).decode(), r"^0\.machine: "),
         (packed([Member(machine="a", previous="0" * 64)] * 2), "has a machine twice"),
     ],
@@ -203,6 +212,18 @@ def test_as_many_machines_begin_as_an_object_holds_in_the_end(site: Site, alpha:
         for each in many(15_000).values()
     ]
     assert 0.6 * LARGEST < len(packed(over)) <= LARGEST
+
+
+def test_words_give_way_where_machines_would_not_fit_with_them(site: Site) -> None:
+    chance = random.Random(1)
+    those = [
+        each.model_copy(update={"why": f"{chance.getrandbits(1200):0300x}", "boot": f"{chance.getrandbits(128):036x}"})
+        for each in site.members(*(f"node-{number:05}" for number in range(15_000))).values()
+    ]
+    found = unpacked(packed(those))
+    assert (len(found), {each.why for each in found.values()}) == (15_000, {""})
+    assert [each.boot for each in found.values()] == [each.boot for each in those]
+    assert unpacked(packed(those[:9])) == {each.machine: each for each in those[:9]}
 
 
 # -- begin, change, end
@@ -396,8 +417,37 @@ def test_what_is_set_here_alone_stays_until_somebody_sets_it_for_all(site: Site,
         beta.store.refresh()
     site.clock[0] += 1
     alpha.store.change(1, ended(RolloutState.UNDONE), nothing)
+    assert beta.follow(LATER + LATE_MS) == [ALONE.format("stable")], "it ended by itself"
+    alpha.store.point("stable", site.old, "alice")
     assert beta.follow(LATER + LATE_MS) == []
     assert (beta.stable, beta.store.channel("stable"), beta.store.behind()) == (site.old, site.old, "")
+
+
+def test_what_is_set_here_alone_stays_where_the_rollout_of_then_is_complete(
+    site: Site, alpha: Replica, beta: Replica
+) -> None:
+    begun(site, alpha, state=MemberState.DONE)
+    beta.follow()
+    beta.store.alone("stable", site.old, "bob")
+    site.clock[0] += 1
+    alpha.store.change(1, ended(RolloutState.COMPLETE), nothing)
+    assert beta.follow() == [ALONE.format("stable")]
+    assert (alpha.stable, beta.stable, beta.store.channel("stable")) == (site.new, site.old, site.old)
+    with pytest.raises(RolloutRefusedError) as caught:
+        begun(site, beta)
+    assert str(caught.value) == ALONE.format("stable")
+    site.clock[0] += 1
+    begun(site, alpha, base=site.new, image=site.third)
+    assert beta.follow(LATER + LATE_MS) == []
+    assert (beta.stable, [each.number for each in beta.store.under_way()]) == (site.new, [2])
+
+
+def test_where_what_others_did_cannot_be_written_down_a_channel_is_set_all_the_same(site: Site, alpha: Replica) -> None:
+    (alpha.config.data / "shared-rollouts.db").write_bytes(b"no database" * 100)
+    assert alpha.store.point("stable", site.new, "alice") == []
+    assert (alpha.stable, said(site.objects).image) == (site.new, site.new)
+    assert alpha.store.alone("stable", site.third, "alice") is None
+    assert alpha.stable == site.third
 
 
 def test_who_sets_it_again_ends_the_rollout_for_all(site: Site, alpha: Replica, beta: Replica) -> None:
@@ -420,7 +470,16 @@ def test_who_sets_it_again_ends_the_rollout_for_all(site: Site, alpha: Replica, 
 def test_a_channel_that_no_object_says_anything_of_is_set_alone_until_one_does(
     site: Site, alpha: Replica, beta: Replica
 ) -> None:
+    alpha.store.point("stable", site.new, "alice")
+    words = [ALONE.format("stable")]
+    site.clock[0] += 1
     assert beta.store.alone("stable", site.third, "bob") == []
+    there = dict(site.objects.objects)
+    site.objects.objects.clear()
+    assert (beta.follow(), beta.store.behind()) == ([], words[0])
+    site.objects.objects |= there
+    assert (beta.follow(), beta.store.behind(), beta.stable) == (words, words[0], site.third), "it is of before"
+    site.clock[0] += 1
     alpha.store.point("stable", site.new, "alice")
     assert beta.follow() == []
     assert beta.stable == site.new
@@ -458,6 +517,26 @@ def test_an_image_that_is_not_here_yet_is_waited_for_and_the_rollout_with_it(
     assert (beta.stable, beta.store.assigned()) == (fourth, {})
 
 
+def test_a_rollout_that_is_not_known_here_for_want_of_an_image_is_said_while_it_is_under_way(
+    site: Site, alpha: Replica, beta: Replica
+) -> None:
+    fourth = add_image(alpha.config, salt="4")
+    alpha.store.point("stable", fourth, "alice")
+    words = f"channel stable stays as it is: image {fourth[:12]} is not here yet"
+    assert (beta.follow(), beta.store.hidden()) == ([words], []), "nothing is to be driven"
+    begun(site, alpha, base=fourth)
+    assert (beta.follow(), beta.store.hidden(), beta.store.under_way()) == ([words], [words], [])
+    there = dict(site.objects.objects)
+    site.objects.objects.clear()
+    assert (beta.follow(), beta.store.hidden()) == ([], [])
+    site.objects.objects |= there
+    beta.store.refresh()
+    assert beta.store.hidden() == [words]
+    add_image(beta.config, salt="4")
+    assert (beta.follow(), beta.store.hidden()) == ([], [])
+    assert [each.number for each in beta.store.under_way()] == [1]
+
+
 def test_an_image_that_nobody_here_trusts_and_a_busy_store_leave_it_as_it_was(
     site: Site, alpha: Replica, beta: Replica
 ) -> None:
@@ -471,10 +550,11 @@ def test_an_image_that_nobody_here_trusts_and_a_busy_store_leave_it_as_it_was(
     assert beta.stable == site.old
 
 
-def test_a_channel_s_file_that_cannot_be_read_is_set_anew(site: Site, alpha: Replica) -> None:
-    (alpha.config.store / "channels" / "stable.json").write_text("{")
+def test_a_channel_s_file_that_cannot_be_read_is_set_anew(site: Site, alpha: Replica, beta: Replica) -> None:
+    for each in (alpha, beta):
+        (each.config.store / "channels" / "stable.json").write_text("{")
     alpha.store.point("stable", site.new, "alice")
-    assert alpha.stable == site.new
+    assert (beta.follow(), alpha.stable, beta.stable) == ([], site.new, site.new)
 
 
 def test_a_list_of_a_moment_before_takes_nothing_back_and_a_restore_does(site: Site, alpha: Replica) -> None:
@@ -486,6 +566,91 @@ def test_a_list_of_a_moment_before_takes_nothing_back_and_a_restore_does(site: S
     assert (alpha.stable, alpha.store.under_way()) == (site.new, [])
     alpha.follow()
     assert (alpha.stable, [each.number for each in alpha.store.under_way()]) == (site.old, [1])
+
+
+def test_after_a_restore_what_is_set_then_is_so_though_it_is_the_same_generation(
+    site: Site, alpha: Replica, beta: Replica
+) -> None:
+    alpha.store.point("stable", site.new, "alice")
+    restored = dict(site.objects.objects)
+    alpha.store.point("stable", site.old, "alice")
+    beta.follow()
+    site.objects.objects = restored
+    alpha.store.point("stable", site.third, "bob")
+    assert said(site.objects).image == alpha.stable == site.third
+    assert beta.follow(LATER + LATE_MS) == []
+    assert beta.stable == site.third
+
+
+def test_after_a_restore_a_rollout_goes_on_though_there_was_a_later_one(site: Site, alpha: Replica) -> None:
+    begun(site, alpha, state=MemberState.DONE)
+    restored = dict(site.objects.objects)
+    alpha.store.change(1, ended(RolloutState.COMPLETE), nothing)
+    begun(site, alpha, "b", base=site.new, image=site.third, state=MemberState.FAILED)
+    alpha.store.change(2, ended(RolloutState.COMPLETE), nothing)
+    assert alpha.store.assigned().keys() == {"b"}, "and nobody of the one before"
+    site.objects.objects = restored
+    assert alpha.follow() == []
+    assert ([each.number for each in alpha.store.under_way()], alpha.stable) == ([1], site.old)
+    assert alpha.store.assigned() == {"a": Assigned("stable", site.new, 1)}
+
+
+def test_after_a_restore_nobody_s_change_is_lost_to_who_knows_another_one_of_that_generation(
+    site: Site, alpha: Replica, beta: Replica
+) -> None:
+    begun(site, alpha, "a", "b")
+    restored = dict(site.objects.objects)
+    beta.follow()
+    beta.store.change(1, moved(MemberState.ASSIGNED, "a"), nothing)
+    site.objects.objects = restored
+    alpha.store.change(1, lambda was, those: (was.model_copy(update={"state": RolloutState.PAUSED}), those), nothing)
+    beta.follow(LATER + LATE_MS)
+    assert beta.store.rollout(1).state is RolloutState.PAUSED
+    beta.store.change(1, moved(MemberState.ASSIGNED, "b"), nothing)
+    last = said(site.objects).rollout
+    assert last is not None
+    assert (last.rollout.state, last.members["a"].state) == (RolloutState.PAUSED, MemberState.WAITING)
+
+
+def test_a_newer_list_is_not_taken_back_by_what_was_read_before_it(site: Site, alpha: Replica, beta: Replica) -> None:
+    alpha.store.point("stable", site.new, "alice")
+    before = site.objects.objects["stable"]
+    alpha.store.point("stable", site.third, "alice")
+    beta.follow(NOW)
+    beta.objects.objects["stable"] = before  # as a read that was answered before that list
+    beta.store.refresh()
+    assert beta.stable == site.third
+
+
+def test_of_two_objects_with_one_number_the_second_is_none(site: Site, alpha: Replica, beta: Replica) -> None:
+    first = begun(site, alpha)
+    beta.follow()
+    site.objects.objects["other"] = site.objects.objects["stable"]._replace(channel="other", uid="copied")
+    assert beta.follow() == [OF_TWO.format("other", 1, "stable")]
+    assert (beta.store.under_way(), beta.store.rollout(1).channel) == ([first], "stable")
+    del site.objects.objects["other"]
+    assert beta.follow() == []
+
+
+def test_rollouts_have_numbers_up_to_a_last_one(site: Site, alpha: Replica) -> None:
+    site.objects.numbers = LAST_NUMBER - 1
+    assert begun(site, alpha).number == LAST_NUMBER
+    with pytest.raises(RolloutRefusedError, match=r"^rollouts have numbers up to 1,000,000,000, and there is one"):
+        begun(site, alpha, channel="other")
+
+
+def test_machines_that_have_another_name_by_now_keep_their_places(site: Site, alpha: Replica, beta: Replica) -> None:
+    begun(site, alpha, "a", "b", "c", state=MemberState.FAILED)
+    site.present.update({"a": "new-a", "b": "c"})
+    beta.follow()
+    assert beta.store.members(1) == site.members("new-a", "c", state=MemberState.FAILED)
+    beta.store.change(1, moved(MemberState.DONE, "new-a"), nothing)
+    last = said(site.objects).rollout
+    assert last is not None
+    assert {name: each.state for name, each in last.members.items()} == {
+        "new-a": MemberState.DONE,
+        "c": MemberState.FAILED,
+    }
 
 
 def test_what_was_read_just_now_is_not_taken_back_by_a_list_of_before(
@@ -567,7 +732,7 @@ def test_what_others_change_all_the_time_is_said(site: Site, alpha: Replica) -> 
 def test_an_object_that_cannot_be_read_changes_nothing(site: Site, alpha: Replica, bad: str) -> None:
     first = begun(site, alpha)
     [kept] = site.objects.kept()
-    members = {"rollout": {**kept.spec["rollout"], "members": "?"}}
+    members = {"rollout": {**kept.spec["rollout"], "members": "AAAA"}}
     spec = {**kept.spec, **(members if bad == "members" else {"image": "x"})}
     unreadable = kept_object(kept.model_copy(update={"spec": spec, "generation": 9, "version": "other"}))
     site.objects.objects["stable"] = unreadable
