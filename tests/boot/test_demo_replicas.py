@@ -12,7 +12,9 @@ from tests.boot.data_centre import BuiltImage
 from tests.boot.node_data_centre import READY_SECONDS
 
 pytestmark = pytest.mark.boot
-PATCHED = "    as netboot says, the operator runs: kubectl patch -n netboot enrolments.netboot.dev/node-1 --type=merge -p "
+PATCHED = (
+    "    as netboot says, the operator runs: kubectl patch -n netboot enrolments.netboot.dev/node-1 --type=merge -p "
+)
 LED = "".join(f"    (?:{{0}}) leads {kind}\n" for kind in ("approver", "nodes", "rollouts", "shipper"))
 
 

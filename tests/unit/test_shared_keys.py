@@ -5,6 +5,7 @@ import base64
 import errno
 import os
 import socket
+import stat
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -488,6 +489,24 @@ def test_with_the_key_the_secret_s_files_are_those_in_use_and_the_site_s_own_are
         "with `netboot cluster kubeconfigs --keys`"
     )
     assert [fault for fault in faults if "keys_kubernetes" in fault] == [words]
+
+
+def test_of_a_site_whose_service_never_ran_the_key_of_boot_ids_is_made_of_whom_the_folder_is(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = shared_site(tmp_path / "site")
+    data = tmp_path / "site" / "data"
+    (data / "boot-id.key").unlink()
+    audit.make(data / "audit.db").close()
+    if os.geteuid() == 0:
+        os.chown(data, 65534, 65534)
+    monkeypatch.setattr(keys_secret, "piped", lambda: True)
+    pushed = [run("cluster", "keys", "push", "--config", file) for _ in range(2)]
+    assert [each.status for each in pushed] == [0, 0]
+    keys = [base64.b64decode(yaml.safe_load(each.out)["data"][BOOT_IDS]) for each in pushed]
+    assert keys == [(data / "boot-id.key").read_bytes()] * 2
+    status = (data / "boot-id.key").stat()
+    assert (status.st_uid, stat.S_IMODE(status.st_mode)) == (data.stat().st_uid, 0o600)
 
 
 @pytest.mark.parametrize("kind", ["file", "device", "pipe", "socket"])
