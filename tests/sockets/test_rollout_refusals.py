@@ -59,7 +59,7 @@ def test_a_channel_that_is_set_by_force_says_where_assignments_stay(api: Site, r
     assert ran.status == 5
     assert ran.err.splitlines()[-2:] == [
         "Error: the rollouts of channel stable cannot be read: whom one assigned an image boots that still",
-        "Remedy: see `netboot doctor`; once data/rollouts.db can be read, run `netboot channel set stable` again",
+        "Remedy: see `netboot doctor`; once they can be read, run `netboot channel set stable` again",
     ]
     image = api.store.channel("stable")
     assert image is not None
