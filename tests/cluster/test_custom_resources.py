@@ -186,6 +186,7 @@ def test_kinds_are_found_by_their_short_names_and_all_together(as_admin: Admin) 
         "maintenancewindows": (["nbmw"], ["netboot"]),
         "holds": (["nbh"], ["netboot"]),
         "orders": (["nbo"], ["netboot"]),
+        "rollouts": (["nbro"], ["netboot"]),
         "enrolments": (["nbe"], ["netboot"]),
         "enrolments/status": (None, None),
         "holds/status": (None, None),

@@ -583,7 +583,7 @@ def test_after_a_restore_what_is_set_then_is_so_though_it_is_the_same_generation
 
 
 def test_after_a_restore_a_rollout_goes_on_though_there_was_a_later_one(site: Site, alpha: Replica) -> None:
-    begun(site, alpha, state=MemberState.DONE)
+    begun(site, alpha, state=MemberState.FAILED)
     restored = dict(site.objects.objects)
     alpha.store.change(1, ended(RolloutState.COMPLETE), nothing)
     begun(site, alpha, "b", base=site.new, image=site.third, state=MemberState.FAILED)
@@ -592,7 +592,7 @@ def test_after_a_restore_a_rollout_goes_on_though_there_was_a_later_one(site: Si
     site.objects.objects = restored
     assert alpha.follow() == []
     assert ([each.number for each in alpha.store.under_way()], alpha.stable) == ([1], site.old)
-    assert alpha.store.assigned() == {"a": Assigned("stable", site.new, 1)}
+    assert alpha.store.assigned() == {"a": Assigned("stable", site.old, 1)}
 
 
 def test_after_a_restore_nobody_s_change_is_lost_to_who_knows_another_one_of_that_generation(
