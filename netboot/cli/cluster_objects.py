@@ -30,12 +30,14 @@ class Source(NamedTuple):
 
 def sources_of(config: "Config") -> Iterator[Source]:
     """What is in objects by the configuration."""
-    from netboot.kube.resources.kinds import ENROLMENT, HOLD, KINDS
+    from netboot.kube.resources.kinds import ENROLMENT, HOLD, KINDS, ORDER, ROLLOUT
 
     inventory, enrolments = config.inventory_kubernetes, config.enrolments_kubernetes
     if inventory is not None:
         kinds = (*(kind.kind for kind in KINDS.values()), *([HOLD.kind] if inventory.holds else []))
         yield Source(inventory.kubeconfig, inventory.namespace, kinds, "inventory")
+        if inventory.orders is not None:
+            yield Source(inventory.orders, inventory.namespace, (ROLLOUT.kind, ORDER.kind), "inventory")
     if enrolments is not None:
         yield Source(enrolments.reader, enrolments.namespace, (ENROLMENT.kind,), "enrolments")
 

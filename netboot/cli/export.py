@@ -46,10 +46,13 @@ def command(folder: Path, kubeconfig: Path | None, namespace: str | None, config
     inventory/       files of an inventory, one for each kind, as `netboot config check` takes them
     enrolments.yaml  Enrolments with their status; a window that was used is in none
     holds.yaml       Holds
+    rollouts.yaml    Rollouts: where channels point, and the last rollout of each
+    orders.yaml      Orders
     left-out.yaml    objects with faults, which are in no inventory; each fault is said, and the exit status is 1
 
     `netboot migrate --to files --from DIR` has enrolments and holds on record on this host. Nothing else is written,
-    here or in the cluster.
+    here or in the cluster. Rollouts and Orders are for another cluster, by `kubectl create -f`: files of one host have
+    their own.
 
     \b
       netboot export --to exported
@@ -88,10 +91,10 @@ def command(folder: Path, kubeconfig: Path | None, namespace: str | None, config
 
 
 def _sources(settings: "Config", kubeconfig: Path | None, namespace: str | None) -> Iterator[Source]:
-    from netboot.kube.moved import ORDER
+    from netboot.kube.moved import IN_ORDER
 
     if kubeconfig is not None:
-        yield Source(kubeconfig, namespace_of(settings, namespace), ORDER)
+        yield Source(kubeconfig, namespace_of(settings, namespace), IN_ORDER)
         return
     if namespace is not None:
         raise click.UsageError("the accounts of the configuration read its namespaces: give --kubeconfig, too")
@@ -113,7 +116,7 @@ def contents_of(
         images.values.strict.FaultsError: something cannot be written, or all of the inventory has faults.
     """
     from netboot.kube.custom_resources import resource_of
-    from netboot.kube.resources.kinds import ENROLMENT, HOLD, KINDS
+    from netboot.kube.resources.kinds import ENROLMENT, HOLD, KINDS, ORDER, ROLLOUT
     from netboot.machines.declared import LISTS
     from netboot.machines.resources import judged
     from netboot.machines.written import text_of as items_text
@@ -135,6 +138,8 @@ def contents_of(
     rest = {
         ENROLMENTS: documents.get(ENROLMENT.kind, ()),
         HOLDS: documents.get(HOLD.kind, ()),
+        f"{ROLLOUT.plural}.yaml": documents.get(ROLLOUT.kind, ()),
+        f"{ORDER.plural}.yaml": documents.get(ORDER.kind, ()),
         LEFT_OUT: [each for _, each in things if resources[id(each)].shown in out],
     }
     return contents | {name: text_of(some) for name, some in rest.items() if some}, faults

@@ -43,6 +43,7 @@ _RESUME = "put right what is named, then give the same command again: what is th
     type=NamedFile(),
     help="To kubernetes: of who may read definitions and make objects of netboot.dev; used now, and not kept.",
 )
+@click.option("--rollouts", is_flag=True, help="To kubernetes: where channels point, and rollouts, for replicas, too.")
 @click.option("--from", "folder", type=NamedFolder(), help="To files: the folder that `netboot export` wrote.")
 @click.option("--yes", is_flag=True, help="To files: also where a retirement, a TPM taken out or the like is undone.")
 @click.option(
@@ -55,6 +56,7 @@ _RESUME = "put right what is named, then give the same command again: what is th
 def command(
     to: str,
     admin_kubeconfig: Path | None,
+    rollouts: bool,
     folder: Path | None,
     yes: bool,
     owner: pwd.struct_passwd | None,
@@ -73,7 +75,11 @@ def command(
     First everything is looked at, and tried by the API server: where an object says another thing, or one would be
     refused, each is named and nothing is written. What is there and says the same is passed over, so after an
     interruption or an error the same command goes on. In the end all is read back as the service reads it, and
-    compared. Nothing on the disk is changed. Rollouts, the images that they assign, boots and the audit stay there.
+    compared. Nothing on the disk is changed. Boots and the audit stay there.
+
+    With --rollouts where channels point becomes objects as well, and the last rollout of each with its machines, which
+    goes on from there: for several replicas (`state: {kubernetes: {}}`), which read these before anything else. Give it
+    at one host, and put that key there before anybody sets a channel again.
 
     Back, --to files has on record on this host what `netboot export` wrote of enrolments and holds: of enrolments that
     and nothing else. Where a machine would come out of retirement, a TPM that was taken out be forgotten, a generation
@@ -97,16 +103,21 @@ def command(
     if to == "files":
         from netboot.cli.migrate_back import to_files
 
-        if folder is None or admin_kubeconfig is not None or namespace is not None:
+        if folder is None or admin_kubeconfig is not None or namespace is not None or rollouts:
             raise click.UsageError("--to files takes --from, and nothing of a cluster: give the folder of an export")
         to_files(settings, folder, output, dry_run=dry_run, yes=yes, owner=owner)
         return
     if admin_kubeconfig is None or folder is not None or yes or owner is not None:
         raise click.UsageError("--to kubernetes takes --admin-kubeconfig, and no folder, --yes, --owner: give that")
-    _to_kubernetes(settings, admin_kubeconfig, namespace, output, dry_run=dry_run)
+    place = settings.inventory_kubernetes
+    if rollouts and place is not None and place.orders is not None:
+        raise click.UsageError("by inventory_kubernetes.orders rollouts are objects already: leave --rollouts out")
+    _to_kubernetes(settings, admin_kubeconfig, namespace, output, rollouts=rollouts, dry_run=dry_run)
 
 
-def _to_kubernetes(settings: "Config", kubeconfig: Path, namespace: str | None, output: str, *, dry_run: bool) -> None:
+def _to_kubernetes(
+    settings: "Config", kubeconfig: Path, namespace: str | None, output: str, *, rollouts: bool, dry_run: bool
+) -> None:
     from netboot.cli.ends import failed
     from netboot.kube.connection import connect
     from netboot.stores.lock import AlreadyRunningError, sole_instance
@@ -117,7 +128,7 @@ def _to_kubernetes(settings: "Config", kubeconfig: Path, namespace: str | None, 
         with lock:
             connection = connect(kubeconfig)
             try:
-                site, done = _migrated(connection, settings, space, dry_run=dry_run)
+                site, done = _migrated(connection, settings, space, rollouts=rollouts, dry_run=dry_run)
             finally:
                 connection.close()
     except AlreadyRunningError as error:
@@ -125,13 +136,15 @@ def _to_kubernetes(settings: "Config", kubeconfig: Path, namespace: str | None, 
     show_end(output, settings, space, site.wanted, done, kubeconfig)
 
 
-def _migrated(connection: "Connection", settings: "Config", space: str, *, dry_run: bool) -> tuple[Site, Done]:
+def _migrated(
+    connection: "Connection", settings: "Config", space: str, *, rollouts: bool, dry_run: bool
+) -> tuple[Site, Done]:
     """Do it, and look whether it is done."""
     from netboot.kube.admin_objects import AdminObjects
 
     admin = AdminObjects(connection, space)
     admin.require_kinds()
-    site = site_of(settings, space)
+    site = site_of(settings, space, rollouts=rollouts)
     planned = _looked_at(admin, site)
     if planned.faults:
         raise ApiError("\n".join(("nothing was written:", *planned.faults)), _ASIDE, NOT_ALLOWED)
@@ -141,7 +154,7 @@ def _migrated(connection: "Connection", settings: "Config", space: str, *, dry_r
         if wrong := [*_wrong(admin, settings, connection, space, site)]:
             raise ApiError("\n".join(("what is there now is another thing than on the disk:", *wrong)), _ASIDE, 1)
     missing, there = (Counter(each["kind"] for each in some) for some in (planned.missing, planned.there))
-    return site, Done(missing, there, site.inventory is not None, site.enrolled is not None, dry_run)
+    return site, Done(missing, there, site.inventory is not None, site.enrolled is not None, rollouts, dry_run)
 
 
 def _looked_at(admin: "AdminObjects", site: Site) -> "Plan":
@@ -240,3 +253,5 @@ def _wrong(
         yield from read_back.enrolments_apart(settings, site.enrolled, connection, space)
     if site.holds:
         yield from read_back.holds_apart(site.holds, connection, space)
+    if site.pointing:
+        yield from read_back.rollouts_apart(site.pointing, connection, space)

@@ -1,7 +1,7 @@
 """What `netboot migrate` says at its end: what was moved, what stays where it is, and what comes next."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -9,14 +9,17 @@ import click
 
 from netboot.cli.output import say, show
 from netboot.cli.site_objects import is_hold_of_people
+from netboot.config_replicas import InCluster
 
 if TYPE_CHECKING:
     from netboot.config import Config
     from netboot.lifecycle.intents import Intent
 
-_STAYS = {
+_ROLLOUTS = {
     "rollouts, and the images that they assign to machines": "data/rollouts.db",
     "images of channels that `netboot channel set` set": "store/channels",
+}
+_STAYS = {
     "boots, conditions and their history": "data/state.db, data/conditions.db, data/history.db",
     "quarantine, acceptances, freezes, drains, remedies; holds of others than people": "data/intents.db",
     "the history of enrolments and of holds; the audit": "data/enrolment.db, data/intents.db, data/audit.db",
@@ -26,12 +29,13 @@ _STAYS = {
 
 class Done(NamedTuple):
     """Objects by kind: those that were made (with `dry_run`: would be), and those that were there and say the same.
-    `inventory`, `enrolments`: whether these were to be moved."""
+    `inventory`, `enrolments`, `rollouts`: whether these were to be moved, the last with where channels point."""
 
     made: Counter[str]
     there: Counter[str]
     inventory: bool
     enrolments: bool
+    rollouts: bool
     dry_run: bool
 
 
@@ -39,11 +43,11 @@ def show_end(
     output: str, settings: "Config", namespace: str, wanted: "Sequence[Intent]", done: Done, kubeconfig: Path
 ) -> None:
     """Show it."""
-    from netboot.kube.moved import ORDER
+    from netboot.kube.moved import IN_ORDER
 
-    kinds = [kind for kind in ORDER if done.made[kind] or done.there[kind]]
+    kinds = [kind for kind in IN_ORDER if done.made[kind] or done.there[kind]]
     keys, held = _keys(settings, namespace, done), [one.machine for one in wanted if is_hold_of_people(one)]
-    commands = [*_commands(done, kubeconfig)]
+    commands, stays = [*_commands(done, kubeconfig)], ({} if done.rollouts else _ROLLOUTS) | _STAYS
     value: dict[str, Any] = {
         "namespace": namespace,
         "dry_run": done.dry_run,
@@ -51,7 +55,7 @@ def show_end(
         "configuration": keys,
         "next": commands,
         "held_by_command_too": held,
-        "stays": [{"what": what, "where": where} for what, where in _STAYS.items()],
+        "stays": [{"what": what, "where": where} for what, where in stays.items()],
     }
     rows = [(kind, done.made[kind], done.there[kind]) for kind in kinds]
     made = "would be made" if done.dry_run else "made"
@@ -64,13 +68,12 @@ def show_end(
         return
     say(f"\nVerified: {counts} were read back as the service reads them, and say what the disk says.")
     say("\nStays on this host, of each replica its own:")
-    for what, where in _STAYS.items():
+    for what, where in stays.items():
         say(f"  {what}: {where}")
     if keys:
         say("\nNext, into netboot.yaml:")
         for key, section in keys.items():
-            inner = ", ".join(f"{name}: {str(each).lower()}" for name, each in section.items())
-            say(f"  {key}: {{{inner}}}")
+            say(f"  {key}: {_flow(section)}")
         say("then:")
         for each in commands:
             click.echo(f"  {each}")
@@ -81,10 +84,19 @@ def show_end(
         )
 
 
-def _keys(settings: "Config", namespace: str, done: Done) -> dict[str, dict[str, str | bool]]:
+def _flow(value: object) -> str:
+    """As YAML in a line."""
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{name}: {_flow(each)}' for name, each in value.items())}}}"
+    return str(value).lower()
+
+
+def _keys(settings: "Config", namespace: str, done: Done) -> dict[str, dict[str, Any]]:
     """What netboot.yaml has to have, by section."""
+    if done.rollouts:
+        return {"state": {"kubernetes": {} if namespace == InCluster().namespace else {"namespace": namespace}}}
     place, holds = settings.inventory_kubernetes, bool(done.made["Hold"] or done.there["Hold"])
-    keys: dict[str, dict[str, str | bool]] = {}
+    keys: dict[str, dict[str, Any]] = {}
     if done.inventory or (holds and place is not None and not place.holds):
         keys["inventory_kubernetes"] = {"namespace": namespace, **({"holds": True} if holds else {})}
     if done.enrolments:
@@ -93,9 +105,15 @@ def _keys(settings: "Config", namespace: str, done: Done) -> dict[str, dict[str,
 
 
 def _commands(done: Done, kubeconfig: Path) -> Iterator[str]:
-    options = [*(["--inventory"] if done.inventory else []), *(["--enrolments"] if done.enrolments else [])]
-    for option in options:
+    parts = {
+        "--inventory": done.inventory or done.rollouts,
+        "--enrolments": done.enrolments or done.rollouts,
+        "--keys": done.rollouts,
+    }
+    for option in (option for option, wanted in parts.items() if wanted):
         yield f"netboot cluster manifests {option} | kubectl apply -f -"
         yield f"netboot cluster kubeconfigs {option} --admin-kubeconfig {kubeconfig}"
+    if done.rollouts:
+        yield f"netboot cluster keys push --admin-kubeconfig {kubeconfig}"
     yield "netboot config check"
     yield "systemctl start netboot"

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from netboot.config import Config
     from netboot.kube.connection import Connection
     from netboot.lifecycle.intents import Intent
+    from netboot.lifecycle.rollout_objects import Said
     from netboot.machines.difference import Difference
     from netboot.machines.values import Inventory
 
@@ -92,3 +93,29 @@ def holds_apart(holds: "Sequence[Intent]", connection: "Connection", namespace: 
             yield f"{shown(KIND, one.machine)}: {each.fault if each is not None else 'is not there'}"
         elif (each.hold.machine, each.hold.reason, each.hold.until_ms) != (one.machine, one.reason, one.until_ms):
             yield f"{shown(KIND, one.machine)}: spec: is read otherwise of the object"
+
+
+def rollouts_apart(pointing: "Mapping[str, Said]", connection: "Connection", namespace: str) -> Iterator[str]:
+    """Likewise of where channels point, and of their rollouts.
+
+    Raises:
+        ClusterUnavailableError.
+    """
+    from netboot.kube.act_objects import KubeRolloutObjects
+    from netboot.kube.resources.kinds import ROLLOUT
+    from netboot.lifecycle.packed_members import UnreadableError
+    from netboot.lifecycle.rollout_objects import said_of, spec_of
+
+    found = {each.channel: each for each in KubeRolloutObjects(lambda: connection, namespace).all()}
+    for channel, ours in pointing.items():
+        there = found.get(channel)
+        if there is None or there.spec is None:
+            yield there.fault if there is not None else f"{shown(ROLLOUT.kind, channel)}: is not there"
+            continue
+        try:
+            same = said_of(channel, there.spec, {}) == said_of(channel, spec_of(ours), {})
+        except UnreadableError as error:
+            yield f"{shown(ROLLOUT.kind, channel)}: spec.rollout.members: {error}"
+            continue
+        if not same:
+            yield f"{shown(ROLLOUT.kind, channel)}: spec: is read otherwise of the object"

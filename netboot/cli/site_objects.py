@@ -1,7 +1,7 @@
 """What a site has on its disk as objects of Kubernetes: the inventory's files, who is enrolled, whom people hold."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -14,10 +14,12 @@ if TYPE_CHECKING:
     from netboot.join.enrolment_documents import EnrolmentSpec, EnrolmentStatus
     from netboot.kube.moved import Document
     from netboot.lifecycle.intents import Intent
+    from netboot.lifecycle.rollout_objects import Said
     from netboot.machines.values import Inventory
 
 _LAST = {"profile": 1, "machine": 2}
 """What refers to others, in whose place they are made: one without them is left out until they are there."""
+_MOVED_BY = "netboot migrate"
 _LONGEST_BY = 64
 """Of `by` of a Hold; who held a machine by command may have a longer name."""
 
@@ -25,12 +27,14 @@ _LONGEST_BY = 64
 class Site(NamedTuple):
     """What is to be moved. `inventory` None: objects are the inventory already; `enrolled`: machines whose enrolment
     is, None: enrolments are objects already, or nobody joins; `wanted`: all that is wanted of machines, also what is
-    not moved; `documents`: what is moved, as objects."""
+    not moved; `documents`: what is moved, as objects; `pointing`: where channels point, and their rollouts, by their
+    names; empty: they are not to be moved."""
 
     inventory: "Inventory | None"
     enrolled: tuple[str, ...] | None
     wanted: "Sequence[Intent]"
     documents: "Sequence[Document]"
+    pointing: "Mapping[str, Said]"
 
     @property
     def holds(self) -> "list[Intent]":
@@ -71,11 +75,12 @@ def namespace_of(config: "Config", given: str | None) -> str:
     return found.pop() if found else DEFAULT_NAMESPACE
 
 
-def site_of(config: "Config", namespace: str) -> Site:
-    """What is on the disk.
+def site_of(config: "Config", namespace: str, *, rollouts: bool = False) -> Site:
+    """What is on the disk. `rollouts`: where channels point, and rollouts, too.
 
     Raises:
-        FaultsError, StateUnavailableError, click.ClickException: it cannot be told.
+        FaultsError, StateUnavailableError, images.errors.ImageError, click.ClickException: it cannot be told.
+        RolloutRefusedError: an object does not hold so many machines.
     """
     inventory, enrolled, documents = None, None, list[dict[str, Any]]()
     if config.inventory_kubernetes is None:
@@ -87,7 +92,47 @@ def site_of(config: "Config", namespace: str) -> Site:
         of_machines = enrolment_objects(config, inventory or published(config), namespace)
         enrolled = tuple(each["metadata"]["name"] for each in of_machines)
         documents += of_machines
-    return Site(inventory, enrolled, wanted, documents)
+    pointing = channels_here(config) if rollouts else {}
+    documents += [_rollout_object(channel, each, namespace) for channel, each in pointing.items()]
+    return Site(inventory, enrolled, wanted, documents, pointing)
+
+
+def channels_here(config: "Config") -> "dict[str, Said]":
+    """Where channels point that were ever set, and the last rollout of each.
+
+    Raises:
+        StateUnavailableError, images.errors.ImageError: it cannot be told.
+    """
+    from images.store.store import Store
+    from netboot.lifecycle.rollout_objects import Said
+    from netboot.stores.image_repository import open_image_repository
+    from netboot.stores.rollouts import SqliteRollouts
+
+    names = {each.digest: each.name for each in open_image_repository(config).images()}
+    store, file = Store(config.store), config.data / "rollouts.db"
+    rollouts = SqliteRollouts(file) if file.exists() or ran(config) else None
+    return {
+        name: Said(
+            image=state.image,
+            image_name=names.get(state.image, ""),
+            who=_MOVED_BY,
+            since_ms=state.at * 1000,
+            rollout=rollouts.last(name) if rollouts is not None else None,
+        )
+        for name, state in store.channels().items()
+    }
+
+
+def _rollout_object(channel: str, said: "Said", namespace: str) -> dict[str, Any]:
+    from netboot.kube.resources.kinds import GROUP, ROLLOUT, VERSION
+    from netboot.lifecycle.rollout_objects import spec_of
+
+    return {
+        "apiVersion": f"{GROUP}/{VERSION}",
+        "kind": ROLLOUT.kind,
+        "metadata": {"name": channel, "namespace": namespace},
+        "spec": spec_of(said).model_dump(mode="json", exclude_none=True),
+    }
 
 
 def inventory_objects(config: "Config", namespace: str) -> tuple["Inventory", list[dict[str, Any]]]:

@@ -8,14 +8,17 @@ from pydantic import BaseModel, ValidationError
 
 from images.values.faults import first_fault
 from netboot.join.enrolment import short
-from netboot.kube.resources.kinds import ENROLMENT, HOLD, KINDS, Kind
+from netboot.kube.resources.kinds import ENROLMENT, HOLD, KINDS, ORDER, ROLLOUT, Kind
 
 Document = Mapping[str, Any]
 """An object as a manifest has it."""
-BY_KIND: Mapping[str, Kind] = {kind.kind: kind for kind in (*KINDS.values(), HOLD, ENROLMENT)}
+BY_KIND: Mapping[str, Kind] = {kind.kind: kind for kind in (*KINDS.values(), HOLD, ENROLMENT, ROLLOUT, ORDER)}
 """Kinds by the names that manifests have."""
-ORDER = ("Channel", "MachineClass", "Rack", "MaintenanceWindow", "Profile", "Machine", "Hold", "Enrolment")
-"""First what others refer to."""
+IN_ORDER = (
+    *("Channel", "MachineClass", "Rack", "MaintenanceWindow", "Profile", "Machine"),
+    *("Hold", "Enrolment", "Rollout", "Order"),
+)
+"""Kinds, first what others refer to."""
 
 
 class Plan(NamedTuple):
@@ -56,11 +59,12 @@ def plan(
             if document.get("status") and not thing.get("status"):
                 statuses.append((document, thing))
     ours = {(document["kind"], document["metadata"]["name"]) for document in documents}
-    for kind in ORDER:
+    for kind in IN_ORDER:
         others = sorted(name for name in there.get(kind, {}) if (kind, name) not in ours)
         if kind in whole:
             faults += [f"{shown(kind, name)}: is there, and is declared by no file" for name in others]
     faults += _shared(documents, there.get("Enrolment", {}))
+    faults += _numbered(documents, there.get("Rollout", {}))
     return Plan(tuple(missing), tuple(same), tuple(statuses), tuple(faults))
 
 
@@ -102,16 +106,28 @@ def _apart(ours: BaseModel, theirs: BaseModel) -> str:
 
 def _shared(documents: Sequence[Document], there: Mapping[str, Document]) -> Iterator[str]:
     """TPMs that would be approved for two machines, of which none could join."""
-    holders: dict[str, set[str]] = {}
-    for name, thing in [
-        *((each["metadata"]["name"], each) for each in documents if each["kind"] == ENROLMENT.kind),
-        *there.items(),
-    ]:
-        spec = thing.get("spec")
-        ek = spec.get("ek_sha256") if isinstance(spec, Mapping) else None
-        if isinstance(ek, str):
-            holders.setdefault(ek, set()).add(name)
-    for ek, names in holders.items():
+    for ek, names in _of_two(ENROLMENT, ("ek_sha256",), documents, there):
+        yield f"{names}: spec.ek_sha256: the TPM {short(str(ek))} would be approved for both, and neither could join"
+
+
+def _numbered(documents: Sequence[Document], there: Mapping[str, Document]) -> Iterator[str]:
+    """Rollouts of two hosts with one number, of which one would be taken for a copy."""
+    for number, names in _of_two(ROLLOUT, ("rollout", "number"), documents, there):
+        yield f"{names}: spec.rollout.number: both would be rollout {number}: move those of one host alone"
+
+
+def _of_two(
+    kind: Kind, key: Sequence[str], documents: Sequence[Document], there: Mapping[str, Document]
+) -> Iterator[tuple[object, str]]:
+    """What more than one object of a kind says of a key of `spec`, with the names of these."""
+    holders: dict[object, set[str]] = {}
+    ours = ((each["metadata"]["name"], each) for each in documents if each["kind"] == kind.kind)
+    for name, thing in (*ours, *there.items()):
+        value = thing.get("spec")
+        for part in key:
+            value = value.get(part) if isinstance(value, Mapping) else None
+        if isinstance(value, str | int):
+            holders.setdefault(value, set()).add(name)
+    for value, names in holders.items():
         if len(names) > 1:
-            machines = " and ".join(shown("Enrolment", name) for name in sorted(names))
-            yield f"{machines}: spec.ek_sha256: the TPM {short(ek)} would be approved for both, and neither could join"
+            yield value, " and ".join(shown(kind.kind, name) for name in sorted(names))

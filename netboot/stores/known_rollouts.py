@@ -15,7 +15,7 @@ from netboot.lifecycle.rollout_counts import by_rack, counted
 from netboot.lifecycle.rollout_objects import RolloutObject, RolloutSaid, Said, by_rollout, said_of
 from netboot.lifecycle.rollout_orders import cancelled
 from netboot.lifecycle.rollout_specs import NOTES
-from netboot.lifecycle.rollout_store import Entry, Note
+from netboot.lifecycle.rollout_store import Note
 from netboot.stores import rollout_rows
 from netboot.stores.image_repository import StoreImageRepository
 from netboot.stores.known_orders import older, settled
@@ -79,7 +79,7 @@ class KnownChannels:
         if known is None or known.alone:
             return None
         said = Said(known.image, known.image_name, known.who, known.since_ms)
-        return said._replace(rollout=self._rollout(known.number)) if known.number else said
+        return said._replace(rollout=rollout_rows.said(self._db, known.number)) if known.number else said
 
     def take(self, found: RolloutObject, as_of_ms: int, *, listed: bool = False, own: bool = False) -> str:
         """What an object says as of then: in what was read of all (`listed`), just read, or just written here (`own`).
@@ -179,12 +179,6 @@ class KnownChannels:
             return str(error)
         return ""
 
-    def _rollout(self, number: int) -> RolloutSaid:
-        rollout, members = rollout_rows.one(self._db, number), rollout_rows.members_of(self._db, number)
-        released = bool(self._db.execute("SELECT released FROM rollouts WHERE number = ?", (number,)).fetchone()[0])
-        entries = reversed(rollout_rows.history_of(self._db, number, NOTES))
-        return RolloutSaid(rollout, members, tuple(_note(each) for each in entries), released)
-
     def _end_others(self, channel: str, number: int, why: str, now_ms: int) -> list[Rollout]:
         """Of a channel, all rollouts but that one: those that were under way."""
         of = "SELECT number, body FROM rollouts WHERE channel = ? AND number != ? AND under_way"
@@ -208,7 +202,7 @@ class KnownChannels:
         rollout_rows.forget(db)
         if changed or left:
             rollout_rows.keep(db, number, counted(said.members), by_rack(said.members))
-        noted = {_note(each) for each in rollout_rows.history_of(db, number, 2 * NOTES)}
+        noted = {rollout_rows.note_of(each) for each in rollout_rows.history_of(db, number, 2 * NOTES)}
         for note in said.notes:
             if note not in noted:
                 rollout_rows.note_down(db, number, note)
@@ -220,7 +214,3 @@ def _for_all(was: Known, who: str, since_ms: int, number: int) -> bool:
     if not was.uid:
         return since_ms > was.since_ms
     return since_ms != was.since_ms and (number != was.number or who != by_rollout(number))
-
-
-def _note(entry: Entry) -> Note:
-    return Note(entry.at_ms, entry.who, entry.act, entry.said)

@@ -9,7 +9,9 @@ from pydantic import ValidationError
 from netboot.lifecycle.errors import NoSuchRolloutError
 from netboot.lifecycle.rollout import UNDER_WAY, Member, MemberState, Rollout
 from netboot.lifecycle.rollout_counts import ByRack, Counts
-from netboot.lifecycle.rollout_store import Entry, Members, Note
+from netboot.lifecycle.rollout_objects import RolloutSaid
+from netboot.lifecycle.rollout_specs import NOTES
+from netboot.lifecycle.rollout_store import Entry, Note
 from netboot.stores.rollout_schema import STATE
 
 K = TypeVar("K", Counts, ByRack)
@@ -42,7 +44,7 @@ def one(db: sqlite3.Connection, number: int) -> Rollout:
     return found[0]
 
 
-def members_of(db: sqlite3.Connection, number: int) -> Members:
+def members_of(db: sqlite3.Connection, number: int) -> dict[str, Member]:
     """Of a rollout, in the transaction that is open."""
     rows = db.execute("SELECT machine, body FROM members WHERE rollout = ?", (number,)).fetchall()
     return {name: Member.model_validate_json(body) for name, body in rows}
@@ -60,6 +62,18 @@ def known(kind: type[K], said: str | None) -> K | None:
         return kind.model_validate_json(said) if said is not None else None
     except ValidationError:
         return None
+
+
+def said(db: sqlite3.Connection, number: int) -> RolloutSaid:
+    """One, as an object has it. Raises NoSuchRolloutError."""
+    rollout, members = one(db, number), members_of(db, number)
+    released = bool(db.execute("SELECT released FROM rollouts WHERE number = ?", (number,)).fetchone()[0])
+    return RolloutSaid(rollout, members, tuple(map(note_of, reversed(history_of(db, number, NOTES)))), released)
+
+
+def note_of(entry: Entry) -> Note:
+    """What it says, without which rollout it is of."""
+    return Note(entry.at_ms, entry.who, entry.act, entry.said)
 
 
 def keep(db: sqlite3.Connection, number: int, counts: Counts, racks: ByRack) -> None:

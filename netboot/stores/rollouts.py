@@ -15,6 +15,7 @@ from images.values.faults import first_fault
 from netboot.lifecycle.errors import RolloutRefusedError, StateUnavailableError
 from netboot.lifecycle.rollout import Assigned, Member, MemberState, Rollout, assignments, images
 from netboot.lifecycle.rollout_counts import ByRack, Counts, by_rack, counted
+from netboot.lifecycle.rollout_objects import RolloutSaid
 from netboot.lifecycle.rollout_orders import another
 from netboot.lifecycle.rollout_store import After, Change, Entry, Listed, Members, Note, Summed
 from netboot.stores import shared_file
@@ -28,6 +29,7 @@ from netboot.stores.rollout_rows import (
     note_down,
     one,
     rollouts_of,
+    said,
     write,
 )
 from netboot.stores.rollout_schema import MIGRATIONS, VERSION
@@ -115,6 +117,12 @@ class SqliteRollouts:
             for rollout in rollouts_of(db, self.in_force):
                 found |= assignments(rollout, members_of(db, rollout.number))
         return found
+
+    def last(self, channel: str) -> RolloutSaid | None:
+        """The newest of a channel, whole; None: it has had none."""
+        with self.opened("ro") as db:
+            newest = db.execute("SELECT max(number) FROM rollouts WHERE channel = ?", (channel,)).fetchone()[0]
+            return said(db, newest) if newest is not None else None
 
     def images(self) -> set[str]:
         found = set[str]()

@@ -13,15 +13,20 @@ from typing import Any
 import pytest
 import yaml
 
+from images.store.store import Store
 from lab.errors import EndedError
 from lab.kube.binaries import find
 from lab.kube.cluster import Cluster, cluster
 from lab.kube.kubectl import Kubectl
-from netboot.config import load_config
+from netboot.config import Config, load_config
 from netboot.join.enrolment import Act, Import, OpenWindow, Release, Replace, Retire, parse_details
+from netboot.kube.act_objects import KubeRolloutObjects
+from netboot.kube.connection import connect
 from netboot.kube.resources.definitions import definitions
 from netboot.kube.resources.kinds import ALL, ENROLMENT, GROUP
 from netboot.lifecycle.intents import PutOn
+from netboot.lifecycle.rollout import Member, MemberState
+from netboot.lifecycle.rollout_store import Note
 from netboot.lifecycle.transitions import Mark
 from netboot.machines.difference import differences
 from netboot.machines.inventory import load_inventory
@@ -29,12 +34,17 @@ from netboot.stores import intents
 from netboot.stores.audit import SqliteAudit
 from netboot.stores.audit import make as make_audit
 from netboot.stores.enrolment import SqliteEnrolments
+from netboot.stores.image_repository import open_image_repository
 from netboot.stores.intents import SqliteIntents
 from netboot.stores.lock import sole_instance
+from netboot.stores.rollouts import SqliteRollouts
+from netboot.stores.rollouts import make as make_rollouts
+from netboot.stores.shared_rollouts import SharedRollouts
 from tests.cluster.conftest import CACHE
 from tests.contract.test_enrolments import A, B
 from tests.processes import wait_for
-from tests.sites import INVENTORY, make_site
+from tests.rollouts import rollout
+from tests.sites import INVENTORY, add_image, make_site
 from tests.sockets.service import Service
 
 pytestmark = pytest.mark.cluster
@@ -77,12 +87,26 @@ def space(kubectl: Kubectl, tmp_path: Path) -> str:
     return name
 
 
+def begun(config: Config) -> None:
+    """A rollout, of which a machine is done."""
+    old, new = add_image(config), add_image(config, name="next", salt="2")
+    Store(config.store).set_channel("stable", old)
+    make_rollouts(config.data / "rollouts.db").close()
+    disk = SqliteRollouts(config.data / "rollouts.db")
+    those = {name: Member(machine=name, previous=old) for name in ("gpu-001", "gpu-002")}
+    which = {"image": new, "image_name": "next", "base": old, "operator": "alice"}
+    disk.start(rollout().model_copy(update=which), those, Note(1, "alice", "start", "CVE"))
+    done = those["gpu-001"].model_copy(update={"state": MemberState.DONE, "boot": "b-1"})
+    disk.change(1, lambda was, _: (was, {**those, "gpu-001": done}), lambda *_: None)
+
+
 @pytest.fixture
 def site(tmp_path: Path) -> Service:
-    """A site that ran, and is stopped: with TPMs of every state, and machines that people hold."""
+    """A site that ran, and is stopped: with TPMs of every state, machines that people hold, a rollout under way."""
     config = make_site(tmp_path / "site", inventory=SITE)
     config.data.mkdir()
     now = time.time_ns() // 1_000_000
+    begun(config)
     disk = SqliteEnrolments(config.data / "enrolment.db")
     for name, order in (
         ("gpu-001", OpenWindow("enrol", "w1", now + 3_600_000)),
@@ -135,6 +159,7 @@ ALL_OF_IT = {
     "Hold": 2,
     "Enrolment": 6,
 }
+WITH_ROLLOUTS = ALL_OF_IT | {"Rollout": 1}
 
 
 def test_a_whole_site_is_moved_and_moved_again(site: Service, own: Cluster, kubectl: Kubectl, space: str) -> None:
@@ -157,6 +182,34 @@ def test_a_whole_site_is_moved_and_moved_again(site: Service, own: Cluster, kube
     assert (status["proposed"]["ek_sha256"], status["alerts"][0]["said"]) == (B, "a thief")
     assert told(migrate(site, own, space, "-o", "json")) == {kind: (0, count) for kind, count in ALL_OF_IT.items()}
     assert there(kubectl, space) == found, "and nothing was touched"
+
+
+def test_where_channels_point_and_rollouts_are_moved_and_replicas_go_on_with_them(
+    site: Service, own: Cluster, space: str, tmp_path: Path
+) -> None:
+    moved = migrate(site, own, space, "--rollouts", "-o", "json")
+    assert told(moved) == {kind: (count, 0) for kind, count in WITH_ROLLOUTS.items()}
+    said = json.loads(moved.stdout)
+    assert said["configuration"] == {"state": {"kubernetes": {"namespace": space}}}
+    assert not [each for each in said["stays"] if "rollouts" in each["what"] or "channels" in each["what"]]
+    again = told(migrate(site, own, space, "--rollouts", "-o", "json"))
+    assert again == {kind: (0, count) for kind, count in WITH_ROLLOUTS.items()}
+    disk, file = SqliteRollouts(site.config.data / "rollouts.db"), tmp_path / "shared-rollouts.db"
+    make_rollouts(file).close()
+    connection = connect(own.admin)
+    try:
+        objects = KubeRolloutObjects(lambda: connection, space)
+        shared = SharedRollouts(file, objects, open_image_repository(site.config), dict, lambda: 2)
+        assert shared.follow(objects.all(), 2) == []
+        assert shared.under_way() == disk.under_way()
+        assert (shared.members(1), shared.assigned()) == (disk.members(1), disk.assigned())
+        assert shared.history(1, 9) == disk.history(1, 9)
+        shared.change(1, lambda was, those: (was.model_copy(update={"why": "goes on"}), those), lambda *_: None)
+    finally:
+        connection.close()
+    other = migrate(site, own, space, "--rollouts")
+    assert (other.returncode, other.stdout) == (4, "")
+    assert "rollout/stable: spec.rollout says another thing there" in other.stderr
 
 
 def test_a_dry_run_says_the_same_and_writes_nothing(site: Service, own: Cluster, kubectl: Kubectl, space: str) -> None:
@@ -455,10 +508,11 @@ def test_an_export_that_cannot_be_whole_says_so(
 @pytest.fixture
 def in_objects(site: Service, own: Cluster, space: str) -> Service:
     """The site, moved, with its keys and accounts in the configuration."""
-    assert migrate(site, own, space).returncode == 0
+    assert migrate(site, own, space, "--rollouts").returncode == 0
+    accounts = ", ".join(f"{role}: secrets/{role}.kubeconfig" for role in ("shipper", "orders"))
     with site.file.open("a") as file:
-        file.write(f"inventory_kubernetes: {{namespace: {space}, holds: true}}\n")
-        file.write(f"enrolments_kubernetes: {{namespace: {space}}}\n")
+        file.write(f"inventory_kubernetes: {{namespace: {space}, holds: true, {accounts}}}\n")
+        file.write(f"enrolments_kubernetes: {{namespace: {space}}}\nreplicas: {{}}\n")
     moved = Service(load_config(site.file), site.file)
     for which in ("--inventory", "--enrolments"):
         manifests = own.folder / f"{space}.yaml"
@@ -478,6 +532,8 @@ KEPT = {
     "objects/maintenancewindows.yaml": 1,
     "objects/holds.yaml": 2,
     "objects/enrolments.yaml": 6,
+    "objects/rollouts.yaml": 1,
+    "objects/orders.yaml": 0,
 }
 
 
@@ -514,9 +570,9 @@ def test_a_backup_that_lacks_objects_is_made_and_says_so(
     refused = in_objects.netboot("backup", str(tmp_path / "one.tar.gz"))
     assert refused.returncode == 4
     assert "one.tar.gz is made, and lacks objects of the kinds Enrolment: the account of" in refused.stderr
-    for role in ("inventory", "enrolments-reader"):
+    for role in ("inventory", "enrolments-reader", "orders"):
         account = in_objects.file.parent / f"secrets/{role}.kubeconfig"
         account.write_text(re.sub("https://127.0.0.1:[0-9]+", "https://127.0.0.1:1", account.read_text()))
     away = in_objects.netboot("backup", str(tmp_path / "two.tar.gz"), "-o", "json")
-    assert (away.returncode, set(json.loads(away.stdout)["lacks"])) == (5, {*ALL_OF_IT, "MachineClass"})
+    assert (away.returncode, set(json.loads(away.stdout)["lacks"])) == (5, {*WITH_ROLLOUTS, "MachineClass", "Order"})
     assert in_objects.netboot("restore", "--check", str(tmp_path / "two.tar.gz")).returncode == 0

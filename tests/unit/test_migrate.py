@@ -10,10 +10,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from images.store.store import Store
 from images.values import strict
 from netboot.cli import migrate
-from netboot.cli.cluster_objects import require_all, text_of
+from netboot.cli.cluster_objects import require_all, sources_of, text_of
 from netboot.cli.export import contents_of
+from netboot.cli.migrate_next import Done, show_end
 from netboot.cli.outcomes import ApiError
 from netboot.cli.site_objects import site_of
 from netboot.cli.written_objects import read
@@ -29,13 +31,19 @@ from netboot.kube.moved import difference, plan
 from netboot.kube.resources.definitions import definitions
 from netboot.lifecycle.errors import StateUnavailableError
 from netboot.lifecycle.intents import PutOn
+from netboot.lifecycle.rollout import Member, MemberState, RolloutState
+from netboot.lifecycle.rollout_objects import Said
+from netboot.lifecycle.rollout_store import Note
 from netboot.lifecycle.transitions import Mark
 from netboot.stores.enrolment import SqliteEnrolments
 from netboot.stores.intents import SqliteIntents, make
 from netboot.stores.lock import sole_instance
+from netboot.stores.rollouts import SqliteRollouts
+from netboot.stores.rollouts import make as make_rollouts
 from tests.commands import Run
 from tests.custom_resources import BASE, MACHINES, TAKEN, Item, faults, items
-from tests.sites import make_site
+from tests.rollouts import rollout
+from tests.sites import add_image, make_site
 
 A, B, C = "a1" * 32, "b2" * 32, "c3" * 32
 HOUR = 3_600_000
@@ -89,6 +97,14 @@ def test_what_says_another_thing(ours: dict[str, Any], theirs: dict[str, Any], s
 
 
 NEITHER = "neither could join"
+
+
+def test_rollouts_of_two_channels_have_two_numbers() -> None:
+    ours = [{"kind": "Rollout", "metadata": {"name": "a"}, "spec": {"image": A, "rollout": {"number": 3}}}]
+    theirs: dict[str, dict[str, Any]] = {"b": {"spec": {"rollout": {"number": 3}}}, "c": {"spec": {"rollout": {"number": 4}}}, "d": {"spec": {}}}
+    assert plan(ours, {"Rollout": theirs}).faults == (
+        "rollout/a and rollout/b: spec.rollout.number: both would be rollout 3: move those of one host alone",
+    )
 
 
 def test_what_is_to_be_made() -> None:
@@ -408,6 +424,76 @@ def test_what_is_moved_of_a_site(tmp_path: Path) -> None:
 
 
 KINDS_OF_FILES = {"Machine", "Profile", "Channel"}
+
+
+def test_where_channels_point_is_moved_with_the_last_rollout_of_each(tmp_path: Path) -> None:
+    config = make_site(tmp_path / "site")
+    old, new = add_image(config), add_image(config, name="next", salt="2")
+    store = Store(config.store)
+    store.set_channel("stable", old)
+    never = site_of(config, "netboot", rollouts=True)
+    assert never.pointing == {"stable": Said(old, "tiny", "netboot migrate", store.channels()["stable"].at * 1000)}
+    assert [each["spec"]["image"] for each in never.documents if each["kind"] == "Rollout"] == [old]
+    put_on(config)
+    with pytest.raises(StateUnavailableError, match=r"rollouts\.db cannot be used: it is not there"):
+        site_of(config, "netboot", rollouts=True)
+    make_rollouts(config.data / "rollouts.db").close()
+    disk = SqliteRollouts(config.data / "rollouts.db")
+    those = {"gpu-001": Member(machine="gpu-001", previous=old, state=MemberState.FAILED)}
+    for _ in range(2):
+        update = {"image": new, "base": old, "image_name": "next"}
+        begun = disk.start(rollout().model_copy(update=update), those, Note(1, "alice", "start"))
+        disk.change(
+            begun.number,
+            lambda was, all_: (was.model_copy(update={"state": RolloutState.UNDONE}), all_),
+            lambda *_: None,
+        )
+    disk.release("stable")
+    moved = site_of(config, "netboot", rollouts=True)
+    last = moved.pointing["stable"].rollout
+    assert last is not None
+    assert (last.rollout, last.members, last.released) == (disk.rollout(2), those, True)
+    assert last.notes == (Note(1, "alice", "start"),)
+    assert site_of(config, "netboot").pointing == {}
+
+
+def test_what_is_said_at_the_end_where_rollouts_were_moved(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = make_site(tmp_path / "site")
+    for namespace, key in (("netboot", "{kubernetes: {}}"), ("site", "{kubernetes: {namespace: site}}")):
+        done = Done(Counter(Rollout=1), Counter(), inventory=True, enrolments=False, rollouts=True, dry_run=False)
+        show_end("table", config, namespace, [], done, Path("admin.kubeconfig"))
+        assert (
+            capsys.readouterr().out.partition("its own:\n")[2]
+            == f"""\
+  boots, conditions and their history: data/state.db, data/conditions.db, data/history.db
+  quarantine, acceptances, freezes, drains, remedies; holds of others than people: data/intents.db
+  the history of enrolments and of holds; the audit: data/enrolment.db, data/intents.db, data/audit.db
+
+Next, into netboot.yaml:
+  state: {key}
+then:
+  netboot cluster manifests --inventory | kubectl apply -f -
+  netboot cluster kubeconfigs --inventory --admin-kubeconfig admin.kubeconfig
+  netboot cluster manifests --enrolments | kubectl apply -f -
+  netboot cluster kubeconfigs --enrolments --admin-kubeconfig admin.kubeconfig
+  netboot cluster manifests --keys | kubectl apply -f -
+  netboot cluster kubeconfigs --keys --admin-kubeconfig admin.kubeconfig
+  netboot cluster keys push --admin-kubeconfig admin.kubeconfig
+  netboot config check
+  systemctl start netboot
+"""
+        )
+
+
+def test_a_backup_has_what_replicas_share(tmp_path: Path) -> None:
+    config = make_site(tmp_path / "site")
+    file = config.data.parent / "netboot.yaml"
+    before = file.read_text()
+    file.write_text(f"{before}state: {{kubernetes: {{}}}}\n")
+    found = {source.kubeconfig.name: source.kinds for source in sources_of(load_config(file))}
+    assert found["orders.kubeconfig"] == ("Rollout", "Order")
+    file.write_text(f"{before}inventory_kubernetes: {{}}\n")
+    assert [source.kubeconfig.name for source in sources_of(load_config(file))] == ["inventory.kubeconfig"]
 
 
 def test_a_window_that_was_used_is_in_no_file() -> None:
