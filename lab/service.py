@@ -38,16 +38,25 @@ class Service:
     _token: str = field(default="", repr=False)
 
     def start(self) -> None:
-        """Start it and wait until its API answers.
+        """Start it and wait until its API answers. Raises as `wait`."""
+        self.spawn()
+        self.wait()
 
-        Raises:
-            EndedError: it ended at once, with its log. DeadlineError: it did not answer in time.
-        """
+    def spawn(self) -> None:
+        """Start it."""
         self.starts += 1
         argv = [*COMMAND, "serve", "--config", str(self.site.config)]
         argv = as_the_service(argv, [self.site.folder], [ROOT])
         self._token = (self.site.folder / "secrets" / "operator.token").read_text().split()[0]
         self.running = start("netboot serve", argv, self.logs / f"service-{self.starts}.log", cwd=ROOT)
+
+    def wait(self) -> None:
+        """Wait until its API answers.
+
+        Raises:
+            EndedError: it ended at once, with its log. DeadlineError: it did not answer in time.
+        """
+        assert self.running is not None
         self._wait_until_it_answers(self.running)
 
     def kill(self) -> None:

@@ -101,8 +101,6 @@ def _run(demo: Demo) -> None:
             net = new_network(demo, stack)
         host = net.host if net else "127.0.0.1"
         join = joining(demo, stack, net) if _joins(demo, networked=net is not None) else None
-        if join is None:
-            _needs_no_cluster(demo)
         with demo.doing("making a site: netboot init"):
             site = make_site(demo.folder / "site", host, None if net else "10.0.2.2", join=join is not None)
             if join is not None:
@@ -173,12 +171,11 @@ def _rolled(
     return later
 
 
-def _needs_no_cluster(demo: Demo) -> None:
-    """Raises UnusableError: what is to be shown is shown with a cluster that machines join."""
+def _needs_cluster(demo: Demo) -> str:
+    """Why what is to be shown is shown with a cluster that machines join; "": it is not."""
     if demo.options.discover:
-        raise UnusableError("only images that join a cluster have what a machine introduces itself by")
-    if demo.options.state == "kubernetes":
-        raise UnusableError("replicas keep their state in the cluster that machines join, and these join none")
+        return "only images that join a cluster have what a machine introduces itself by"
+    return "replicas keep their state in the cluster that machines join" if demo.options.state == "kubernetes" else ""
 
 
 def _joins(demo: Demo, *, networked: bool) -> bool:
@@ -189,7 +186,9 @@ def _joins(demo: Demo, *, networked: bool) -> bool:
     """
     try:
         recipe = inherit.load(inherit.find(demo.options.recipe))
-    except (FaultsError, OSError):
+    except (FaultsError, OSError) as error:
+        if _needs_cluster(demo):
+            raise UnusableError(str(error)) from None
         return False  # the build says what is wrong with it
     if recipe.architecture != "amd64":
         raise UnusableError(
@@ -197,6 +196,9 @@ def _joins(demo: Demo, *, networked: bool) -> bool:
             f"`netboot image build {demo.options.recipe}` builds it, tests/boot/test_arm64.py boots one of arm64"
         )
     joins = recipe.join
+    if (why := _needs_cluster(demo)) and not (joins and networked):
+        what = f"those of {recipe.name} join none" if networked else "they need a network of their own for that"
+        raise UnusableError(f"{why}, and {what}")
     if joins and not networked:
         demo.say(f"    a node and its API server must reach each other, so this shows a boot only: {MINIMAL}")
         demo.options.recipe = MINIMAL

@@ -2,7 +2,6 @@
 server of the cluster that the machine joins. One is killed while the machine works, and the others go on."""
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -52,10 +51,12 @@ class Replicas:
     def start(self, stack: ExitStack) -> None:
         """Start all three; returns when they answer, and of each kind one leads."""
         with self.demo.doing(f"starting three replicas, {', '.join(NAMES)}: netboot serve"):
-            logs, pool = self.demo.folder / "logs", stack.enter_context(ThreadPoolExecutor(len(NAMES)))
+            logs = self.demo.folder / "logs"
             for name, site in zip(NAMES, self.sites, strict=True):
                 self.running.append(stack.enter_context(service(site, logs / name, begin=False)))
-            list(pool.map(Service.start, self.running))  # they end with the threads that start them, so with the pool
+                self.running[-1].spawn()
+            for each in self.running:
+                each.wait()
             self._who_leads(NAMES)
 
     def lose_first(self, redirect: Callable[[str], None]) -> Service:

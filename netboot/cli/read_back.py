@@ -113,7 +113,7 @@ def rollouts_apart(pointing: "Mapping[str, Said]", connection: "Connection", nam
             yield there.fault if there is not None else f"{shown(ROLLOUT.kind, channel)}: is not there"
             continue
         try:
-            same = said_of(channel, there.spec, {}) == said_of(channel, spec_of(ours), {})
+            same = said_of(there.spec, {}) == said_of(spec_of(ours), {})
         except UnreadableError as error:
             yield f"{shown(ROLLOUT.kind, channel)}: spec.rollout.members: {error}"
             continue

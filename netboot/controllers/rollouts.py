@@ -102,6 +102,7 @@ class RolloutController:
         self._led = leads
         self._problem = self.unable = self._store.behind()
         if not leads:
+            self.unable = self.unable or next(iter(self._store.hidden()), "")
             self._follow()
             return
         if self.unable:

@@ -99,7 +99,7 @@ class _Objects:
             try:
                 there = self._connection.call(api.read_namespaced_config_map, NUMBERS, self._namespace, expected=(404,))
                 last = str((there.get("data") or {}).get("last", "0"))
-                number = max(least, 1 + int(last) if last.isdecimal() and len(last) < _DIGITS else 0)
+                number = max(least, 1 + int(last) if last.isdecimal() and len(last) <= _DIGITS else 0)
                 version = there["metadata"]["resourceVersion"]
                 body = {"metadata": {"resourceVersion": version}, "data": {"last": str(number)}}
                 path = f"/api/v1/namespaces/{self._namespace}/configmaps/{NUMBERS}"

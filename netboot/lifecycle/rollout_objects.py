@@ -23,6 +23,7 @@ from netboot.lifecycle.rollout_store import Note
 from netboot.machines.resources import Resource
 
 KIND = "rollout"
+COPY = f"{KIND}/{{0}}: spec.rollout.channel: it is a copy of {KIND}/{{1}}: delete this one"
 
 
 class RolloutObject(NamedTuple):
@@ -87,10 +88,13 @@ def rollout_object(name: str, uid: str, generation: int, spec: object, version: 
     if not NAME.fits(name):
         return found._replace(fault=f"{KIND}/{name}: metadata.name: {NAME.message}")
     try:
-        return found._replace(spec=RolloutSpec.model_validate(spec))
+        said = RolloutSpec.model_validate(spec)
     except ValidationError as error:
         fault = first_fault(error)
         return found._replace(fault=f"{KIND}/{name}: {'.'.join(map(str, ('spec', *fault.location)))}: {fault.message}")
+    if said.rollout is not None and said.rollout.channel != name:
+        return found._replace(fault=COPY.format(name, said.rollout.channel))
+    return found._replace(spec=said)
 
 
 def kept_object(resource: Resource) -> RolloutObject:
@@ -101,7 +105,7 @@ def kept_object(resource: Resource) -> RolloutObject:
     return found._replace(spec=None, fault=f"{KIND}/{resource.name}: spec: {resource.refused}")
 
 
-def said_of(channel: str, spec: RolloutSpec, present: Mapping[str, str]) -> Said:
+def said_of(spec: RolloutSpec, present: Mapping[str, str]) -> Said:
     """What an object says. `present`: former name → the name of now, of machines, by which they are in it here.
 
     Raises:
@@ -110,7 +114,7 @@ def said_of(channel: str, spec: RolloutSpec, present: Mapping[str, str]) -> Said
     said = Said(spec.image, spec.image_name, spec.who, moment_ms(spec.since))
     if spec.rollout is None:
         return said
-    found = _rollout(channel, spec.rollout)
+    found = _rollout(spec.rollout)
     for former in present.keys() & found.members.keys():  # what the name of now has stays
         member = found.members.pop(former)
         found.members.setdefault(present[former], member.model_copy(update={"machine": present[former]}))
@@ -141,6 +145,7 @@ def _last(said: RolloutSaid) -> LastRollout:
     rollout, counts = said.rollout, counted(said.members)
     return LastRollout(
         number=rollout.number,
+        channel=rollout.channel,
         image=rollout.image,
         image_name=clean(rollout.image_name, LONGEST_NAME),
         base=rollout.base,
@@ -166,10 +171,10 @@ def _last(said: RolloutSaid) -> LastRollout:
     )
 
 
-def _rollout(channel: str, said: LastRollout) -> RolloutSaid:
+def _rollout(said: LastRollout) -> RolloutSaid:
     rollout = Rollout(
         number=said.number,
-        channel=channel,
+        channel=said.channel,
         image=said.image,
         image_name=said.image_name,
         base=said.base,

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, StringConstraints
 
 from images.values.strict import Strict
-from images.values.types import Matching, Sha256
+from images.values.types import Matching, Name, Sha256
 from netboot.clock import Moment
 from netboot.lifecycle.holds import one_line
 from netboot.lifecycle.intents import LONGEST_REASON
@@ -42,6 +42,8 @@ class LastRollout(Strict):
 
     number: Annotated[int, Field(ge=1, le=LAST_NUMBER)]
     """By which `netboot rollout` knows it."""
+    channel: Name
+    """Of which channel it is: the object's name, in a copy another one."""
     image: Sha256
     """The digest of the image that its machines are brought to."""
     image_name: _Name

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from images.errors import CorruptError, ImageError, NotFoundError
 from netboot.clock import moment_ms
 from netboot.lifecycle.packed_members import UnreadableError
-from netboot.lifecycle.rollout import Rollout
+from netboot.lifecycle.rollout import UNDER_WAY, Rollout
 from netboot.lifecycle.rollout_counts import by_rack, counted
 from netboot.lifecycle.rollout_objects import RolloutObject, RolloutSaid, Said, by_rollout, said_of
 from netboot.lifecycle.rollout_orders import cancelled
@@ -28,15 +28,16 @@ ALONE = (
     "channel {0} was set at this replica alone, and is as it was elsewhere: `netboot channel set {0}`, with --force "
     "where a rollout of it is under way"
 )
-OF_TWO = "rollout/{0}: spec.rollout.number: {1} is that of rollout/{2}, so one of both is a copy: delete this one"
+OF_TWO = "rollout/{0}: spec.rollout.number: {1} is of rollout/{2}, too, and stays so here: delete the one not meant"
+STAYS = "channel {} stays as it is: {}"
 NO_NAMES: Mapping[str, str] = MappingProxyType({})
 _AS_OF = "INSERT OR REPLACE INTO followed (id, as_of_ms) VALUES (1, ?)"
 
 
 class Known(NamedTuple):
     """Which word of an object is here, by its `version`. `written_ms`: when it was written or asked here, as this host
-    tells time; 0: it was in what was read of all. `number`: of its rollout; 0: it has none. `alone`: the channel was
-    set here since, while others could not be told."""
+    tells time; 0: it was in what was read of all. `number`: of its rollout; 0: it has none. `alone_ms`: the channel was
+    set here, while others could not be told: when; 0: it was not."""
 
     name: str
     uid: str
@@ -48,7 +49,7 @@ class Known(NamedTuple):
     who: str
     since_ms: int
     number: int
-    alone: bool = False
+    alone_ms: int = 0
 
 
 _COLUMNS = ", ".join(Known._fields)
@@ -70,47 +71,60 @@ class KnownChannels:
         row = db.execute("SELECT as_of_ms FROM followed").fetchone()
         self.as_of_ms = int(row[0]) if row is not None else 0
         """Of when what is known of all is; 0: nothing was read of them."""
-        self.all = {row[0]: Known(*row)._replace(alone=bool(row[-1])) for row in db.execute(_SELECT)}
+        self.all = {row[0]: Known(*row) for row in db.execute(_SELECT)}
         """By the names of channels."""
 
     def said(self, channel: str) -> Said | None:
         """What an object is known to say; None: it is not known, or another thing is so here."""
         known = self.all.get(channel)
-        if known is None or known.alone:
+        if known is None or known.alone_ms:
             return None
         said = Said(known.image, known.image_name, known.who, known.since_ms)
         return said._replace(rollout=rollout_rows.said(self._db, known.number)) if known.number else said
 
-    def take(self, found: RolloutObject, as_of_ms: int, *, listed: bool = False, own: bool = False) -> str:
-        """What an object says as of then: in what was read of all (`listed`), just read, or just written here (`own`).
-        Returns why it is not so here; "": it is, or is older than what is known."""
+    def take(
+        self,
+        found: RolloutObject,
+        as_of_ms: int,
+        *,
+        listed: bool = False,
+        for_all: bool = False,
+        knew: str | None = None,
+    ) -> str:
+        """What an object says as of then: in what was read of all (`listed`), just read, or just written here, where
+        `knew` is the version that was known before ("": none); `for_all`: to set it for all, also where it was set here
+        alone. Returns why it is not so here; "": it is, or is older than what is known."""
         spec, was = found.spec, self.all.get(found.channel)
-        if spec is None or self._older(found, as_of_ms, listed=listed):
+        newest = knew is not None and knew == (was.version if was is not None else "")  # nothing came in between
+        if not newest and self._older(found, as_of_ms, listed=listed):
+            return ""
+        if spec is None:
+            self._hide(found.channel, found.fault)
             return found.fault
-        written_ms, number = 0 if listed else as_of_ms, spec.rollout.number if spec.rollout is not None else 0
-        since_ms = moment_ms(spec.since)
-        if was is not None and was.alone and not own and not _for_all(was, spec.who, since_ms, number):
+        last, written_ms = spec.rollout, 0 if listed else as_of_ms
+        number, since_ms = last.number if last is not None else 0, moment_ms(spec.since)
+        if was is not None and was.alone_ms and not for_all and not _set_since(was, spec.who, since_ms, number):
             return ALONE.format(found.channel)
         if was is not None and (was.uid, was.version) == (found.uid, found.version):
+            self._hide(found.channel, "")
             self._know(was._replace(written_ms=min(was.written_ms, written_ms)))
             return ""
-        try:
-            said = said_of(found.channel, spec, self._present)
-        except UnreadableError as error:
-            return f"rollout/{found.channel}: spec.rollout.members: {error}"
-        others = (name for name, each in self.all.items() if name != found.channel and each.number == number)
-        if number and (other := next(others, "")):
-            return OF_TWO.format(found.channel, number, other)
-        why = self._point(found.channel, spec.image)
-        fault = f"channel {found.channel} stays as it is: {why}" if why else ""
-        self._hide(found.channel, fault if said.under_way is not None else "")
-        if fault:
-            return fault
         self._end_others(found.channel, number, MISSED, since_ms)
-        if said.rollout is not None:
-            self._write(said.rollout)
+        fault = self._fault(found.channel, spec.image, number)
+        said = None
+        if not fault:
+            try:
+                said = said_of(spec, self._present)
+            except UnreadableError as error:
+                fault = f"rollout/{found.channel}: spec.rollout.members: {error}"
+        fault = fault or self._point(found.channel, spec.image)
+        self._hide(found.channel, fault if last is not None and last.state in UNDER_WAY else "")
+        if fault or said is None:
+            return fault
         row = found.channel, found.uid, found.generation, found.version, written_ms
         self._know(Known(*row, spec.image, spec.image_name, spec.who, since_ms, number))
+        if said.rollout is not None:
+            self._write(said.rollout)
         return ""
 
     def follow(self, as_of_ms: int) -> None:
@@ -124,21 +138,20 @@ class KnownChannels:
         for name in self.hidden().keys() - there:
             self._hide(name, "")
         gone = [each for each in self.all.values() if each.name not in there and settled(each, as_of_ms)]
-        for each in [each for each in gone if not each.alone]:
+        for each in [each for each in gone if not each.alone_ms]:
             ended += self._end_others(each.name, 0, GONE, now_ms)
             self._db.execute("DELETE FROM channels WHERE name = ?", (each.name,))
             del self.all[each.name]
         return ended
 
     def alone(self, channel: str, image: str, who: str, now_ms: int) -> list[Rollout]:
-        """The channel points to the image here, until somebody sets it for all; rollouts that ended here by that.
-        Raises images.errors.ImageError."""
-        self._repository.point(channel, image)
+        """The channel points to the image here alone, until somebody sets it for all; rollouts that end here by
+        that."""
         ended = self._end_others(channel, 0, f"channel set by {who}, at this replica alone", now_ms)
         for each in ended:
             rollout_rows.note_down(self._db, each.number, Note(now_ms, who, "channel set"))
         known = self.all.get(channel) or Known(channel, "", 0, "", 0, image, "", who, now_ms, 0)
-        self._know(known._replace(alone=True))
+        self._know(known._replace(alone_ms=now_ms))
         return ended
 
     def hidden(self) -> dict[str, str]:
@@ -162,21 +175,36 @@ class KnownChannels:
             self._db.execute(_KNOW, now)
             self.all[now.name] = now
 
+    def _fault(self, channel: str, image: str, number: int) -> str:
+        """Why a channel cannot be taken over with that image and that rollout; "": it can. Asked before machines are
+        unpacked, for who lacks an image asks again and again."""
+        others = (name for name, each in self.all.items() if name != channel and each.number == number)
+        if number and (other := next(others, "")):
+            return OF_TWO.format(channel, number, other)
+        try:
+            if self._points_to(channel) != image:
+                self._repository.verified(image)
+        except NotFoundError:
+            return STAYS.format(channel, f"image {image[:12]} is not here yet")
+        except ImageError as error:
+            return STAYS.format(channel, error)
+        return ""
+
+    def _points_to(self, channel: str) -> str | None:
+        """None: nowhere, or its file is damaged, which setting it mends. Raises images.errors.ImageError."""
+        try:
+            return self._repository.channel(channel)
+        except CorruptError:
+            return None
+
     def _point(self, channel: str, image: str) -> str:
         """The channel points to the image here; why it does not."""
         try:
-            try:
-                now = self._repository.channel(channel)
-            except CorruptError:  # which setting it mends
-                now = None
-            if now != image:
-                self._repository.verified(image)
+            if self._points_to(channel) != image:
                 self._repository.point(channel, image)
                 log.info("channel %s points to %s", channel, image[:12])
-        except NotFoundError:
-            return f"image {image[:12]} is not here yet"
         except ImageError as error:
-            return str(error)
+            return STAYS.format(channel, error)
         return ""
 
     def _end_others(self, channel: str, number: int, why: str, now_ms: int) -> list[Rollout]:
@@ -208,9 +236,7 @@ class KnownChannels:
                 rollout_rows.note_down(db, number, note)
 
 
-def _for_all(was: Known, who: str, since_ms: int, number: int) -> bool:
-    """Whether somebody has set the channel for all since it was set here alone, or begun a rollout of it; that the one
+def _set_since(was: Known, who: str, since_ms: int, number: int) -> bool:
+    """Whether somebody has set a channel for all since it was set here alone, or begun a rollout of it; that the one
     which was under way then is complete is no such thing."""
-    if not was.uid:
-        return since_ms > was.since_ms
-    return since_ms != was.since_ms and (number != was.number or who != by_rollout(number))
+    return since_ms > was.alone_ms and (number != was.number or who != by_rollout(number))

@@ -103,8 +103,8 @@ def note_down(db: sqlite3.Connection, number: int, note: Note) -> None:
 def forget(db: sqlite3.Connection) -> None:
     """What ended longest ago, and has no say any more."""
     newest = db.execute("SELECT max(number) FROM rollouts").fetchone()[0]
-    newest_of_each = "SELECT max(number) FROM rollouts GROUP BY channel"
-    old = f"(SELECT number FROM rollouts WHERE number <= ? AND number NOT IN ({newest_of_each}))"  # noqa: S608
+    kept = "SELECT max(number) FROM rollouts GROUP BY channel UNION SELECT number FROM channels"
+    old = f"(SELECT number FROM rollouts WHERE number <= ? AND number NOT IN ({kept}))"  # noqa: S608
     db.execute(f"DELETE FROM members WHERE rollout IN {old}", (newest - KEPT,))  # noqa: S608 - our own text
     db.execute(f"DELETE FROM history WHERE rollout IN {old}", (newest - KEPT,))  # noqa: S608 - our own text
     db.execute(f"DELETE FROM rollouts WHERE number IN {old}", (newest - KEPT,))  # noqa: S608 - our own text

@@ -39,7 +39,7 @@ MIGRATIONS = (
         """CREATE TABLE channels (
             name TEXT PRIMARY KEY, uid TEXT NOT NULL, generation INTEGER NOT NULL, version TEXT NOT NULL,
             written_ms INTEGER NOT NULL, image TEXT NOT NULL, image_name TEXT NOT NULL, who TEXT NOT NULL,
-            since_ms INTEGER NOT NULL, number INTEGER NOT NULL, alone INTEGER NOT NULL
+            since_ms INTEGER NOT NULL, number INTEGER NOT NULL, alone_ms INTEGER NOT NULL
         )""",
         "CREATE TABLE followed (id INTEGER PRIMARY KEY CHECK (id = 1), as_of_ms INTEGER NOT NULL)",
         # channels whose rollout is under way, and not here: why

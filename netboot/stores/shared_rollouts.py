@@ -69,7 +69,7 @@ class SharedRollouts(SqliteRollouts):
         images.errors.ImageError, StateUnavailableError."""
         with self.opened("ro") as db:
             known = KnownChannels(db, self._repository).all.get(name)
-        return known.image if known is not None and not known.alone else self._repository.channel(name)
+        return known.image if known is not None and not known.alone_ms else self._repository.channel(name)
 
     def point(self, channel: str, digest: str, who: str, *, end: bool = False) -> list[int]:
         """As `netboot.lifecycle.image_repository.ImageRepositoryWriter` has it, for all replicas; what its last rollout
@@ -88,7 +88,7 @@ class SharedRollouts(SqliteRollouts):
                 notes = (*last.notes, Note(now_ms, who, "channel set"))[-NOTES:]
                 last = last._replace(rollout=cancelled(over, f"channel set by {who}", now_ms), notes=notes)
             last = last._replace(released=True) if last is not None else None
-            fault = self._written(channel, Said(digest, name, who, now_ms, last), there)
+            fault = self._written(channel, Said(digest, name, who, now_ms, last), there, for_all=True)
             if fault is None:
                 continue
             if fault:
@@ -135,7 +135,7 @@ class SharedRollouts(SqliteRollouts):
                 )
             begun = rollout.model_copy(update={"number": number})
             after = said._replace(since_ms=self._now_ms(), rollout=RolloutSaid(begun, dict(members), (note,)))
-            if self._written(channel, after, there) is not None:
+            if self._written(channel, after, there, for_all=True) is not None:
                 return begun
         raise ClusterUnavailableError(CHANGED.format(channel))
 
@@ -192,12 +192,12 @@ class SharedRollouts(SqliteRollouts):
 
     def refresh(self) -> None:
         as_of_ms = self._now_ms()
-        self._note(self._objects.all(), as_of_ms, own=False)
+        self._note(self._objects.all(), as_of_ms)
 
     def behind(self) -> str:
         with self.opened("ro") as db:
             known = KnownChannels(db, self._repository)
-        alone = [name for name, each in known.all.items() if each.alone]
+        alone = [name for name, each in known.all.items() if each.alone_ms]
         untold_ = untold("what other replicas did about rollouts,", known.as_of_ms, self._now_ms())
         return "; ".join(filter(None, (untold_, *map(ALONE.format, alone))))
 
@@ -213,7 +213,7 @@ class SharedRollouts(SqliteRollouts):
     def _is_alone(self, channel: str) -> bool:
         with self.opened("ro") as db:
             known = KnownChannels(db, self._repository).all.get(channel)
-        return known is not None and known.alone
+        return known is not None and bool(known.alone_ms)
 
     def _newest(self) -> int:
         with self.opened("ro") as db:
@@ -235,16 +235,16 @@ class SharedRollouts(SqliteRollouts):
             return None, None
         try:
             if there.spec is not None:
-                return there, said_of(channel, there.spec, self._present())
+                return there, said_of(there.spec, self._present())
             fault = there.fault
         except UnreadableError as error:
             fault = f"rollout/{channel}: spec.rollout.members: {error}"
         raise ClusterUnavailableError(f"{fault}: correct it there, or delete it, which ends its rollout")
 
-    def _written(self, channel: str, said: Said, there: RolloutObject | None) -> str | None:
+    def _written(self, channel: str, said: Said, there: RolloutObject | None, *, for_all: bool = False) -> str | None:
         """The object says so: why that is not so here, "" where it is. None: it is another one by now. Whether a write
-        was done that was not answered is asked, once."""
-        spec, as_of_ms = spec_of(said), self._now_ms()
+        was done that was not answered is asked, once. `for_all`: it sets the channel for all, or begins a rollout."""
+        spec, as_of_ms, knew = spec_of(said), self._now_ms(), self._version(channel)
         try:
             now = self._objects.write(channel, spec, there)
         except ConflictError:
@@ -254,16 +254,27 @@ class SharedRollouts(SqliteRollouts):
             if found is None or found.spec != spec:
                 raise
             now = found
-        return self._note([now], as_of_ms, own=True)
+        return self._note([now], as_of_ms, for_all=for_all, knew=knew)
 
-    def _note(self, objects: Sequence[RolloutObject], as_of_ms: int, *, own: bool) -> str:
+    def _version(self, channel: str) -> str | None:
+        """That which is known here; "": none, None: that cannot be told."""
+        try:
+            with self.opened("ro") as db:
+                known = KnownChannels(db, self._repository).all.get(channel)
+        except StateUnavailableError:
+            return None
+        return known.version if known is not None else ""
+
+    def _note(
+        self, objects: Sequence[RolloutObject], as_of_ms: int, *, for_all: bool = False, knew: str | None = None
+    ) -> str:
         """Why they are not so here; "": they are. What was written there is so, whatever this disk says; who follows
         objects brings it here."""
         try:
             with self.opened("rw") as db:
                 db.execute("BEGIN IMMEDIATE")
                 known = self._known(db)
-                faults = [known.take(each, as_of_ms, own=own) for each in objects]
+                faults = [known.take(each, as_of_ms, for_all=for_all, knew=knew) for each in objects]
                 db.execute("COMMIT")
         except StateUnavailableError as error:
             faults = [str(error)]

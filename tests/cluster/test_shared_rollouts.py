@@ -92,7 +92,7 @@ def meant(number: int = 0, those: Members | None = None, **more: object) -> Said
 def said(found: RolloutObject | None) -> Said:
     assert found is not None
     assert found.spec is not None, found.fault
-    return said_of(found.channel, found.spec, {})
+    return said_of(found.spec, {})
 
 
 def test_what_a_channel_is_is_made_and_changed_by_its_version_and_others_words_stay(

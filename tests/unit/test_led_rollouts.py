@@ -157,3 +157,6 @@ def test_who_does_not_know_one_of_them_lets_another_lead_and_drives_the_others_u
     world.tick()
     assert election.heard == ["channel other stays as it is: image 0123 is not here yet"]
     assert states(world)[MemberState.WAITING] == 3
+    election.led = False
+    world.tick()
+    assert election.heard[-1] == "channel other stays as it is: image 0123 is not here yet", "who follows says so, too"

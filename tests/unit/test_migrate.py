@@ -101,7 +101,11 @@ NEITHER = "neither could join"
 
 def test_rollouts_of_two_channels_have_two_numbers() -> None:
     ours = [{"kind": "Rollout", "metadata": {"name": "a"}, "spec": {"image": A, "rollout": {"number": 3}}}]
-    theirs: dict[str, dict[str, Any]] = {"b": {"spec": {"rollout": {"number": 3}}}, "c": {"spec": {"rollout": {"number": 4}}}, "d": {"spec": {}}}
+    theirs: dict[str, dict[str, Any]] = {
+        "b": {"spec": {"rollout": {"number": 3}}},
+        "c": {"spec": {"rollout": {"number": 4}}},
+        "d": {"spec": {}},
+    }
     assert plan(ours, {"Rollout": theirs}).faults == (
         "rollout/a and rollout/b: spec.rollout.number: both would be rollout 3: move those of one host alone",
     )

@@ -19,7 +19,7 @@ from netboot.lifecycle.errors import NoSuchRolloutError, RolloutRefusedError
 from netboot.lifecycle.packed_members import LARGEST, UnreadableError, have_room, packed, unpacked
 from netboot.lifecycle.rollout import Assigned, Member, MemberState, Rollout, RolloutState
 from netboot.lifecycle.rollout_counts import counted
-from netboot.lifecycle.rollout_objects import RolloutSaid, Said, kept_object, rollout_object, said_of, spec_of
+from netboot.lifecycle.rollout_objects import COPY, RolloutSaid, Said, kept_object, rollout_object, said_of, spec_of
 from netboot.lifecycle.rollout_orders import cancelled
 from netboot.lifecycle.rollout_specs import LAST_NUMBER
 from netboot.lifecycle.rollout_store import Members, Note
@@ -27,6 +27,7 @@ from netboot.machines.resources import Resource
 from netboot.stores.image_repository import StoreImageRepository, open_image_repository
 from netboot.stores.known_orders import LATE_MS, UNTOLD_SECONDS
 from netboot.stores.known_rollouts import ALONE, GONE, MISSED, OF_TWO
+from netboot.stores.rollout_rows import KEPT
 from netboot.stores.rollouts import make
 from netboot.stores.shared_rollouts import NOT_THERE, SET, TRIES, SharedRollouts
 from tests.order_objects import AWAY
@@ -135,7 +136,7 @@ def nothing(*_: object) -> None:
 def said(objects: MemoryRolloutObjects, channel: str = "stable") -> Said:
     spec = objects.objects[channel].spec
     assert spec is not None
-    return said_of(channel, spec, {})
+    return said_of(spec, {})
 
 
 # -- what an object says
@@ -148,7 +149,7 @@ def test_a_rollout_is_the_same_as_an_object_and_back(site: Site) -> None:
     for rollout_ in (None, RolloutSaid(site.of().model_copy(update=more), those, (NOTE,), released=True)):
         meant = Said(site.old, "old", "alice", START, rollout_)
         spec = spec_of(meant)
-        assert said_of("stable", spec, {}) == meant
+        assert said_of(spec, {}) == meant
         found = rollout_object("stable", "u", 3, spec.model_dump(mode="json", exclude_none=True), "v")
         assert (found.spec, found.fault) == (spec, "")
     assert spec.rollout is not None
@@ -442,6 +443,31 @@ def test_what_is_set_here_alone_stays_where_the_rollout_of_then_is_complete(
     assert (beta.stable, [each.number for each in beta.store.under_way()]) == (site.new, [2])
 
 
+def test_what_is_set_here_alone_stays_whatever_is_done_to_the_rollout_of_then(
+    site: Site, alpha: Replica, beta: Replica
+) -> None:
+    begun(site, alpha)
+    beta.follow()
+    beta.store.alone("stable", site.third, "bob")
+    beta.store.change(1, lambda was, those: (was.model_copy(update={"state": RolloutState.PAUSED}), those), nothing)
+    assert (beta.stable, beta.store.assigned(), beta.store.behind()[-40:]) == (site.third, {}, ALONE.format("")[-40:])
+    last = said(site.objects).rollout
+    assert last is not None
+    assert last.rollout.state is RolloutState.PAUSED
+
+
+def test_what_was_done_before_is_no_reason_to_give_up_what_is_set_here_alone(
+    site: Site, alpha: Replica, beta: Replica
+) -> None:
+    alpha.store.point("stable", site.old, "alice")
+    beta.follow()
+    site.clock[0] += 1
+    begun(site, alpha, state=MemberState.DONE)
+    site.clock[0] += 1
+    assert beta.store.alone("stable", site.third, "bob") == []
+    assert (beta.follow(), beta.stable) == ([ALONE.format("stable")], site.third)
+
+
 def test_where_what_others_did_cannot_be_written_down_a_channel_is_set_all_the_same(site: Site, alpha: Replica) -> None:
     (alpha.config.data / "shared-rollouts.db").write_bytes(b"no database" * 100)
     assert alpha.store.point("stable", site.new, "alice") == []
@@ -595,6 +621,59 @@ def test_after_a_restore_a_rollout_goes_on_though_there_was_a_later_one(site: Si
     assert alpha.store.assigned() == {"a": Assigned("stable", site.old, 1)}
 
 
+def test_after_a_restore_what_is_set_is_so_here_at_once_though_a_later_generation_was_known(
+    site: Site, alpha: Replica
+) -> None:
+    alpha.store.point("stable", site.new, "alice")
+    restored = dict(site.objects.objects)
+    for image in (site.old, site.new, site.old):
+        alpha.store.point("stable", image, "alice")
+    alpha.follow(NOW)
+    site.objects.objects = restored
+    alpha.store.point("stable", site.third, "bob")
+    assert (said(site.objects).image, alpha.stable, alpha.store.channel("stable")) == (site.third,) * 3
+
+
+def test_after_a_restore_what_is_known_is_no_longer_hidden(site: Site, alpha: Replica, beta: Replica) -> None:
+    begun(site, alpha)
+    beta.follow()
+    restored = dict(site.objects.objects)
+    alpha.store.point("stable", add_image(alpha.config, salt="4"), "alice", end=True)
+    begun(site, alpha, base=site.objects.objects["stable"].spec.image)  # type: ignore[union-attr]
+    assert (len(beta.follow()), len(beta.store.hidden())) == (1, 1)
+    site.objects.objects = restored
+    assert (beta.follow(LATER + LATE_MS), beta.store.hidden()) == ([], [])
+
+
+def test_a_rollout_that_is_over_is_over_where_what_came_after_it_is_not_known(
+    site: Site, alpha: Replica, beta: Replica
+) -> None:
+    begun(site, alpha)
+    beta.follow()
+    fourth = add_image(alpha.config, salt="4")
+    alpha.store.point("stable", fourth, "alice", end=True)
+    begun(site, alpha, base=fourth)
+    assert len(beta.follow()) == 1
+    assert (beta.store.under_way(), beta.store.assigned(), beta.stable) == ([], {}, site.old)
+    assert beta.store.rollout(1).why == MISSED
+
+
+def test_of_what_is_forgotten_the_rollout_in_force_is_none(site: Site, alpha: Replica) -> None:
+    begun(site, alpha)
+    restored = dict(site.objects.objects)
+    alpha.store.change(1, ended(RolloutState.UNDONE), nothing)
+    begun(site, alpha)
+    alpha.store.change(2, ended(RolloutState.UNDONE), nothing)
+    site.objects.objects = restored
+    alpha.follow()
+    site.objects.numbers = KEPT + 9
+    begun(site, alpha, channel="other")
+    assert alpha.store.rollout(1).under_way
+    with pytest.raises(NoSuchRolloutError):
+        alpha.store.rollout(KEPT)
+    assert alpha.store.assigned()["a"].rollout == KEPT + 10
+
+
 def test_after_a_restore_nobody_s_change_is_lost_to_who_knows_another_one_of_that_generation(
     site: Site, alpha: Replica, beta: Replica
 ) -> None:
@@ -625,11 +704,17 @@ def test_a_newer_list_is_not_taken_back_by_what_was_read_before_it(site: Site, a
 def test_of_two_objects_with_one_number_the_second_is_none(site: Site, alpha: Replica, beta: Replica) -> None:
     first = begun(site, alpha)
     beta.follow()
-    site.objects.objects["other"] = site.objects.objects["stable"]._replace(channel="other", uid="copied")
-    assert beta.follow() == [OF_TWO.format("other", 1, "stable")]
+    site.objects.numbers = 0
+    [kept] = site.objects.kept()
+    other = {**kept.spec, "rollout": {**kept.spec["rollout"], "channel": "other"}}
+    site.objects.objects["other"] = kept_object(kept.model_copy(update={"name": "other", "uid": "o", "spec": other}))
+    words = OF_TWO.format("other", 1, "stable")
+    assert (beta.follow(), beta.store.hidden()) == ([words], [words])
     assert (beta.store.under_way(), beta.store.rollout(1).channel) == ([first], "stable")
+    copied = kept_object(kept.model_copy(update={"name": "other", "uid": "copied"}))
+    assert (copied.spec, copied.fault) == (None, COPY.format("other", "stable"))
     del site.objects.objects["other"]
-    assert beta.follow() == []
+    assert (beta.follow(), beta.store.hidden()) == ([], [])
 
 
 def test_rollouts_have_numbers_up_to_a_last_one(site: Site, alpha: Replica) -> None:
@@ -742,7 +827,7 @@ def test_an_object_that_cannot_be_read_changes_nothing(site: Site, alpha: Replic
     words = f"rollout/stable: {key}"
     [fault] = alpha.store.follow([unreadable], LATER)
     assert fault.startswith(words)
-    assert alpha.store.under_way() == [first]
+    assert (alpha.store.under_way(), alpha.store.hidden()) == ([first], [fault])
     with pytest.raises(ClusterUnavailableError, match=f"^{words}.*: correct it there, or delete it, which ends its"):
         alpha.store.change(1, moved(MemberState.DONE, "a"), nothing)
 

@@ -177,6 +177,12 @@ ROLLOUT = Kind(
         "By": (".spec.rollout.operator", "string"),
     },
     {"Why": (".spec.rollout.why", "string"), "Digest": (".spec.image", "string")},
+    rules=(
+        rule(
+            "!has(self.spec.rollout) || self.spec.rollout.channel == self.metadata.name",
+            "spec.rollout.channel is the name of the object: a copy is none",
+        ),
+    ),
 )
 """By its channel's name: where that points, and its last rollout. netboot writes it."""
 _ACTS: Mapping[str, Kind] = {holds.KIND: HOLD, order_objects.KIND: ORDER, rollout_objects.KIND: ROLLOUT}
