@@ -9,8 +9,8 @@ from lab.demo import __main__ as demo
 from lab.errors import UnusableError
 
 
-def of(recipe: str) -> Any:
-    return SimpleNamespace(options=SimpleNamespace(recipe=recipe))
+def of(recipe: str, state: str = "embedded", *, discover: bool = False) -> Any:
+    return SimpleNamespace(options=SimpleNamespace(recipe=recipe, state=state, discover=discover))
 
 
 def test_a_recipe_of_another_architecture_is_refused_before_anything_is_built() -> None:
@@ -25,3 +25,24 @@ def test_a_recipe_of_another_architecture_is_refused_before_anything_is_built() 
 def test_a_node_joins_and_a_minimal_machine_boots() -> None:
     assert demo._joins(of("debian-12-node-demo"), networked=True)
     assert not demo._joins(of("debian-12-minimal"), networked=True)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "networked", "state", "why"),
+    [
+        ("debian-12-node-demo", True, "kubernetes", ""),
+        ("debian-12-minimal", True, "kubernetes", "machines join, and those of debian-12-minimal join none"),
+        ("debian-12-minimal", True, "embedded", "introduces itself by, and those of debian-12-minimal join none"),
+        ("debian-12-node-demo", False, "kubernetes", "and they need a network of their own for that"),
+        ("debain-12-node-demo", True, "kubernetes", "debain-12-node-demo"),
+    ],
+)
+def test_what_is_shown_with_a_cluster_is_refused_where_machines_join_none(
+    recipe: str, networked: bool, state: str, why: str
+) -> None:
+    asked = of(recipe, state, discover=state == "embedded")
+    if not why:
+        assert demo._joins(asked, networked=networked)
+        return
+    with pytest.raises(UnusableError, match=f"{why}"):
+        demo._joins(asked, networked=networked)
