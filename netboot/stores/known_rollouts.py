@@ -35,9 +35,9 @@ _AS_OF = "INSERT OR REPLACE INTO followed (id, as_of_ms) VALUES (1, ?)"
 
 
 class Known(NamedTuple):
-    """Which word of an object is here, by its `version`. `written_ms`: when it was written or asked here, as this host
-    tells time; 0: it was in what was read of all. `number`: of its rollout; 0: it has none. `alone_ms`: the channel was
-    set here, while others could not be told: when; 0: it was not."""
+    """Which word of an object is here, by its `version`; "": a part of one. `written_ms`: when it was written or asked
+    here, as this host tells time; 0: it was in what was read of all. `number`: of its rollout; 0: it has none.
+    `alone_ms`: the channel was set here, while others could not be told: when; 0: it was not."""
 
     name: str
     uid: str
@@ -120,6 +120,8 @@ class KnownChannels:
         fault = fault or self._point(found.channel, spec.image)
         self._hide(found.channel, fault if last is not None and last.state in UNDER_WAY else "")
         if fault or said is None:
+            if was is not None:  # whose rollout may be over here by now: its word is taken anew where that comes back
+                self._know(was._replace(version=""))
             return fault
         row = found.channel, found.uid, found.generation, found.version, written_ms
         self._know(Known(*row, spec.image, spec.image_name, spec.who, since_ms, number))
@@ -129,7 +131,8 @@ class KnownChannels:
 
     def follow(self, as_of_ms: int) -> None:
         """All was read at that moment at the earliest."""
-        self._db.execute(_AS_OF, (as_of_ms,))
+        if as_of_ms != self.as_of_ms:
+            self._db.execute(_AS_OF, (as_of_ms,))
 
     def without(self, there: Collection[str], as_of_ms: int, now_ms: int) -> list[Rollout]:
         """Rollouts whose objects are not `there` assign nothing any more, where that is surely of after what was
@@ -159,6 +162,8 @@ class KnownChannels:
         return dict(self._db.execute("SELECT channel, why FROM hidden ORDER BY channel"))
 
     def _hide(self, channel: str, why: str) -> None:
+        if self.hidden().get(channel, "") == why:
+            return
         if why:
             self._db.execute("INSERT OR REPLACE INTO hidden (channel, why) VALUES (?, ?)", (channel, why))
         else:
@@ -214,7 +219,8 @@ class KnownChannels:
         for each in ended:
             body = cancelled(each, why, now_ms).model_dump_json()
             self._db.execute("UPDATE rollouts SET under_way = 0, body = ? WHERE number = ?", (body, each.number))
-        self._db.execute("UPDATE rollouts SET released = 1 WHERE channel = ? AND number != ?", (channel, number))
+        release = "UPDATE rollouts SET released = 1 WHERE NOT released AND channel = ? AND number != ?"
+        self._db.execute(release, (channel, number))
         return ended
 
     def _write(self, said: RolloutSaid) -> None:

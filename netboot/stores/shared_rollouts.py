@@ -224,7 +224,7 @@ class SharedRollouts(SqliteRollouts):
         with self.opened("ro") as db:
             known = KnownChannels(db, self._repository)
             said, word = known.said(channel), known.all.get(channel)
-        if said is None or word is None:
+        if said is None or word is None or not word.version:
             return None, None
         return RolloutObject(channel, word.uid, word.generation, word.version, None), said
 

@@ -641,8 +641,11 @@ def test_after_a_restore_what_is_known_is_no_longer_hidden(site: Site, alpha: Re
     alpha.store.point("stable", add_image(alpha.config, salt="4"), "alice", end=True)
     begun(site, alpha, base=site.objects.objects["stable"].spec.image)  # type: ignore[union-attr]
     assert (len(beta.follow()), len(beta.store.hidden())) == (1, 1)
+    assert beta.store.under_way() == []
     site.objects.objects = restored
     assert (beta.follow(LATER + LATE_MS), beta.store.hidden()) == ([], [])
+    assert [each.number for each in beta.store.under_way()] == [1]
+    assert beta.store.assigned().keys() == {"a"}
 
 
 def test_a_rollout_that_is_over_is_over_where_what_came_after_it_is_not_known(
