@@ -163,7 +163,7 @@ def _whole(folder: Path) -> Iterator[Path]:
 def _say_next(folder: Path, contents: Mapping[str, str]) -> None:
     say(f"\nwrote {folder}: {', '.join(contents)}")
     say("\nBack to files, next:")
-    say("  systemctl stop netboot, and take inventory_kubernetes and enrolments_kubernetes out of netboot.yaml")
+    say("  systemctl stop netboot; take inventory_kubernetes, enrolments_kubernetes and `state` out of netboot.yaml")
     say(f"  copy {folder / INVENTORY} to where `inventory` of netboot.yaml is, in the place of what is there")
     say(f"  netboot migrate --to files --from {folder}")
     say("  netboot config check, and systemctl start netboot")

@@ -113,6 +113,9 @@ def _show(
 
 def _read_of_objects(settings: "Config", enrolled: object, held: object) -> Iterator[str]:
     """Keys of the configuration by which what is on record here does not count."""
+    if settings.state is not None:
+        yield "state"
+        return
     if enrolled is not None and settings.enrolments_kubernetes is not None:
         yield "enrolments_kubernetes"
     if held is not None and settings.inventory_kubernetes is not None and settings.inventory_kubernetes.holds:

@@ -13,6 +13,7 @@ from typing import Any
 import netboot
 from netboot import logs
 from netboot.addresses import Address
+from netboot.clock import SystemClock
 from netboot.config import Config
 from netboot.confine.access import Access, access_of, exposed, strays
 from netboot.confine.enter import shortcomings
@@ -179,8 +180,20 @@ def _walls(config: Config) -> Iterator[Broker]:
                 database.execute(f"SELECT count(*) FROM {table}").fetchone()  # noqa: S608 - our own names
             except (StateUnavailableError, sqlite3.Error, OSError) as error:
                 log.warning("%s: %s: once it can be used, restart the service", path, error)
+        _end_own(config)
         broker.start()
         yield broker
+
+
+def _end_own(config: Config) -> None:
+    """Where replicas share rollouts those of this one's own file are over: they would go on if the key were gone."""
+    own = config.data / "rollouts.db"
+    if config.rollouts == own or not own.exists():
+        return
+    try:
+        rollouts.end_all(own, "rollouts are objects now (inventory_kubernetes.orders)", SystemClock().now_ms())
+    except (StateUnavailableError, sqlite3.Error, OSError) as error:
+        log.warning("%s: rollouts of before are not ended: %s", own, error)
 
 
 def _shared(config: Config) -> Iterator[tuple[Path, Callable[[Path], sqlite3.Connection], str]]:

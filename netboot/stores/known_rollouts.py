@@ -14,7 +14,7 @@ from netboot.lifecycle.rollout import UNDER_WAY, Rollout
 from netboot.lifecycle.rollout_counts import by_rack, counted
 from netboot.lifecycle.rollout_objects import RolloutObject, RolloutSaid, Said, by_rollout, said_of
 from netboot.lifecycle.rollout_orders import cancelled
-from netboot.lifecycle.rollout_specs import NOTES
+from netboot.lifecycle.rollout_specs import NOTES, RolloutSpec
 from netboot.lifecycle.rollout_store import Note
 from netboot.stores import rollout_rows
 from netboot.stores.image_repository import StoreImageRepository
@@ -103,7 +103,7 @@ class KnownChannels:
             return found.fault
         last, written_ms = spec.rollout, 0 if listed else as_of_ms
         number, since_ms = last.number if last is not None else 0, moment_ms(spec.since)
-        if was is not None and was.alone_ms and not for_all and not _set_since(was, spec.who, since_ms, number):
+        if was is not None and was.alone_ms and not for_all and not _set_since(was, spec):
             return ALONE.format(found.channel)
         if was is not None and (was.uid, was.version) == (found.uid, found.version):
             self._hide(found.channel, "")
@@ -242,7 +242,10 @@ class KnownChannels:
                 rollout_rows.note_down(db, number, note)
 
 
-def _set_since(was: Known, who: str, since_ms: int, number: int) -> bool:
-    """Whether somebody has set a channel for all since it was set here alone, or begun a rollout of it; that the one
-    which was under way then is complete is no such thing."""
-    return since_ms > was.alone_ms and (number != was.number or who != by_rollout(number))
+def _set_since(was: Known, spec: RolloutSpec) -> bool:
+    """Whether somebody has set a channel for all since it was set here alone, or begun a rollout of it; that one which
+    had begun before is complete is no such thing."""
+    last, since_ms = spec.rollout, moment_ms(spec.since)
+    complete = last is not None and spec.who == by_rollout(last.number)
+    begun_ms = moment_ms(last.started) if last is not None and complete else since_ms
+    return since_ms != was.since_ms and begun_ms > was.alone_ms

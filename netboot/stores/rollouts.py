@@ -16,7 +16,7 @@ from netboot.lifecycle.errors import RolloutRefusedError, StateUnavailableError
 from netboot.lifecycle.rollout import Assigned, Member, MemberState, Rollout, assignments, images
 from netboot.lifecycle.rollout_counts import ByRack, Counts, by_rack, counted
 from netboot.lifecycle.rollout_objects import RolloutSaid
-from netboot.lifecycle.rollout_orders import another
+from netboot.lifecycle.rollout_orders import another, cancelled
 from netboot.lifecycle.rollout_store import After, Change, Entry, Listed, Members, Note, Summed
 from netboot.stores import shared_file
 from netboot.stores.rollout_rows import (
@@ -47,6 +47,21 @@ def make(path: Path) -> sqlite3.Connection:
         StateUnavailableError: it is newer than this program. sqlite3.Error, OSError.
     """
     return shared_file.connect(path, MIGRATIONS)
+
+
+def end_all(path: Path, why: str, now_ms: int) -> None:
+    """All that are under way in the file are over, and nothing is assigned by any, for good.
+
+    Raises:
+        StateUnavailableError, sqlite3.Error, OSError.
+    """
+    with closing(make(path)) as db:
+        db.execute("BEGIN IMMEDIATE")
+        for each in rollouts_of(db, "SELECT number, body FROM rollouts WHERE under_way"):
+            write(db, cancelled(each, why, now_ms), ())
+            note_down(db, each.number, Note(now_ms, "netboot", "cancel", why))
+        db.execute("UPDATE rollouts SET released = 1 WHERE NOT released")
+        db.execute("COMMIT")
 
 
 class SqliteRollouts:

@@ -14,7 +14,7 @@ from pathlib import Path
 from netboot.join.errors import ClusterUnavailableError, ConflictError
 from netboot.lifecycle.errors import RolloutRefusedError, StateUnavailableError
 from netboot.lifecycle.packed_members import UnreadableError, have_room
-from netboot.lifecycle.rollout import Rollout, RolloutState
+from netboot.lifecycle.rollout import Assigned, Rollout, RolloutState
 from netboot.lifecycle.rollout_objects import (
     RolloutObject,
     RolloutObjects,
@@ -36,6 +36,7 @@ from netboot.stores.rollouts import SqliteRollouts
 log = logging.getLogger(__name__)
 
 TRIES = 5
+WHAT = "what other replicas did about rollouts,"
 SET = "channel {} was set elsewhere a moment ago: look again"
 CHANGED = "rollout/{} is changed by others all the time: try again"
 NOT_THERE = (
@@ -128,7 +129,7 @@ class SharedRollouts(SqliteRollouts):
                 raise RolloutRefusedError(another(said.under_way))
             if said.image != rollout.base:
                 raise RolloutRefusedError((ALONE if self._is_alone(channel) else SET).format(channel))
-            number = self._objects.number(1 + self._newest())
+            number = self._objects.number(1 + max(self._newest(), *map(_number, self._objects.all()), 0))
             if number > LAST_NUMBER:
                 raise RolloutRefusedError(
                     f"rollouts have numbers up to {LAST_NUMBER:,}, and there is one with the last"
@@ -142,13 +143,16 @@ class SharedRollouts(SqliteRollouts):
     def change(self, number: int, change: Change, note: Callable[[Rollout, Rollout], Note | None]) -> Rollout:
         channel = self.rollout(number).channel
         there, said = self._here(channel)
+        as_of_ms = self._now_ms()
         for _ in range(TRIES):
             if there is None or said is None:
+                as_of_ms = self._now_ms()
                 there, said = self._read(channel)
             if there is None or said is None:
                 raise ClusterUnavailableError(NOT_THERE.format(channel))
             was = said.rollout
-            if was is None or was.rollout.number != number:  # another one came after it: it has ended
+            if was is None or was.rollout.number != number:  # another one came after it: it has ended, here too
+                self._note([there], as_of_ms)
                 return super().change(number, change, note)
             rollout, members = change(was.rollout, dict(was.members))
             line = note(was.rollout, rollout)
@@ -169,6 +173,14 @@ class SharedRollouts(SqliteRollouts):
                 return
             there, said = self._read(channel)
         raise ClusterUnavailableError(CHANGED.format(channel))
+
+    def assigned(self) -> Mapping[str, Assigned]:
+        self._require_known()
+        return super().assigned()
+
+    def images(self) -> set[str]:
+        self._require_known()
+        return super().images()
 
     # -- what other replicas did
 
@@ -198,7 +210,7 @@ class SharedRollouts(SqliteRollouts):
         with self.opened("ro") as db:
             known = KnownChannels(db, self._repository)
         alone = [name for name, each in known.all.items() if each.alone_ms]
-        untold_ = untold("what other replicas did about rollouts,", known.as_of_ms, self._now_ms())
+        untold_ = untold(WHAT, known.as_of_ms, self._now_ms())
         return "; ".join(filter(None, (untold_, *map(ALONE.format, alone))))
 
     def hidden(self) -> list[str]:
@@ -214,6 +226,14 @@ class SharedRollouts(SqliteRollouts):
         with self.opened("ro") as db:
             known = KnownChannels(db, self._repository).all.get(channel)
         return known is not None and bool(known.alone_ms)
+
+    def _require_known(self) -> None:
+        """Raises StateUnavailableError: nothing was read of others yet, and nothing was set here alone: who has such
+        a file has heard of no rollout, which is not to say that there is none."""
+        with self.opened("ro") as db:
+            known = KnownChannels(db, self._repository)
+        if not known.as_of_ms and not known.all:
+            raise StateUnavailableError(untold(WHAT, 0, self._now_ms()))
 
     def _newest(self) -> int:
         with self.opened("ro") as db:
@@ -281,6 +301,11 @@ class SharedRollouts(SqliteRollouts):
         said = "; ".join(filter(None, faults))
         self._trouble.note(said or None)
         return said
+
+
+def _number(found: RolloutObject) -> int:
+    """Of its rollout; 0: it has none that can be read."""
+    return found.spec.rollout.number if found.spec is not None and found.spec.rollout is not None else 0
 
 
 def _after(said: Said, after: RolloutSaid, now_ms: int) -> Said:

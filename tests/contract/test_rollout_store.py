@@ -8,17 +8,20 @@ from typing import Any, cast
 
 import pytest
 
+from netboot.config_outside import InKubernetes
 from netboot.lifecycle.errors import NoSuchRolloutError, RolloutRefusedError, StateUnavailableError
 from netboot.lifecycle.rollout import Assigned, Member, MemberState, Rollout, RolloutState
 from netboot.lifecycle.rollout_counts import counted
 from netboot.lifecycle.rollout_orders import cancelled
 from netboot.lifecycle.rollout_store import Change, Listed, Members, Note
+from netboot.processes import supervisor
 from netboot.stores import rollout_rows
 from netboot.stores.rollout_schema import VERSION
-from netboot.stores.rollouts import SqliteRollouts, make
+from netboot.stores.rollouts import SqliteRollouts, end_all, make
 from netboot.stores.shared_rollouts import SharedRollouts
 from tests.rollout_objects import AnyImages, MemoryRolloutObjects
 from tests.rollouts import NEW, OLD, rollout
+from tests.sites import make_site
 
 NOTE = Note(5, "alice", "start", "CVE")
 
@@ -164,3 +167,39 @@ def test_what_is_no_database_cannot_be_used(tmp_path: Path) -> None:
     path.write_bytes(b"this is not a database" * 1000)
     with pytest.raises(StateUnavailableError, match="file is not a database; rollouts stand still"):
         SqliteRollouts(path).under_way()
+
+
+def test_all_are_over_where_replicas_share_theirs_from_now_on(tmp_path: Path) -> None:
+    make(tmp_path / "rollouts.db").close()
+    store = SqliteRollouts(tmp_path / "rollouts.db")
+    store.start(rollout(), members("a"), NOTE)
+    store.change(
+        1, lambda was, those: (was, {"a": those["a"].model_copy(update={"state": MemberState.FAILED})}), lambda *_: None
+    )
+    store.change(1, ended(RolloutState.COMPLETE), lambda *_: None)
+    store.start(rollout().model_copy(update={"channel": "other"}), members("b"), NOTE)
+    assert store.assigned().keys() == {"a", "b"}
+    for now_ms in (7, 9):
+        end_all(tmp_path / "rollouts.db", "they are objects now", now_ms)
+        assert (store.under_way(), store.assigned(), store.images()) == ([], {}, set())
+        over = store.rollout(2)
+        assert (over.state, over.why, over.ended_ms) == (RolloutState.CANCELLED, "they are objects now", 7)
+        assert store.rollout(1).state is RolloutState.COMPLETE
+        assert [each.act for each in store.history(2, 9)] == ["cancel", "start"]
+
+
+def test_with_the_key_a_service_ends_those_of_its_own_file_and_without_it_none(tmp_path: Path) -> None:
+    one = make_site(tmp_path / "site")
+    one.data.mkdir()
+    shared = one.model_copy(
+        update={"inventory_kubernetes": InKubernetes(shipper=Path("shipper"), orders=Path("orders"))}
+    )
+    supervisor._end_own(shared)
+    assert not (one.data / "rollouts.db").exists(), "and makes none"
+    make(one.data / "rollouts.db").close()
+    store = SqliteRollouts(one.data / "rollouts.db")
+    store.start(rollout(), members("a"), NOTE)
+    supervisor._end_own(one)
+    assert [each.number for each in store.under_way()] == [1]
+    supervisor._end_own(shared)
+    assert (store.under_way(), store.rollout(1).why) == ([], "rollouts are objects now (inventory_kubernetes.orders)")

@@ -15,7 +15,7 @@ from images.store.store import Store
 from images.values.types import NAME
 from netboot.config import Config
 from netboot.join.errors import ClusterUnavailableError
-from netboot.lifecycle.errors import NoSuchRolloutError, RolloutRefusedError
+from netboot.lifecycle.errors import NoSuchRolloutError, RolloutRefusedError, StateUnavailableError
 from netboot.lifecycle.packed_members import LARGEST, UnreadableError, have_room, packed, unpacked
 from netboot.lifecycle.rollout import Assigned, Member, MemberState, Rollout, RolloutState
 from netboot.lifecycle.rollout_counts import counted
@@ -74,7 +74,7 @@ class Site(NamedTuple):
 
     def of(self, channel: str = "stable", image: str = "", base: str = "") -> Rollout:
         which = {"image": image or self.new, "base": base or self.old, "channel": channel}
-        return rollout().model_copy(update=which | {"started_ms": START})
+        return rollout().model_copy(update=which | {"started_ms": self.clock[0]})
 
     def members(self, *names: str, state: MemberState = MemberState.WAITING) -> Members:
         return {name: Member(machine=name, previous=self.old, state=state) for name in names}
@@ -286,6 +286,45 @@ def test_two_that_begin_in_two_channels_at_the_same_moment_have_two_numbers(
     assert {each.channel: each.number for each in alpha.store.under_way()} == {"stable": 1, "other": 2}
 
 
+def test_a_number_is_above_all_that_are_there(site: Site, alpha: Replica, beta: Replica) -> None:
+    site.objects.numbers = 6
+    begun(site, beta, channel="other")
+    site.objects.numbers = 0  # the ConfigMap was made anew
+    assert begun(site, alpha).number == 8
+
+
+def test_what_others_ended_and_began_anew_is_over_for_who_has_not_heard_of_it(
+    site: Site, alpha: Replica, beta: Replica
+) -> None:
+    begun(site, alpha)
+    beta.store.point("stable", site.old, "bob", end=True)
+    begun(site, beta, image=site.third)
+    seen = list[bool]()
+
+    def look(was: Rollout, those: Members) -> tuple[Rollout, Members]:
+        seen.append(was.under_way)
+        return (was, those) if not was.under_way else moved(MemberState.ASSIGNED, "a")(was, those)
+
+    assert alpha.store.change(1, look, nothing).why == MISSED
+    assert (seen, [each.number for each in alpha.store.under_way()]) == ([True, False], [2]), (
+        "the first look was by what it knew, and was not written"
+    )
+    assert alpha.store.assigned() == {"a": Assigned("stable", site.old, 2)}
+
+
+def test_who_has_heard_of_nothing_yet_cannot_tell_what_is_assigned(site: Site, alpha: Replica, beta: Replica) -> None:
+    begun(site, alpha)
+    for ask in (beta.store.assigned, beta.store.images):
+        with pytest.raises(
+            StateUnavailableError, match=r"^what other replicas did about rollouts, has not been read yet"
+        ):
+            ask()
+    beta.store.alone("other", site.third, "bob")
+    assert beta.store.assigned() == {}, "it was set by force, whatever others did"
+    beta.follow()
+    assert beta.store.assigned().keys() == {"a"}
+
+
 def test_a_number_is_above_all_that_are_known_here(site: Site, alpha: Replica) -> None:
     site.objects.numbers = 40
     assert begun(site, alpha).number == 41
@@ -454,6 +493,24 @@ def test_what_is_set_here_alone_stays_whatever_is_done_to_the_rollout_of_then(
     last = said(site.objects).rollout
     assert last is not None
     assert last.rollout.state is RolloutState.PAUSED
+
+
+def test_what_is_set_here_alone_stays_where_a_rollout_of_before_that_nobody_here_knew_is_complete(
+    site: Site, alpha: Replica, beta: Replica
+) -> None:
+    alpha.store.point("stable", site.old, "alice")
+    beta.follow()
+    begun(site, alpha, state=MemberState.DONE)
+    site.clock[0] += 1
+    beta.store.alone("stable", site.third, "bob")
+    assert beta.follow() == [ALONE.format("stable")]
+    site.clock[0] += 1
+    alpha.store.change(1, ended(RolloutState.COMPLETE), nothing)
+    assert (beta.follow(), beta.stable) == ([ALONE.format("stable")], site.third)
+    site.clock[0] += 1
+    begun(site, alpha, base=site.new, image=site.old, state=MemberState.DONE)
+    alpha.store.change(2, ended(RolloutState.COMPLETE), nothing)
+    assert (beta.follow(), beta.stable) == ([], site.old)
 
 
 def test_what_was_done_before_is_no_reason_to_give_up_what_is_set_here_alone(
