@@ -3,7 +3,7 @@
 import pwd
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from netboot.cli import init_options, read_back
 from netboot.cli.dry_run import local_dry_run_option
 from netboot.cli.file_acts import Stood, record, recorded
 from netboot.cli.given_files import NamedFile, NamedFolder
-from netboot.cli.migrate_next import Done, show_end
+from netboot.cli.migrate_next import Done, how_far, show_end
 from netboot.cli.outcomes import NOT_ALLOWED, ApiError
 from netboot.cli.output import output_option, progress
 from netboot.cli.paths import config_option, find_config
@@ -30,8 +30,6 @@ _ASIDE = (
     "is not meant, then give the command again"
 )
 _REFUSED = "put that right where it is declared, then give the command again"
-_GOES_ON = "the same command goes on from there"
-_RESUME = "put right what is named, then give the same command again: what is there is passed over"
 
 
 @click.command()
@@ -204,7 +202,7 @@ def _make(admin: "AdminObjects", settings: "Config", space: str, planned: "Plan"
 
     with (
         recorded(lambda: {"made": dict(made)}, write),
-        _how_far(made, len(steps)),
+        how_far(made, len(steps)),
         progress("made", len(steps), in_bytes=False) as advance,
     ):
         for document, thing in steps:
@@ -214,27 +212,6 @@ def _make(admin: "AdminObjects", settings: "Config", space: str, planned: "Plan"
                 admin.write_status(kind, there, status)
             made[kind.kind] += 1
             advance(1)
-
-
-@contextmanager
-def _how_far(made: Counter[str], total: int) -> Iterator[None]:
-    """Around what makes objects: whoever is interrupted is told how far it came."""
-    from netboot.cli.ends import ended
-    from netboot.join.errors import ConflictError, InvalidError
-    from netboot.lifecycle.errors import CannotTellError
-
-    try:
-        yield
-    except KeyboardInterrupt:
-        click.echo(f"{made.total()} of {total} objects were made; {_GOES_ON}", err=True)
-        raise
-    except (InvalidError, ConflictError) as error:
-        words, status = str(error), NOT_ALLOWED
-    except CannotTellError as error:
-        words, status = ended(error)
-    else:
-        return
-    raise ApiError(f"{made.total()} of {total} objects were made, and then none: {words}", _RESUME, status)
 
 
 def _wrong(

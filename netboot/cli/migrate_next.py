@@ -1,12 +1,15 @@
-"""What `netboot migrate` says at its end: what was moved, what stays where it is, and what comes next."""
+"""What `netboot migrate` says at its end, also where that is too early: what was moved, what stays where it is, and
+what comes next."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from netboot.cli.outcomes import NOT_ALLOWED, ApiError
 from netboot.cli.output import say, show
 from netboot.cli.site_objects import is_hold_of_people
 from netboot.config_replicas import InCluster
@@ -15,6 +18,8 @@ if TYPE_CHECKING:
     from netboot.config import Config
     from netboot.lifecycle.intents import Intent
 
+_GOES_ON = "the same command goes on from there"
+_RESUME = "put right what is named, then give the same command again: what is there is passed over"
 _ROLLOUTS = {
     "rollouts, and the images that they assign to machines": "data/rollouts.db",
     "images of channels that `netboot channel set` set": "store/channels",
@@ -37,6 +42,27 @@ class Done(NamedTuple):
     enrolments: bool
     rollouts: bool
     dry_run: bool
+
+
+@contextmanager
+def how_far(made: Counter[str], total: int) -> Iterator[None]:
+    """Around what makes objects: whoever is interrupted is told how far it came."""
+    from netboot.cli.ends import ended
+    from netboot.join.errors import ConflictError, InvalidError
+    from netboot.lifecycle.errors import CannotTellError
+
+    try:
+        yield
+    except KeyboardInterrupt:
+        click.echo(f"{made.total()} of {total} objects were made; {_GOES_ON}", err=True)
+        raise
+    except (InvalidError, ConflictError) as error:
+        words, status = str(error), NOT_ALLOWED
+    except CannotTellError as error:
+        words, status = ended(error)
+    else:
+        return
+    raise ApiError(f"{made.total()} of {total} objects were made, and then none: {words}", _RESUME, status)
 
 
 def show_end(

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 _LAST = {"profile": 1, "machine": 2}
 """What refers to others, in whose place they are made: one without them is left out until they are there."""
-_MOVED_BY = "netboot migrate"
 _LONGEST_BY = 64
 """Of `by` of a Hold; who held a machine by command may have a longer name."""
 
@@ -82,6 +81,8 @@ def site_of(config: "Config", namespace: str, *, rollouts: bool = False) -> Site
         FaultsError, StateUnavailableError, images.errors.ImageError, click.ClickException: it cannot be told.
         RolloutRefusedError: an object does not hold so many machines.
     """
+    from netboot.cli.site_channels import channels_here, rollout_object
+
     inventory, enrolled, documents = None, None, list[dict[str, Any]]()
     if config.inventory_kubernetes is None:
         inventory, documents = inventory_objects(config, namespace)
@@ -93,46 +94,8 @@ def site_of(config: "Config", namespace: str, *, rollouts: bool = False) -> Site
         enrolled = tuple(each["metadata"]["name"] for each in of_machines)
         documents += of_machines
     pointing = channels_here(config) if rollouts else {}
-    documents += [_rollout_object(channel, each, namespace) for channel, each in pointing.items()]
+    documents += [rollout_object(channel, each, namespace) for channel, each in pointing.items()]
     return Site(inventory, enrolled, wanted, documents, pointing)
-
-
-def channels_here(config: "Config") -> "dict[str, Said]":
-    """Where channels point that were ever set, and the last rollout of each.
-
-    Raises:
-        StateUnavailableError, images.errors.ImageError: it cannot be told.
-    """
-    from images.store.store import Store
-    from netboot.lifecycle.rollout_objects import Said
-    from netboot.stores.image_repository import open_image_repository
-    from netboot.stores.rollouts import SqliteRollouts
-
-    names = {each.digest: each.name for each in open_image_repository(config).images()}
-    store, file = Store(config.store), config.data / "rollouts.db"
-    rollouts = SqliteRollouts(file) if file.exists() or ran(config) else None
-    return {
-        name: Said(
-            image=state.image,
-            image_name=names.get(state.image, ""),
-            who=_MOVED_BY,
-            since_ms=state.at * 1000,
-            rollout=rollouts.last(name) if rollouts is not None else None,
-        )
-        for name, state in store.channels().items()
-    }
-
-
-def _rollout_object(channel: str, said: "Said", namespace: str) -> dict[str, Any]:
-    from netboot.kube.resources.kinds import GROUP, ROLLOUT, VERSION
-    from netboot.lifecycle.rollout_objects import spec_of
-
-    return {
-        "apiVersion": f"{GROUP}/{VERSION}",
-        "kind": ROLLOUT.kind,
-        "metadata": {"name": channel, "namespace": namespace},
-        "spec": spec_of(said).model_dump(mode="json", exclude_none=True),
-    }
 
 
 def inventory_objects(config: "Config", namespace: str) -> tuple["Inventory", list[dict[str, Any]]]:

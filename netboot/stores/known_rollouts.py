@@ -4,7 +4,6 @@ channels point here: for `netboot.stores.shared_rollouts`."""
 import logging
 import sqlite3
 from collections.abc import Collection, Mapping
-from types import MappingProxyType
 from typing import NamedTuple
 
 from images.errors import CorruptError, ImageError, NotFoundError
@@ -30,7 +29,6 @@ ALONE = (
 )
 OF_TWO = "rollout/{0}: spec.rollout.number: {1} is of rollout/{2}, too, and stays so here: delete the one not meant"
 STAYS = "channel {} stays as it is: {}"
-NO_NAMES: Mapping[str, str] = MappingProxyType({})
 _AS_OF = "INSERT OR REPLACE INTO followed (id, as_of_ms) VALUES (1, ?)"
 
 
@@ -64,10 +62,10 @@ class KnownChannels:
     """In the transaction that is open."""
 
     def __init__(
-        self, db: sqlite3.Connection, repository: StoreImageRepository, present: Mapping[str, str] = NO_NAMES
+        self, db: sqlite3.Connection, repository: StoreImageRepository, present: Mapping[str, str] | None = None
     ) -> None:
         """`present`: former name → the name of now, of machines."""
-        self._db, self._repository, self._present = db, repository, present
+        self._db, self._repository, self._present = db, repository, present or {}
         row = db.execute("SELECT as_of_ms FROM followed").fetchone()
         self.as_of_ms = int(row[0]) if row is not None else 0
         """Of when what is known of all is; 0: nothing was read of them."""
@@ -246,6 +244,6 @@ def _set_since(was: Known, spec: RolloutSpec) -> bool:
     """Whether somebody has set a channel for all since it was set here alone, or begun a rollout of it; that one which
     had begun before is complete is no such thing."""
     last, since_ms = spec.rollout, moment_ms(spec.since)
-    complete = last is not None and spec.who == by_rollout(last.number)
-    begun_ms = moment_ms(last.started) if last is not None and complete else since_ms
+    by_it = last is not None and spec.who == by_rollout(last.number)
+    begun_ms = moment_ms(last.started) if last is not None and by_it else since_ms
     return since_ms != was.since_ms and begun_ms > was.alone_ms

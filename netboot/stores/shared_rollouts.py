@@ -6,15 +6,13 @@ time ago (`follow`). A change is decided by what the file has, and written by th
 another replica was faster the API server refuses it, and it is decided anew by what is there.
 """
 
-import logging
-import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from netboot.join.errors import ClusterUnavailableError, ConflictError
-from netboot.lifecycle.errors import RolloutRefusedError, StateUnavailableError
+from netboot.lifecycle.errors import RolloutRefusedError
 from netboot.lifecycle.packed_members import UnreadableError, have_room
-from netboot.lifecycle.rollout import Assigned, Rollout, RolloutState
+from netboot.lifecycle.rollout import Rollout, RolloutState
 from netboot.lifecycle.rollout_objects import (
     RolloutObject,
     RolloutObjects,
@@ -27,16 +25,11 @@ from netboot.lifecycle.rollout_objects import (
 from netboot.lifecycle.rollout_orders import another, cancelled
 from netboot.lifecycle.rollout_specs import LAST_NUMBER, NOTES
 from netboot.lifecycle.rollout_store import Change, Members, Note
-from netboot.logs import Trouble
+from netboot.stores.followed_rollouts import FollowedRollouts
 from netboot.stores.image_repository import StoreImageRepository
-from netboot.stores.known_orders import untold
-from netboot.stores.known_rollouts import ALONE, GONE, KnownChannels
-from netboot.stores.rollouts import SqliteRollouts
-
-log = logging.getLogger(__name__)
+from netboot.stores.known_rollouts import ALONE
 
 TRIES = 5
-WHAT = "what other replicas did about rollouts,"
 SET = "channel {} was set elsewhere a moment ago: look again"
 CHANGED = "rollout/{} is changed by others all the time: try again"
 NOT_THERE = (
@@ -44,12 +37,9 @@ NOT_THERE = (
 )
 
 
-class SharedRollouts(SqliteRollouts):
+class SharedRollouts(FollowedRollouts):
     """Safe for threads and processes, and for those of other replicas. `repository`: images and channels here;
     `present()`: former name → the name of now, of machines of the inventory in force."""
-
-    in_force = "SELECT number, body FROM rollouts WHERE NOT released ORDER BY number"
-    """All others of a channel are released with what its object says, which after a restore is not the newest."""
 
     def __init__(
         self,
@@ -59,18 +49,10 @@ class SharedRollouts(SqliteRollouts):
         present: Callable[[], Mapping[str, str]],
         now_ms: Callable[[], int],
     ) -> None:
-        super().__init__(path)
-        self._objects, self._repository, self._present, self._now_ms = objects, repository, present, now_ms
-        self._trouble = Trouble(log, "rollouts are not known here", "rollouts are known here again", logging.WARNING)
+        super().__init__(path, repository, present, now_ms)
+        self._objects = objects
 
     # -- where channels point
-
-    def channel(self, name: str) -> str | None:
-        """The image that it points to for all, as far as that is known here; None: it was never set. Raises
-        images.errors.ImageError, StateUnavailableError."""
-        with self.opened("ro") as db:
-            known = KnownChannels(db, self._repository).all.get(name)
-        return known.image if known is not None and not known.alone_ms else self._repository.channel(name)
 
     def point(self, channel: str, digest: str, who: str, *, end: bool = False) -> list[int]:
         """As `netboot.lifecycle.image_repository.ImageRepositoryWriter` has it, for all replicas; what its last rollout
@@ -96,21 +78,6 @@ class SharedRollouts(SqliteRollouts):
                 self._repository.point(channel, digest)
             return [over.number] if over is not None else []
         raise ClusterUnavailableError(CHANGED.format(channel))
-
-    def alone(self, channel: str, digest: str, who: str) -> list[int] | None:
-        """The channel points to the image at this replica, which cannot tell others, until somebody sets it for all;
-        numbers of rollouts that ended here by that. None: it does, but that cannot be written down, and what rollouts
-        assigned stays so. Raises images.errors.ImageError."""
-        self._repository.point(channel, digest)
-        try:
-            with self.opened("rw") as db:
-                db.execute("BEGIN IMMEDIATE")
-                ended = self._known(db).alone(channel, digest, who, self._now_ms())
-                db.execute("COMMIT")
-        except StateUnavailableError as error:
-            log.warning("channel %s was set, and that it was is not written down: %s", channel, error)
-            return None
-        return [each.number for each in ended]
 
     def keep(self, owner: str, digests: Sequence[str]) -> None:
         """As the same port has it."""
@@ -174,79 +141,11 @@ class SharedRollouts(SqliteRollouts):
             there, said = self._read(channel)
         raise ClusterUnavailableError(CHANGED.format(channel))
 
-    def assigned(self) -> Mapping[str, Assigned]:
-        self._require_known()
-        return super().assigned()
-
-    def images(self) -> set[str]:
-        self._require_known()
-        return super().images()
-
-    # -- what other replicas did
-
-    def follow(self, objects: Sequence[RolloutObject], as_of_ms: int) -> list[str]:
-        """Take over what was read of all objects, as they were at that moment at the earliest, by this host's clock;
-        which of them are not so here, in words.
-
-        Raises:
-            StateUnavailableError.
-        """
-        with self.opened("rw") as db:
-            db.execute("BEGIN IMMEDIATE")
-            known = self._known(db)
-            ended = known.without({each.channel for each in objects}, as_of_ms, self._now_ms())
-            faults = [known.take(each, as_of_ms, listed=True) for each in objects]
-            known.follow(as_of_ms)
-            db.execute("COMMIT")
-        for rollout in ended:
-            log.warning("rollout %d of channel %s has ended: %s", rollout.number, rollout.channel, GONE)
-        return [fault for fault in faults if fault]
-
     def refresh(self) -> None:
         as_of_ms = self._now_ms()
         self._note(self._objects.all(), as_of_ms)
 
-    def behind(self) -> str:
-        with self.opened("ro") as db:
-            known = KnownChannels(db, self._repository)
-        alone = [name for name, each in known.all.items() if each.alone_ms]
-        untold_ = untold(WHAT, known.as_of_ms, self._now_ms())
-        return "; ".join(filter(None, (untold_, *map(ALONE.format, alone))))
-
-    def hidden(self) -> list[str]:
-        with self.opened("ro") as db:
-            return list(KnownChannels(db, self._repository).hidden().values())
-
     # -- objects
-
-    def _known(self, db: sqlite3.Connection) -> KnownChannels:
-        return KnownChannels(db, self._repository, self._present())
-
-    def _is_alone(self, channel: str) -> bool:
-        with self.opened("ro") as db:
-            known = KnownChannels(db, self._repository).all.get(channel)
-        return known is not None and bool(known.alone_ms)
-
-    def _require_known(self) -> None:
-        """Raises StateUnavailableError: nothing was read of others yet, and nothing was set here alone: who has such
-        a file has heard of no rollout, which is not to say that there is none."""
-        with self.opened("ro") as db:
-            known = KnownChannels(db, self._repository)
-        if not known.as_of_ms and not known.all:
-            raise StateUnavailableError(untold(WHAT, 0, self._now_ms()))
-
-    def _newest(self) -> int:
-        with self.opened("ro") as db:
-            return int(db.execute("SELECT max(number) FROM rollouts").fetchone()[0] or 0)
-
-    def _here(self, channel: str) -> tuple[RolloutObject | None, Said | None]:
-        """As it is known here."""
-        with self.opened("ro") as db:
-            known = KnownChannels(db, self._repository)
-            said, word = known.said(channel), known.all.get(channel)
-        if said is None or word is None or not word.version:
-            return None, None
-        return RolloutObject(channel, word.uid, word.generation, word.version, None), said
 
     def _read(self, channel: str) -> tuple[RolloutObject | None, Said | None]:
         """As it is there now."""
@@ -275,32 +174,6 @@ class SharedRollouts(SqliteRollouts):
                 raise
             now = found
         return self._note([now], as_of_ms, for_all=for_all, knew=knew)
-
-    def _version(self, channel: str) -> str | None:
-        """That which is known here; "": none, None: that cannot be told."""
-        try:
-            with self.opened("ro") as db:
-                known = KnownChannels(db, self._repository).all.get(channel)
-        except StateUnavailableError:
-            return None
-        return known.version if known is not None else ""
-
-    def _note(
-        self, objects: Sequence[RolloutObject], as_of_ms: int, *, for_all: bool = False, knew: str | None = None
-    ) -> str:
-        """Why they are not so here; "": they are. What was written there is so, whatever this disk says; who follows
-        objects brings it here."""
-        try:
-            with self.opened("rw") as db:
-                db.execute("BEGIN IMMEDIATE")
-                known = self._known(db)
-                faults = [known.take(each, as_of_ms, for_all=for_all, knew=knew) for each in objects]
-                db.execute("COMMIT")
-        except StateUnavailableError as error:
-            faults = [str(error)]
-        said = "; ".join(filter(None, faults))
-        self._trouble.note(said or None)
-        return said
 
 
 def _number(found: RolloutObject) -> int:

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 
 from images.store.store import Store
 from images.values import strict
-from netboot.cli import migrate
 from netboot.cli.cluster_objects import require_all, sources_of, text_of
 from netboot.cli.export import contents_of
-from netboot.cli.migrate_next import Done, show_end
+from netboot.cli.migrate_next import Done, how_far, show_end
 from netboot.cli.outcomes import ApiError
 from netboot.cli.site_objects import site_of
 from netboot.cli.written_objects import read
@@ -153,7 +152,7 @@ def test_definitions_of_this_version_may_have_more_and_not_less() -> None:
 )
 def test_what_ends_it_on_the_way_says_how_far_it_came(error: Exception, said: str, status: int) -> None:
     made = Counter({"Machine": 2, "Hold": 1})
-    with pytest.raises(ApiError) as told, migrate._how_far(made, 7):
+    with pytest.raises(ApiError) as told, how_far(made, 7):
         raise error
     assert told.value.exit_code == status
     assert told.value.message == (
@@ -163,7 +162,7 @@ def test_what_ends_it_on_the_way_says_how_far_it_came(error: Exception, said: st
 
 
 def test_whoever_interrupts_it_is_told_that_it_goes_on(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(KeyboardInterrupt), migrate._how_far(Counter({"Machine": 2}), 7):
+    with pytest.raises(KeyboardInterrupt), how_far(Counter({"Machine": 2}), 7):
         raise KeyboardInterrupt
     assert capsys.readouterr().err == "2 of 7 objects were made; the same command goes on from there\n"
 
