@@ -2,8 +2,6 @@
 
 from typing import TYPE_CHECKING, Any
 
-from netboot.cli.site_objects import ran
-
 if TYPE_CHECKING:
     from netboot.config import Config
     from netboot.lifecycle.rollout_objects import Said
@@ -11,8 +9,8 @@ if TYPE_CHECKING:
 _MOVED_BY = "netboot migrate"
 
 
-def channels_here(config: "Config") -> "dict[str, Said]":
-    """Where channels point that were ever set, and the last rollout of each.
+def channels_here(config: "Config", *, ran: bool) -> "dict[str, Said]":
+    """Where channels point that were ever set, and the last rollout of each. `ran`: the service ever ran here.
 
     Raises:
         StateUnavailableError, images.errors.ImageError: it cannot be told.
@@ -24,7 +22,7 @@ def channels_here(config: "Config") -> "dict[str, Said]":
 
     names = {each.digest: each.name for each in open_image_repository(config).images()}
     store, file = Store(config.store), config.data / "rollouts.db"
-    rollouts = SqliteRollouts(file) if file.exists() or ran(config) else None
+    rollouts = SqliteRollouts(file) if file.exists() or ran else None
     return {
         name: Said(
             image=state.image,

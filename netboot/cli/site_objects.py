@@ -93,7 +93,7 @@ def site_of(config: "Config", namespace: str, *, rollouts: bool = False) -> Site
         of_machines = enrolment_objects(config, inventory or published(config), namespace)
         enrolled = tuple(each["metadata"]["name"] for each in of_machines)
         documents += of_machines
-    pointing = channels_here(config) if rollouts else {}
+    pointing = channels_here(config, ran=ran(config)) if rollouts else {}
     documents += [rollout_object(channel, each, namespace) for channel, each in pointing.items()]
     return Site(inventory, enrolled, wanted, documents, pointing)
 

@@ -444,7 +444,9 @@ def test_among_replicas_a_reboot_of_a_boot_that_never_becomes_known_is_undone_by
     assert (world.last().end, world.evicted) == ("undone", [])
 
 
-def test_an_order_that_cannot_be_ended_keeps_no_other_and_none_is_tried_for_long() -> None:
+def test_an_order_that_cannot_be_ended_keeps_no_other_and_none_is_tried_for_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     world, ended, seconds = World(), list[str](), 0.0
 
     class Store(MemoryDrains):
@@ -461,7 +463,11 @@ def test_an_order_that_cannot_be_ended_keeps_no_other_and_none_is_tried_for_long
     for number in range(1, 5):
         store.order(drain(f"n-{number}", str(number)))
         over.append((str(number), "undone", "late"))
-    with pytest.raises(ClusterUnavailableError, match=r"^order/a: it is away$"):
+    with (
+        monkeypatch.context() as in_turn,
+        pytest.raises(ClusterUnavailableError, match=r"^order/a: it is away$"),
+    ):
+        in_turn.setattr("random.shuffle", lambda _turns: None)
         finish(store, over, world.now_ms(), lambda: seconds)
     assert len(ended) == 3, "and no more within its time"
     for _ in range(50):  # whichever comes first: none is left out for ever
