@@ -71,7 +71,6 @@ _SHARED = {
     "enrolment.db": frozenset({"join", "management"}),
     "intents.db": frozenset({"management"}),
     "rollouts.db": frozenset({"management"}),
-    "shared-rollouts.db": frozenset({"management"}),
     "audit.db": frozenset({"management"}),
 }
 """Databases of `data` that are written by kinds of which none owns them. Who lets machines in takes no hold off."""
@@ -164,11 +163,16 @@ def access_of(kind: str, name: str, cluster: str, config: Config) -> Access:
         public_keys=frozenset(path for key in _of(kind, PUBLIC_KEYS) for path in values(config, key)),
         read=(*system(config), *folders, *linked, *([BOOT_ID] if kind == "keys" else [])),
         write=(Path("/dev/null"), data / "tmp" / name, *whole, *stores),
-        databases=(*databases, *(data / name for name, kinds in _SHARED.items() if kind in kinds)),
+        databases=(*databases, *(_database(config, name) for name, kinds in _SHARED.items() if kind in kinds)),
         connect=None if kind == "fetcher" else frozenset(ports),
         forks=kind in ("join", "management"),
         stores=tuple(stores),
     )
+
+
+def _database(config: Config, name: str) -> Path:
+    """Of rollouts the file in force alone, for one that is not there is made, and has nothing in it."""
+    return config.rollouts if name == "rollouts.db" else config.data / name
 
 
 def values(config: Config, key: str, cluster: str = "") -> Iterator[Path]:

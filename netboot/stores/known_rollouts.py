@@ -151,7 +151,7 @@ class KnownChannels:
         ended = self._end_others(channel, 0, f"channel set by {who}, at this replica alone", now_ms)
         for each in ended:
             rollout_rows.note_down(self._db, each.number, Note(now_ms, who, "channel set"))
-        known = self.all.get(channel) or Known(channel, "", 0, "", 0, image, "", who, now_ms, 0)
+        known = self.all.get(channel) or Known(channel, "", 0, "", 0, image, "", who, 0, 0)
         self._know(known._replace(alone_ms=now_ms))
         return ended
 

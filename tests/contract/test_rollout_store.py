@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 
 from netboot.config_outside import InKubernetes
+from netboot.confine.access import access_of
 from netboot.lifecycle.errors import NoSuchRolloutError, RolloutRefusedError, StateUnavailableError
 from netboot.lifecycle.rollout import Assigned, Member, MemberState, Rollout, RolloutState
 from netboot.lifecycle.rollout_counts import counted
@@ -203,3 +204,17 @@ def test_with_the_key_a_service_ends_those_of_its_own_file_and_without_it_none(t
     assert [each.number for each in store.under_way()] == [1]
     supervisor._end_own(shared)
     assert (store.under_way(), store.rollout(1).why) == ([], "rollouts are objects now (inventory_kubernetes.orders)")
+
+
+def test_no_process_makes_the_file_of_rollouts_that_is_not_in_force(tmp_path: Path) -> None:
+    one = make_site(tmp_path / "site")
+    shared = one.model_copy(
+        update={"inventory_kubernetes": InKubernetes(shipper=Path("shipper"), orders=Path("orders"))}
+    )
+    for config, there, other in (
+        (one, "rollouts.db", "shared-rollouts.db"),
+        (shared, "shared-rollouts.db", "rollouts.db"),
+    ):
+        databases = access_of("management", "management", "", config).databases
+        assert config.data / there in databases
+        assert config.data / other not in databases

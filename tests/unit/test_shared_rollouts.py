@@ -879,6 +879,7 @@ def test_what_others_change_all_the_time_is_said(site: Site, alpha: Replica) -> 
 def test_an_object_that_cannot_be_read_changes_nothing(site: Site, alpha: Replica, bad: str) -> None:
     first = begun(site, alpha)
     [kept] = site.objects.kept()
+    before = dict(site.objects.objects)
     members = {"rollout": {**kept.spec["rollout"], "members": "AAAA"}}
     spec = {**kept.spec, **(members if bad == "members" else {"image": "x"})}
     unreadable = kept_object(kept.model_copy(update={"spec": spec, "generation": 9, "version": "other"}))
@@ -890,6 +891,8 @@ def test_an_object_that_cannot_be_read_changes_nothing(site: Site, alpha: Replic
     assert (alpha.store.under_way(), alpha.store.hidden()) == ([first], [fault])
     with pytest.raises(ClusterUnavailableError, match=f"^{words}.*: correct it there, or delete it, which ends its"):
         alpha.store.change(1, moved(MemberState.DONE, "a"), nothing)
+    site.objects.objects = before
+    assert (alpha.follow(LATER + LATE_MS), alpha.store.hidden(), alpha.store.under_way()) == ([], [], [first])
 
 
 @pytest.mark.parametrize(
