@@ -303,6 +303,8 @@ def test_a_leader_that_was_away_while_orders_came_and_went_carries_none_of_them_
     machine, path = registered(world, second, third)
     assert leader.service.order(f"{path}/drain", reason="DIMM 4").status_code == 200
     wait_for(lambda: drained(world, machine) != "", SECONDS)
+    for each in (second, third):  # who never heard of it leaves its Node as it is for five minutes
+        wait_for(lambda at=each: ends(at, path) == [None], SECONDS)  # type: ignore[misc]
     leader.service.kill()
     assert third.service.order(f"{path}/undrain", reason="mended").json()["did"] == "taken-off"
     assert second.service.order(f"{path}/drain", reason="fans").json()["did"] == "ordered"
