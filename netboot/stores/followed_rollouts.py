@@ -12,7 +12,7 @@ from netboot.lifecycle.rollout_objects import RolloutObject, Said
 from netboot.logs import Trouble
 from netboot.stores.image_repository import StoreImageRepository
 from netboot.stores.known_orders import untold
-from netboot.stores.known_rollouts import ALONE, GONE, KnownChannels
+from netboot.stores.known_rollouts import ALONE, GONE, Known, KnownChannels
 from netboot.stores.rollouts import SqliteRollouts
 
 log = logging.getLogger(__name__)
@@ -41,9 +41,8 @@ class FollowedRollouts(SqliteRollouts):
     def channel(self, name: str) -> str | None:
         """The image that it points to for all, as far as that is known here; None: it was never set. Raises
         images.errors.ImageError, StateUnavailableError."""
-        with self.opened("ro") as db:
-            known = KnownChannels(db, self._repository).all.get(name)
-        return known.image if known is not None and not known.alone_ms else self._repository.channel(name)
+        word = self._word(name)
+        return word.image if word is not None and not word.alone_ms else self._repository.channel(name)
 
     def assigned(self) -> Mapping[str, Assigned]:
         self._require_known()
@@ -100,10 +99,10 @@ class FollowedRollouts(SqliteRollouts):
     def _known(self, db: sqlite3.Connection) -> KnownChannels:
         return KnownChannels(db, self._repository, self._present())
 
-    def _is_alone(self, channel: str) -> bool:
+    def _word(self, channel: str) -> Known | None:
+        """What is known of its object."""
         with self.opened("ro") as db:
-            known = KnownChannels(db, self._repository).all.get(channel)
-        return known is not None and bool(known.alone_ms)
+            return KnownChannels(db, self._repository).all.get(channel)
 
     def _require_known(self) -> None:
         """Raises StateUnavailableError: nothing was read of others yet, and nothing was set here alone: who has such
@@ -129,11 +128,10 @@ class FollowedRollouts(SqliteRollouts):
     def _version(self, channel: str) -> str | None:
         """That which is known here; "": none, None: that cannot be told."""
         try:
-            with self.opened("ro") as db:
-                known = KnownChannels(db, self._repository).all.get(channel)
+            word = self._word(channel)
         except StateUnavailableError:
             return None
-        return known.version if known is not None else ""
+        return word.version if word is not None else ""
 
     def _note(
         self, objects: Sequence[RolloutObject], as_of_ms: int, *, for_all: bool = False, knew: str | None = None

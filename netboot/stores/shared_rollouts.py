@@ -95,7 +95,8 @@ class SharedRollouts(FollowedRollouts):
             if said.under_way is not None:
                 raise RolloutRefusedError(another(said.under_way))
             if said.image != rollout.base:
-                raise RolloutRefusedError((ALONE if self._is_alone(channel) else SET).format(channel))
+                word = self._word(channel)
+                raise RolloutRefusedError((ALONE if word is not None and word.alone_ms else SET).format(channel))
             number = self._objects.number(1 + max(self._newest(), *map(_number, self._objects.all()), 0))
             if number > LAST_NUMBER:
                 raise RolloutRefusedError(
