@@ -73,6 +73,10 @@ class World:
         self.signal: Signal | None = None
         self.unusable, self.cause = dict[str, str](), ""
         self.seeing, self.draining = True, frozenset[str]()
+        self.unseen: tuple[str, ...] = ()
+        """Places that cannot be looked at."""
+        self.unknown = set[str]()
+        """Machines of whose boots nothing is known."""
         self.drained = DrainsStatus(at_ms=1)
         self.drains, self.orders = SqliteDrains(folder / "intents.db"), intents.make(folder / "intents.db")
         self.store = SqliteRollouts(folder / "rollouts.db")
@@ -143,12 +147,14 @@ class World:
     def known(self, names: Sequence[str]) -> Mapping[str, MachineState]:
         reached = Reached.model_construct(phase=Phase.NODE_REGISTERED, source=Source.OBSERVED, at_ms=1)
         traces = {
-            name: Trace.model_construct(boot=self.boot_of(name), machine=name, reached=(reached,)) for name in names
+            name: Trace.model_construct(boot=self.boot_of(name), machine=name, reached=(reached,))
+            for name in names
+            if name not in self.unknown
         }
         return {name: MachineState.model_construct(machine=name, current=trace) for name, trace in traces.items()}
 
     def lifecycle(self) -> LifecycleStatus:
-        unseen = () if self.seeing else ("reports",)
+        unseen = self.unseen if self.seeing else ("reports",)
         return LifecycleStatus(at_ms=1, up_ms=self.now, conditions=(), overdue={}, waiting=0, unseen=unseen)
 
     def standing(self, now_ms: int) -> Freeze | None:

@@ -90,6 +90,20 @@ def test_time_in_which_another_one_led_does_not_count_twice(world: World, electi
     assert world.rollout().clock_ms <= before + 3 * TICK * 1000
 
 
+def test_what_was_refused_is_asked_anew_by_who_led_in_between_and_leads_again(world: World, election: Election) -> None:
+    world.unknown = set(world.names)
+    for _ in range(2):  # what is assigned is published in between
+        world.tick()
+    assert (states(world), world.wanted) == ({MemberState.ASSIGNED: 1, MemberState.WAITING: 3}, {}), "nobody reboots it"
+    election.led = False
+    world.tick()
+    world.unknown.clear()
+    election.led = True
+    world.tick()
+    assert states(world) == {MemberState.ASSIGNED: 1, MemberState.WAITING: 3}
+    assert len(world.wanted) == 1
+
+
 def test_what_keeps_one_from_driving_any_the_elector_hears_and_what_is_wrong_with_one_it_does_not(
     world: World, election: Election, tmp_path: Path
 ) -> None:

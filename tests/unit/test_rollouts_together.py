@@ -20,7 +20,7 @@ class Two(World):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder, 16, 4, lambda _machine, _image: True, minutes=3, tick=60)
         machines = tuple(
-            machine.model_copy(update={"profile": "q" if number % 2 else "p"})
+            machine.model_copy(update={"profile": "q", "cluster": "other"} if number % 2 else {"profile": "p"})
             for number, machine in enumerate(self.inventory.machines)
         )
         profiles = (*self.inventory.profiles, Profile(name="q", channel="edge"))
@@ -50,6 +50,18 @@ class Two(World):
 @pytest.fixture
 def world(tmp_path: Path) -> Two:
     return Two(tmp_path)
+
+
+def test_one_of_two_that_stands_still_is_no_reason_to_let_another_replica_lead(world: Two) -> None:
+    world.begin("stable")
+    world.begin("edge")
+    world.unseen = ("nodes/other/",)
+    world.controller.step()
+    said = [world.store.rollout(number).why for number in (1, 2)]
+    assert (world.controller.unable, said) == ("", ["", "it stands still: nodes/other cannot be looked at"])
+    world.seeing = False
+    world.controller.step()
+    assert world.controller.unable == "it stands still: reports cannot be looked at"
 
 
 def test_two_rollouts_of_two_channels_take_one_of_a_rack_together(world: Two) -> None:
