@@ -18,10 +18,11 @@ _PROOF = "Unable to mount root fs|No working init found|end Kernel panic"
 
 
 def arguments(accelerator: Accelerator) -> list[str]:
-    """QEMU's options. tb-size in MiB: the default is a gigabyte. With la57 QEMU 7.2 hangs kernels."""
+    """QEMU's options. tb-size in MiB: the default is a gigabyte. With la57 QEMU 7.2 hangs kernels; with erms they clear
+    and copy memory by string instructions of bytes, which TCG does one by one (decision 224)."""
     if accelerator == "kvm":
         return ["-accel", "kvm", "-cpu", "host"]
-    return ["-accel", "tcg,thread=multi,tb-size=256", "-cpu", "max,la57=off"]
+    return ["-accel", "tcg,thread=multi,tb-size=256", "-cpu", "max,la57=off,erms=off"]
 
 
 def accelerator(kernel: Path, cache: Path) -> Accelerator:
