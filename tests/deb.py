@@ -13,7 +13,7 @@ from lab.work import CACHE, ROOT
 
 VERSION = "0.1.0"
 _PACKED = ("pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "requirements.lock")
-_MAKERS = ("lab/packages.py", "lab/man_pages.py")
+_MAKERS = ("lab/packages.py", "lab/lock.py", "lab/man_pages.py")
 _FOLDERS = (*packages.OURS, "docs", "deploy")
 
 
