@@ -3,7 +3,7 @@
 import struct
 from pathlib import Path
 
-X86_64, AARCH64, BPF = 62, 183, 247
+X86_64, AARCH64 = 62, 183
 """`e_machine`, as elf.h numbers them."""
 OF = {"amd64": X86_64, "arm64": AARCH64}
 """By the names that Debian has for architectures."""

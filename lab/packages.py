@@ -76,11 +76,6 @@ def install(python: str, *arguments: str) -> None:
     _run([*pip, *arguments])
 
 
-def deb(folder: Path, built: Path, version: str) -> Path:
-    """The Debian package `netboot_<version>_<architecture>.deb` with a wheel of ours; what is in it: `folder/root`."""
-    return pack(laid_out(folder, built), version)
-
-
 def laid_out(folder: Path, built: Path) -> Path:
     """What is in the Debian package, below `folder/root`, for this machine's architecture."""
     root = folder / "root"

@@ -28,7 +28,8 @@ def package(folder: Path) -> Path:
             new = kept.with_name("new")
             new.mkdir(parents=True)
             with tempfile.TemporaryDirectory() as scratch:
-                shutil.copy(packages.deb(Path(scratch), packages.wheel(Path(scratch)), VERSION), new)
+                root = packages.laid_out(Path(scratch), packages.wheel(Path(scratch)))
+                shutil.copy(packages.pack(root, VERSION), new)
             new.rename(kept)
         (made,) = kept.iterdir()
         return Path(shutil.copy(made, folder))
