@@ -98,11 +98,8 @@ def running(
     storage: Storage, image: str, folder: Path, options: Sequence[str], arguments: Sequence[str] = ()
 ) -> Iterator[Container]:
     """One, until the block ends. `options`: of `podman run`; `arguments`: in place of the image's own."""
-    podman = _PODMAN.format(" ".join(storage.options))
-    more = shlex.join([*options, image, *arguments])
     file = folder / "supervisor.pid"
-    line = f"{_ALONE}{podman} {_RUN} --pidfile={file} {HELD} {more}"
-    argv = ["unshare", "--mount", "--propagation=private", "sh", "-c", line]
+    argv = _podman(storage, [f"--pidfile={file}", *options, image, *arguments])
     with child("podman", argv, folder / "podman.log", grace=180) as one:
 
         def pid() -> int:
@@ -110,6 +107,17 @@ def running(
             return int(file.read_text() or 0)
 
         yield Container(one, wait_for(pid))
+
+
+def printed(storage: Storage, image: str, options: Sequence[str], arguments: Sequence[str]) -> str:
+    """What a container prints that ends by itself; CalledProcessError where it fails."""
+    argv = _podman(storage, [*options, image, *arguments])
+    return subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=True, timeout=300).stdout
+
+
+def _podman(storage: Storage, more: Sequence[str]) -> list[str]:
+    line = f"{_ALONE}{_PODMAN.format(' '.join(storage.options))} {_RUN} {HELD} {shlex.join(more)}"
+    return ["unshare", "--mount", "--propagation=private", "sh", "-c", line]
 
 
 def settings(storage: Storage, image: str) -> dict[str, object]:
