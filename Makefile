@@ -63,13 +63,13 @@ bench: setup ## ratios against peers in one run (matchbox, nginx), a fleet that 
 wheel: setup ## dist/netboot-….whl, and what it needs with hashes: docs/install.md
 	@$(PY) -m lab.packages wheel dist
 
-deb: setup ## dist/netboot_…_amd64.deb, with its Python libraries inside (VERSION=… in place of the tree's)
-	@$(PY) -m lab.packages deb dist
+deb: setup ## dist/netboot_…_amd64.deb, with its Python libraries inside (VERSION=… in place of the tree's; ARCH="amd64 arm64": of both)
+	@$(PY) -m lab.deb dist
 
 man: setup ## dist/man: pages of netboot(1) and of each command, from its own --help (`man -M dist/man netboot`)
 	@$(PY) -m lab.packages man dist
 
-container: setup ## dist/netboot_….oci.tar, the container image, and its bill of materials: docs/container.md (BASE=… of a registry, in place of a base made here)
+container: setup ## dist/netboot_….oci.tar, the container image, and its bill of materials: docs/container.md (BASE=… of a registry, in place of a base made here; ARCH="amd64 arm64": of both, and one archive for one tag)
 	@$(SUDO) $(PY) -m lab.container dist
 
 chart: setup ## dist/netboot-….tgz, the Helm chart, and what of it is in the tree: docs/helm.md

@@ -1,7 +1,8 @@
 """netboot as a container image, built by buildah of `deploy/container/Containerfile`: docs/container.md.
 
-`python -m lab.container FOLDER`, behind `make container`: an OCI archive, and its bill of materials beside it. The same
-commit and the same packages of Debian give the same image. No registry is asked, unless `BASE` names an image of one.
+`python -m lab.container FOLDER`, behind `make container`: an OCI archive, and its bill of materials beside it, for each
+architecture of `ARCH` (this machine's); of several also an archive of their index. The same commit and the same
+packages of Debian give the same image. No registry is asked, unless `BASE` names an image of one.
 """
 
 import os
@@ -15,10 +16,14 @@ from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
 
+from images.build import architecture
 from images.build.documents import licences, sbom
 from images.build.steps.bootstrap import OWN_NAMESPACES
+from images.errors import ImageError
 from images.formats import debian
-from lab import packages
+from images.values.types import Architecture
+from lab import foreign, packages
+from lab.errors import LabError, UnusableError
 from lab.work import ROOT, work_folder
 
 CONTAINERFILE = ROOT / "deploy/container/Containerfile"
@@ -29,7 +34,7 @@ FOLDERS = tuple(
     f"etc/netboot/{name}" for name in ("authorities", "inventory", "keys", "secrets", "tls/join", "tls/management")
 )
 """Empty: what is mounted there is what the configuration means when it says nothing else."""
-_BASE = "localhost/netboot-base:1"
+_BASE = "localhost/netboot-base"
 _SLIM = (
     "path-exclude=/usr/share/man/*",
     "path-exclude=/usr/share/locale/*",
@@ -64,11 +69,17 @@ class Storage:
             self.buildah("rm", container)
 
 
-def base(target: Path) -> Path:
-    """A root of this machine's own distribution, as a tar: what is packed here is for its Python."""
+def base(target: Path, of: Architecture) -> Path:
+    """A root of this machine's own distribution, as a tar: what is packed here is for its Python.
+
+    Raises:
+        ImageError: this machine cannot run that architecture's programs, with what puts it right.
+    """
+    with tempfile.TemporaryDirectory() as scratch:
+        architecture.check_runs(of, Path(scratch))
     suite = platform.freedesktop_os_release()["VERSION_CODENAME"]
     options = [f"--dpkgopt={line}" for line in _SLIM]
-    options = ["--mode=root", "--variant=minbase", f"--include={','.join(PACKAGES)}", *options]
+    options = ["--mode=root", f"--architectures={of}", "--variant=minbase", f"--include={','.join(PACKAGES)}", *options]
     said([*OWN_NAMESPACES, "mmdebstrap", *options, suite, str(target)])
     return target
 
@@ -89,19 +100,21 @@ def context(folder: Path, root: Path) -> Path:
     return folder
 
 
-def imported(storage: Storage, tar: Path) -> str:
+def imported(storage: Storage, tar: Path, of: Architecture) -> str:
     """The name of a base that is in `storage` then."""
-    container = storage.buildah("from", "scratch")
+    container, name = storage.buildah("from", "scratch"), f"{_BASE}:{of}"
     storage.buildah("add", container, str(tar), "/")
-    storage.buildah("commit", "--quiet", "--rm", "--timestamp", "0", container, _BASE)
-    return _BASE
+    storage.buildah("config", "--arch", of, container)
+    storage.buildah("commit", "--quiet", "--rm", "--timestamp", "0", container, name)
+    return name
 
 
-def build(storage: Storage, made: Path, of: str, version: str) -> str:
-    """The image ID of `localhost/netboot:<version>`. `made`: `context`; `of`: its base."""
-    arguments = {"BASE": of, "VERSION": version, "REVISION": revision()}
+def build(storage: Storage, made: Path, base: str, version: str, of: Architecture) -> str:
+    """The image ID of `localhost/netboot:<version>`. `made`: `context`, of the same architecture."""
+    arguments = {"BASE": base, "VERSION": version, "REVISION": revision()}
     return storage.buildah(
         *("build", "--quiet", "--isolation", "chroot", "--timestamp", str(packages.moment())),
+        f"--platform=linux/{of}",
         *(f"--build-arg={name}={value}" for name, value in arguments.items()),
         *("--file", str(CONTAINERFILE), "--tag", f"{NAME}:{version}", str(made)),
     )
@@ -120,6 +133,21 @@ def bill(root: Path, version: str) -> bytes:
     subject = sbom.Subject("netboot", version, release["ID"], suite, architecture, packages.moment())
     licensed = {licence.package.identity: licence for licence in licences.read(root, installed)}
     return sbom.sbom(subject, installed, {}, licensed, libraries=libraries)
+
+
+def check_python(root: Path) -> None:
+    """Whether an image's Python is the one that its libraries and their bytecode are for.
+
+    Raises:
+        UnusableError: it is another, as that of a `BASE` of another distribution.
+    """
+    there = (root / "usr/bin/python3").readlink().name
+    (libraries,) = (root / packages.HOME).glob("lib/python3*")
+    if there != libraries.name:
+        raise UnusableError(
+            f"the base has {there}, and what is packed here is for {libraries.name}: "
+            "take a base of this host's distribution"
+        )
 
 
 def revision() -> str:
@@ -143,23 +171,37 @@ def said(argv: Sequence[str]) -> str:
 
 
 def main(target: Path) -> None:
-    """Make the archive, and say where it is."""
+    """Make the archives, and say where they are."""
     version = os.environ.get("VERSION") or metadata.version("netboot")
+    wanted = foreign.wanted(os.environ.get("ARCH", ""))
     target.mkdir(parents=True, exist_ok=True)
     with work_folder("container") as folder, tempfile.TemporaryDirectory() as run:
-        packages.deb(folder / "deb", packages.wheel(folder / "deb"), version)
-        made, storage = context(folder / "context", folder / "deb/root"), Storage(folder / "storage", Path(run))
-        of = os.environ.get("BASE") or imported(storage, base(folder / "base.tar"))
-        build(storage, made, of, version)
-        with storage.mounted(f"{NAME}:{version}") as root:
-            architecture = said(["dpkg", "--print-architecture"])
-            (target / f"netboot_{version}_{architecture}.container.cdx.json").write_bytes(bill(root, version))
-        archive = target / f"netboot_{version}_{architecture}.oci.tar"
-        archive.unlink(missing_ok=True)
-        storage.buildah("push", "--quiet", f"{NAME}:{version}", f"oci-archive:{archive}:netboot:{version}")
+        storage, ids = Storage(folder / "storage", Path(run)), []
+        own = packages.laid_out(folder / "deb", packages.wheel(folder / "deb"))
+        for each in wanted:
+            made = context(folder / f"context-{each}", foreign.tree(own, each))
+            of = os.environ.get("BASE") or imported(storage, base(folder / f"base-{each}.tar", each), each)
+            ids.append(build(storage, made, of, version, each))
+            with storage.mounted(ids[-1]) as mounted:
+                check_python(mounted)
+                (target / f"netboot_{version}_{each}.container.cdx.json").write_bytes(bill(mounted, version))
+            archive(storage, ["push", "--quiet", ids[-1]], target / f"netboot_{version}_{each}.oci.tar", version)
+        if len(ids) > 1:
+            index = f"{NAME}-index:{version}"
+            storage.buildah("manifest", "create", index, *ids)
+            archive(storage, ["manifest", "push", "--all", index], target / f"netboot_{version}.oci.tar", version)
         shutil.rmtree(folder)
-    print(archive)
+
+
+def archive(storage: Storage, push: Sequence[str], target: Path, version: str) -> None:
+    """An OCI archive of what buildah is to push."""
+    target.unlink(missing_ok=True)
+    storage.buildah(*push, f"oci-archive:{target}:netboot:{version}")
+    print(target)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    try:
+        main(Path(sys.argv[1]))
+    except (ImageError, LabError) as error:
+        sys.exit(str(error))

@@ -1,19 +1,18 @@
 """netboot as what is installed: a wheel, and a Debian package with its own locked Python environment.
 
-`python -m lab.packages wheel|deb|man FOLDER`, behind `make wheel`, `make deb` and `make man`. The same tree gives the
-same bytes: times are those of SOURCE_DATE_EPOCH, or of the last commit.
+`python -m lab.packages wheel|man FOLDER`, behind `make wheel` and `make man`; behind `make deb` is `lab.deb`. The same
+tree gives the same bytes: times are those of SOURCE_DATE_EPOCH, or of the last commit.
 """
 
 import os
-import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
-from importlib import metadata
 from pathlib import Path
 
 from lab import man_pages
+from lab.lock import LOCK, locked
 from lab.work import ROOT, work_folder
 
 OURS = ("netboot", "images", "ipxe", "tokens")
@@ -21,7 +20,6 @@ HOME = Path("usr/lib/netboot")
 """Of the environment, in the root of a host: its Python finds itself by that path."""
 PYTHON = "/usr/bin/python3"
 """The distribution's, whose version the package depends on."""
-LOCK = "netboot.lock"
 UNIT = ROOT / "deploy/netboot.service"
 PLACES = {
     "/opt/netboot/": f"/{HOME}/",
@@ -57,58 +55,57 @@ def wheel(folder: Path) -> Path:
     return built
 
 
-def locked() -> str:
-    """The lines of requirements.lock, with their hashes, that `netboot` itself needs."""
-    names = {_normal(name) for name in needed("netboot")}
-    lines = re.split(r"(?m)^(?=\w)", (ROOT / "requirements.lock").read_text(encoding="utf-8"))
-    return "".join(line for line in lines if _normal(re.split(r"[=\s\[]", line, maxsplit=1)[0]) in names)
-
-
-def needed(name: str) -> set[str]:
-    """A distribution of .venv, and all that it needs to run."""
-    found, new = {name}, {name}
-    while new:
-        wanted = [line for one in new for line in metadata.requires(one) or () if "extra ==" not in line]
-        names = {re.split(r"[^\w.-]", line, maxsplit=1)[0].lower() for line in wanted}
-        new = {each for each in names if _is_there(each)} - found
-        found |= new
-    return found
-
-
 def environment(folder: Path, built: Path) -> None:
     """A virtual environment with a wheel of ours, and what the lock names, each file by its hash."""
     lock = built.with_name(LOCK)
     lock.write_text(locked(), encoding="utf-8")
     _run([PYTHON, "-m", "venv", str(folder)])
-    pip = [f"{folder}/bin/python3", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]
-    _run([*pip, "--require-hashes", "-r", str(lock)])
-    _run([*pip, "--no-deps", "--no-index", str(built)])
+    python = f"{folder}/bin/python3"
+    install(python, "--require-hashes", "-r", str(lock))
+    install(python, "--no-deps", "--no-index", str(built))
     lock.unlink()
 
 
-def deb(folder: Path, built: Path, version: str) -> Path:
-    """The Debian package `netboot_<version>_<architecture>.deb` with a wheel of ours; what is in it: `folder/root`."""
+def install(python: str, *arguments: str) -> None:
+    """By its pip, without bytecode.
+
+    Raises:
+        subprocess.CalledProcessError: with what pip said, on our standard error.
+    """
+    pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]
+    _run([*pip, *arguments])
+
+
+def laid_out(folder: Path, built: Path) -> Path:
+    """What is in the Debian package, below `folder/root`, for this machine's architecture."""
     root = folder / "root"
     environment(root / HOME, built)
-    _bare(root / HOME)
+    _bare(root)
     _files(root)
+    same_modes(root)
+    return root
+
+
+def same_modes(root: Path) -> None:
+    """Whatever the umask is of who builds."""
     for path in (root, *root.rglob("*")):
         if not path.is_symlink():
             path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644)
-    return pack(root, version)
 
 
-def pack(root: Path, version: str) -> Path:
-    """A package of what `deb` has laid out, beside it: of this version, whatever the program says of itself."""
-    architecture = _said(["dpkg", "--print-architecture"])
+def pack(root: Path, version: str, architecture: str | None = None) -> Path:
+    """A package of what was laid out, beside it: of this version, whatever the program says of itself; without an
+    architecture, of this machine's."""
+    architecture = architecture or _said(["dpkg", "--print-architecture"])
     _control(root, version, architecture)
     target = root.with_name(f"netboot_{version}_{architecture}.deb")
     _run(["dpkg-deb", "--root-owner-group", "-Zzstd", "--build", str(root), str(target)])
     return target
 
 
-def _bare(home: Path) -> None:
+def _bare(root: Path) -> None:
     """An environment without what installs, without paths of this machine, compiled for the place where it will be."""
+    home = root / HOME
     pip = [f"{home}/bin/python3", "-m", "pip", "--disable-pip-version-check", "uninstall", "--quiet", "--yes"]
     _run([*pip, "setuptools", "pip"])
     for path in (home / "bin").iterdir():
@@ -117,10 +114,16 @@ def _bare(home: Path) -> None:
     (home / "bin/netboot").write_text(_COMMAND)
     (home / "bin/netboot").chmod(0o755)
     (home / "pyvenv.cfg").write_text("home = /usr/bin\ninclude-system-site-packages = false\n")
-    for path in (*home.rglob("direct_url.json"), *home.rglob("installed-files.txt"), *home.rglob("RECORD")):
-        path.unlink()  # they name this folder, or programs that are gone
-    compiled = [f"{home}/bin/python3", "-m", "compileall", "-q", "-s", str(home.parents[2]), "-p", "/"]
-    _run([*compiled, "--invalidation-mode", "unchecked-hash", str(home / "lib")])
+    settle(home / "lib", Path("/", HOME, "lib"))
+
+
+def settle(libraries: Path, place: Path) -> None:
+    """Leave what names this machine out of libraries, and compile them for the `place` where they will be."""
+    for name in ("direct_url.json", "installed-files.txt", "RECORD"):  # paths of here, or programs that are gone
+        for path in libraries.rglob(name):
+            path.unlink()
+    compiled = [PYTHON, "-m", "compileall", "-q", "-s", str(libraries), "-p", str(place)]
+    _run([*compiled, "--invalidation-mode", "unchecked-hash", str(libraries)])
 
 
 def _files(root: Path) -> None:
@@ -199,18 +202,6 @@ def moment() -> int:
     return int(subprocess.run(argv, capture_output=True, text=True, check=False).stdout.strip() or 0)
 
 
-def _is_there(name: str) -> bool:
-    try:
-        metadata.distribution(name)
-    except metadata.PackageNotFoundError:
-        return False
-    return True
-
-
-def _normal(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
-
-
 def main(kind: str, target: Path) -> None:
     """Make one, and say where it is. Beside a wheel is what it needs, with hashes: `netboot.lock`."""
     target.mkdir(parents=True, exist_ok=True)
@@ -220,10 +211,7 @@ def main(kind: str, target: Path) -> None:
         return
     with work_folder("packages") as folder:
         made = wheel(folder)
-        if kind == "deb":
-            made = deb(folder, made, os.environ.get("VERSION") or metadata.version("netboot"))
-        else:
-            (target / LOCK).write_text(locked(), encoding="utf-8")
+        (target / LOCK).write_text(locked(), encoding="utf-8")
         shutil.copy(made, target)
         shutil.rmtree(folder)
     print(target / made.name)

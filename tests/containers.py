@@ -13,7 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab import container
+from images.values.types import Architecture
+from lab import container, foreign
 from lab.container import Storage
 from lab.processes import Child, child
 from lab.work import CACHE
@@ -55,34 +56,40 @@ class Container:
 
 
 @contextlib.contextmanager
-def image(folder: Path, version: str, times: int = 1) -> Iterator[tuple[Storage, list[str]]]:
-    """Storage with the image in it, until the block ends; the IDs that it had, built so many times."""
+def image(
+    folder: Path, version: str, times: int = 1, of: Architecture | None = None
+) -> Iterator[tuple[Storage, list[str]]]:
+    """Storage with the image in it, until the block ends; the IDs that it had, built so many times.
+
+    `of`: an architecture, this machine's by itself; `folder / "deb"` has the package's files for this machine's.
+    """
+    (of,) = foreign.wanted(of or "")
     with tempfile.TemporaryDirectory() as run:
         storage = Storage(folder / "storage", Path(run))
-        made, of = context(folder), container.imported(storage, base())
-        yield storage, [container.build(storage, made, of, version) for _ in range(times)]
+        made, below = context(folder, of), container.imported(storage, base(of), of)
+        yield storage, [container.build(storage, made, below, version, of) for _ in range(times)]
     shutil.rmtree(folder)
 
 
-def context(folder: Path) -> Path:
+def context(folder: Path, of: Architecture) -> Path:
     """Of this tree, whose Debian package is made once for all tests."""
     package = deb.package(folder)
     subprocess.run(["dpkg-deb", "--raw-extract", str(package), str(folder / "deb")], check=True)
     package.unlink()
-    return container.context(folder / "context", folder / "deb")
+    return container.context(folder / "context", foreign.tree(folder / "deb", of))
 
 
-def base() -> Path:
-    """Debian's packages as of when they were fetched; the cache has the last one alone."""
+def base(of: Architecture) -> Path:
+    """Debian's packages as of when they were fetched; the cache has the last one alone of each architecture."""
     maker = Path(container.__file__).read_bytes()
-    kept = CACHE / "container" / f"{hashlib.sha256(maker).hexdigest()[:16]}.tar"
+    kept = CACHE / "container" / of / f"{hashlib.sha256(maker).hexdigest()[:16]}.tar"
     kept.parent.mkdir(parents=True, exist_ok=True)
-    with (CACHE / "container.lock").open("w") as lock:
+    with (CACHE / f"container-{of}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not kept.exists():
             shutil.rmtree(kept.parent)
             kept.parent.mkdir()
-            container.base(kept.with_name("new.tar")).rename(kept)
+            container.base(kept.with_name("new.tar"), of).rename(kept)
     return kept
 
 
@@ -91,11 +98,8 @@ def running(
     storage: Storage, image: str, folder: Path, options: Sequence[str], arguments: Sequence[str] = ()
 ) -> Iterator[Container]:
     """One, until the block ends. `options`: of `podman run`; `arguments`: in place of the image's own."""
-    podman = _PODMAN.format(" ".join(storage.options))
-    more = shlex.join([*options, image, *arguments])
     file = folder / "supervisor.pid"
-    line = f"{_ALONE}{podman} {_RUN} --pidfile={file} {HELD} {more}"
-    argv = ["unshare", "--mount", "--propagation=private", "sh", "-c", line]
+    argv = _podman(storage, [f"--pidfile={file}", *options, image, *arguments])
     with child("podman", argv, folder / "podman.log", grace=180) as one:
 
         def pid() -> int:
@@ -103,6 +107,17 @@ def running(
             return int(file.read_text() or 0)
 
         yield Container(one, wait_for(pid))
+
+
+def printed(storage: Storage, image: str, options: Sequence[str], arguments: Sequence[str]) -> str:
+    """What a container prints that ends by itself; CalledProcessError where it fails."""
+    argv = _podman(storage, [*options, image, *arguments])
+    return subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=True, timeout=300).stdout
+
+
+def _podman(storage: Storage, more: Sequence[str]) -> list[str]:
+    line = f"{_ALONE}{_PODMAN.format(' '.join(storage.options))} {_RUN} {HELD} {shlex.join(more)}"
+    return ["unshare", "--mount", "--propagation=private", "sh", "-c", line]
 
 
 def settings(storage: Storage, image: str) -> dict[str, object]:

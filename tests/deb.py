@@ -13,7 +13,7 @@ from lab.work import CACHE, ROOT
 
 VERSION = "0.1.0"
 _PACKED = ("pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "requirements.lock")
-_MAKERS = ("lab/packages.py", "lab/man_pages.py")
+_MAKERS = ("lab/packages.py", "lab/lock.py", "lab/man_pages.py")
 _FOLDERS = (*packages.OURS, "docs", "deploy")
 
 
@@ -28,7 +28,8 @@ def package(folder: Path) -> Path:
             new = kept.with_name("new")
             new.mkdir(parents=True)
             with tempfile.TemporaryDirectory() as scratch:
-                shutil.copy(packages.deb(Path(scratch), packages.wheel(Path(scratch)), VERSION), new)
+                root = packages.laid_out(Path(scratch), packages.wheel(Path(scratch)))
+                shutil.copy(packages.pack(root, VERSION), new)
             new.rename(kept)
         (made,) = kept.iterdir()
         return Path(shutil.copy(made, folder))

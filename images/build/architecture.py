@@ -40,6 +40,15 @@ def check(architecture: Architecture, kernel: str, folder: Path) -> None:
                 f"name one for {architecture} in the recipe, like "
                 f"{kernel.partition('=')[0].removesuffix(other)}{architecture}"
             )
+    check_runs(architecture, folder)
+
+
+def check_runs(architecture: Architecture, folder: Path) -> None:
+    """Whether programs of `architecture` run here; tried in a chroot in `folder`, which is as it was afterwards.
+
+    Raises:
+        ImageError: they do not, with all that is missing and what puts it right.
+    """
     if architecture == native():
         return
     try:

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from lab.packages import LOCK, locked, wheel
+from lab.lock import LOCK, locked
+from lab.packages import wheel
 from lab.work import CACHE, ROOT
 from tests.pages_run import of_a_new_account, run_page
 from tests.sites import free_ports

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from lab import packages
+from lab.lock import locked
 
 ROOT = Path(__file__).parents[2]
 
@@ -40,7 +41,7 @@ def test_a_wheel_brings_the_command(wheel: zipfile.ZipFile) -> None:
 
 
 def test_what_is_locked_for_a_package_is_what_netboot_itself_needs() -> None:
-    names = re.findall(r"(?m)^([\w.-]+)==\S+", packages.locked())
+    names = re.findall(r"(?m)^([\w.-]+)==\S+", locked())
     assert {"aiohttp", "click", "cryptography", "kubernetes", "pyyaml", "www-authenticate"} <= set(names)
     assert {"pytest", "mypy", "hypothesis", "setuptools", "netboot"}.isdisjoint(names)
-    assert packages.locked().count("--hash=sha256:") > len(names)
+    assert locked().count("--hash=sha256:") > len(names)

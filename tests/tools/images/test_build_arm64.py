@@ -12,6 +12,7 @@ import pytest
 from images.artifact.manifest import Manifest
 from images.build import architecture
 from images.store.store import Store
+from lab.elf import AARCH64, machines
 from tests.arm64 import recipe
 from tests.image_keys import image_keys
 from tests.plugins.unbuilt import Unbuilt
@@ -20,8 +21,8 @@ from tests.tools.images.mounts import mounts
 
 pytestmark = pytest.mark.tools
 
-AARCH64, BPF = 183, 247
-"""Machines of an ELF file (elf(5))."""
+BPF = 247
+"""Of what the kernel takes, and no processor (elf.h)."""
 
 
 @pytest.fixture(scope="module")
@@ -49,19 +50,6 @@ def root(manifest: Manifest, folder: Path) -> Iterator[Path]:
     subprocess.run(argv, check=True)
     yield target
     subprocess.run(["rm", "-rf", str(target)], check=True)
-
-
-def machines(tree: Path) -> dict[int, list[str]]:
-    """Files of a tree by the machine that they are for: ELF files and kernel modules that are not packed."""
-    found: dict[int, list[str]] = {}
-    for path in tree.rglob("*"):
-        if path.is_file() and not path.is_symlink():
-            with path.open("rb") as file:
-                head = file.read(20)
-            if head.startswith(b"\x7fELF"):
-                (machine,) = struct.unpack_from("<H", head, 18)
-                found.setdefault(machine, []).append(str(path.relative_to(tree)))
-    return found
 
 
 def test_this_machine_runs_both_architectures_and_nothing_is_left_of_the_trial(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from images.build import architecture
 from lab import container
 
 
@@ -18,8 +19,9 @@ def test_what_makes_the_base_mounts_in_a_namespace_of_its_own(monkeypatch: pytes
         return ""
 
     monkeypatch.setattr(container, "said", said)
+    monkeypatch.setattr(architecture, "native", lambda: "arm64")
     monkeypatch.setattr(platform, "freedesktop_os_release", lambda: {"VERSION_CODENAME": "bookworm"})
-    assert container.base(tmp_path / "base.tar") == tmp_path / "base.tar"
+    assert container.base(tmp_path / "base.tar", "arm64") == tmp_path / "base.tar"
     assert commands == [
         [
             "unshare",
@@ -31,6 +33,7 @@ def test_what_makes_the_base_mounts_in_a_namespace_of_its_own(monkeypatch: pytes
             "--",
             "mmdebstrap",
             "--mode=root",
+            "--architectures=arm64",
             "--variant=minbase",
             "--include=python3,ca-certificates,ipxe,tzdata",
             "--dpkgopt=path-exclude=/usr/share/man/*",
