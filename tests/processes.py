@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from lab.errors import DeadlineError
 from lab.polling import pause_after
+from lab.work import ROOT
 
 T = TypeVar("T")
 
@@ -78,6 +79,6 @@ def descendants(pid: int) -> set[int]:
     return found
 
 
-def environment() -> dict[str, str]:
-    """Ours, with this tree's packages first, wherever the process is started."""
-    return {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
+def environment(packages: Path = ROOT) -> dict[str, str]:
+    """Ours, with this tree's packages first, or those of another version, wherever the process is started."""
+    return {**os.environ, "PYTHONPATH": str(packages)}

@@ -1,5 +1,6 @@
 """What an operator does once for a cluster, for tests and the demo: apply `deploy/kubernetes`, make the kubeconfigs."""
 
+import contextlib
 import json
 import threading
 from collections.abc import Iterator
@@ -80,17 +81,24 @@ def apply_manifests(cluster: Cluster, namespace: str = DEFAULT_NAMESPACE) -> Non
     Raises:
         ClusterError.
     """
-    admin = Admin(cluster)
-    try:
+    with contextlib.closing(Admin(cluster)) as admin:
         for document in manifests(namespace):
             admin.apply(document)
+    wait_until_in_force(cluster, namespace)
+
+
+def wait_until_in_force(cluster: Cluster, namespace: str = DEFAULT_NAMESPACE) -> None:
+    """Until the admission policies of `deploy/kubernetes`, which were applied, are.
+
+    Raises:
+        ClusterError: they are not within three minutes.
+    """
+    with contextlib.closing(Admin(cluster)) as admin:
         deadline, pause = monotonic() + FORCE_SECONDS, threading.Event()
         while not all(_in_force(admin, namespace)):
             if monotonic() >= deadline:
                 raise ClusterError(f"the admission policies were not in force within {FORCE_SECONDS} s")
             pause.wait(0.05)
-    finally:
-        admin.close()
 
 
 def _in_force(admin: Admin, namespace: str) -> Iterator[bool]:

@@ -19,6 +19,10 @@ EMPTY = (
     "restart the service, which makes one that says nothing"
 )
 _NEWER = "it was written by a newer netboot (schema {}, this one knows {}); run that version, or restore a backup"
+_NEWER_MEANWHILE = (
+    "{} was written by a newer netboot (schema {}, this one knows {}): restart the service, where that version is "
+    "installed; otherwise run that version, or restore a backup"
+)
 
 
 def connect(path: Path, migrations: Migrations) -> sqlite3.Connection:
@@ -56,6 +60,8 @@ def known(path: Path, db: sqlite3.Connection, version: int) -> None:
     found = version_of(db)
     if found == 0:
         raise StateUnavailableError(f"{path} cannot be used: {EMPTY}")
+    if found > version:
+        raise StateUnavailableError(_NEWER_MEANWHILE.format(path, found, version))
     if found != version:
         raise StateUnavailableError(f"{path} has schema {found}, and this netboot knows {version}: restart the service")
 

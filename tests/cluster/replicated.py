@@ -43,16 +43,27 @@ CLOCKS = ROOT / "tests" / "clocks"
 
 
 class Replica:
-    """One of them. `relay`: its way to the API server."""
+    """One of them. `relay`: its way to the API server; `packages`: of the version that it is."""
 
-    def __init__(self, name: str, root: Path, relay: Relay) -> None:
+    def __init__(self, name: str, root: Path, relay: Relay, packages: Path) -> None:
         self.name, self.root, self.relay = name, root, relay
         self._clock = root.with_suffix(".clock")
         self._clock.write_text("0")
         self.service = Service(load_config(root / "netboot.yaml"), root / "netboot.yaml")
-        ours = environment()
-        more = {"PYTHONPATH": f"{CLOCKS}:{ours['PYTHONPATH']}", "NETBOOT_TEST_CLOCK": str(self._clock)}
-        self.service.environment = {**ours, **more}
+        self.becomes(packages)
+
+    def becomes(self, packages: Path) -> None:
+        """It is of that version from its next start on."""
+        more = {"PYTHONPATH": f"{CLOCKS}:{packages}", "NETBOOT_TEST_CLOCK": str(self._clock)}
+        self.service.environment = {**environment(packages), **more}
+        self.service.packages = packages
+
+    def runs_of(self) -> Path:
+        """Where the packages are that its processes import, by what its supervisor gave them."""
+        pid = self.service.processes()["controllers"]["pid"]
+        variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        path = next(each for each in variables if each.startswith(b"PYTHONPATH="))
+        return Path(path.removeprefix(b"PYTHONPATH=").decode().partition(":")[0])
 
     @property
     def runs(self) -> bool:
@@ -136,6 +147,7 @@ class Machine:
         self.admission: Any = None
         self.asked: list[str] = []
         """What it asked the API server to sign, in base64."""
+        self._kubelet: requests.Session | None = None
         self.hello: Any = None
 
     def reports(self, replica: Replica, *phases: str) -> list[int]:
@@ -169,15 +181,20 @@ class Machine:
         site = self._world.site
         metadata = {"name": self.chassis.name, "labels": self.admission["labels"]}
         body = {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": {"taints": [UNCHECKED]}}
-        session = site.as_node(site.certificate(request), self.soft.key)
-        made = session.post(f"{site.cluster.url}{NODES}", json=body, timeout=60)
+        self._kubelet = site.as_node(site.certificate(request), self.soft.key)
+        made = self._kubelet.post(f"{site.cluster.url}{NODES}", json=body, timeout=60)
         assert made.status_code == 201, made.text
         if ready:
-            said = {"status": {"conditions": [condition("Ready")]}}
-            how = {"Content-Type": "application/strategic-merge-patch+json"}
-            path = f"{site.cluster.url}{NODES}/{self.chassis.name}/status"
-            beaten = session.patch(path, data=json.dumps(said), headers=how, timeout=60)
-            assert beaten.status_code == 200, beaten.text
+            self.beats()
+
+    def beats(self) -> None:
+        """Its kubelet says that its Node is Ready, which is believed for less than a minute."""
+        assert self._kubelet is not None
+        said = {"status": {"conditions": [condition("Ready")]}}
+        how = {"Content-Type": "application/strategic-merge-patch+json"}
+        path = f"{self._world.site.cluster.url}{NODES}/{self.chassis.name}/status"
+        beaten = self._kubelet.patch(path, data=json.dumps(said), headers=how, timeout=60)
+        assert beaten.status_code == 200, beaten.text
 
     def asks(self) -> str:
         site, csr = self._world.site, client(self.chassis.name, key=self.soft.key)

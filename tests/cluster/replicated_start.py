@@ -15,15 +15,14 @@ import yaml
 
 from images.artifact.keyring import KeyRing
 from images.store.store import Store
-from lab.kube.accounts import apply_manifests
+from lab.kube.accounts import wait_until_in_force
 from lab.kube.binaries import find
 from lab.kube.cluster import Cluster, cluster
 from lab.kube.kubectl import Kubectl
 from lab.service import defects
+from lab.work import ROOT
 from netboot.config import load_config
 from netboot.kube.accounts import make_kubeconfig
-from netboot.kube.manifests import enrolments_text, inventory_text, keys_text
-from netboot.kube.resources.definitions import definitions
 from netboot.kube.resources.kinds import ALL, ENROLMENT, GROUP, VERSION
 from netboot.stores.bootkey import LENGTH
 from tests.cluster.conftest import CACHE
@@ -33,6 +32,7 @@ from tests.cluster.threats.chassis import Chassis
 from tests.relays import Relay
 from tests.sites import add_image, free_ports
 from tests.sockets.join_site import make_whole_site
+from tests.sockets.service import Service
 
 LEASE_SECONDS = 5
 ROLES = {
@@ -56,18 +56,19 @@ MACHINES = [
     ),
 ]
 PLACES = ("provisioning", "management", "join")
+PRINTED = (["crds"], *(["manifests", *of] for of in ([], ["--inventory"], ["--enrolments"], ["--keys"])))
+"""What `netboot cluster` prints for `kubectl apply`."""
 
 
 @contextmanager
-def replicated() -> Iterator[World]:
+def replicated(packages: Path = ROOT) -> Iterator[World]:
     """All three run, in order, with one leader of each kind; nothing is left of them after the block. In a folder of
-    its own, which an ordinary account may enter."""
+    its own, which an ordinary account may enter. `packages`: of the version that they are."""
     with ExitStack() as ends:
         folder = Path(ends.enter_context(tempfile.TemporaryDirectory(prefix="netboot-replicas-")))
         folder.chmod(0o755)
         own = ends.enter_context(cluster(find(CACHE), folder / "cluster"))
         kubectl = Kubectl(find(CACHE) / "kubectl", own.admin, own.folder)
-        _applied(own, kubectl)
         apiserver = urlsplit(own.url).port or 443
         relays = [Relay(apiserver) for _ in NAMES]
         for relay in relays:
@@ -77,9 +78,10 @@ def replicated() -> Iterator[World]:
         for root in roots:
             ends.enter_context(_disk(root / "data"))
         (roots[0] / "data" / "boot-id.key").write_bytes(os.urandom(LENGTH))
+        replicas = [Replica(root.name, root, relay, packages) for root, relay in zip(roots, relays, strict=True)]
+        applied(replicas[0].service, own, kubectl)
         for root, relay in zip(roots, relays, strict=True):
             _kubeconfigs(own, root / "secrets", relay.port)
-        replicas = [Replica(root.name, root, relay) for root, relay in zip(roots, relays, strict=True)]
         _declared(replicas[0], kubectl, own)
         world = World(own, kubectl, replicas, MACHINES)
         ends.callback(world.site.close)
@@ -98,13 +100,15 @@ def _ended(replica: Replica) -> None:
         replica.service.kill()
 
 
-def _applied(own: Cluster, kubectl: Kubectl) -> None:
-    """Definitions, rights and policies."""
-    apply_manifests(own)
+def applied(service: Service, own: Cluster, kubectl: Kubectl) -> None:
+    """Definitions, rights and policies of the version that a service is, until they are in force."""
+    printed = [service.netboot("cluster", *words) for words in PRINTED]
+    assert [each.stderr for each in printed if each.returncode] == []
     file = own.folder / "replicas.yaml"
-    file.write_text("---\n".join([yaml.safe_dump_all(definitions()), inventory_text(), enrolments_text(), keys_text()]))
+    file.write_text("---\n".join(each.stdout for each in printed))
     kubectl("apply", "--server-side", "--force-conflicts", "-f", str(file))
     established(kubectl, *(kind.plural for kind in (*ALL.values(), ENROLMENT)))
+    wait_until_in_force(own)
 
 
 def _site(root: Path, own: Cluster) -> Path:

@@ -545,18 +545,6 @@ def test_after_a_power_cut_of_everything_all_boot_machines_by_their_disks_and_jo
         wait_for(lambda at=each: held(at.service) == [], SECONDS)  # type: ignore[misc]
 
 
-def test_one_after_the_other_is_restarted_while_machines_join_and_none_fails(world: World) -> None:
-    with joining(world) as joined:
-        for each in world.replicas:
-            more_join(joined)
-            assert each.service.stop() == 0
-            more_join(joined)
-            each.service.start()
-            world.lets_join(each)
-    world.settle()
-    once(world, *joined)
-
-
 def test_clocks_that_are_half_a_minute_apart_change_nothing_and_of_more_it_is_said_what_to_do(world: World) -> None:
     """Thirty seconds are what docs/http-join.md allows."""
     early, late, right = world.replicas

@@ -267,8 +267,9 @@ def test_a_file_that_is_gone_or_damaged_says_nothing_of_nobody(tmp_path: Path) -
     path.unlink()
     with closing(make(path)) as db:
         db.execute(f"PRAGMA user_version = {VERSION + 1}")
-    assert (
-        cannot_tell(store) == f"{path} has schema {VERSION + 1}, and this netboot knows {VERSION}: restart the service"
+    assert cannot_tell(store) == (
+        f"{path} was written by a newer netboot (schema {VERSION + 1}, this one knows {VERSION}): restart the service, "
+        "where that version is installed; otherwise run that version, or restore a backup"
     )
     with pytest.raises(StateUnavailableError, match="written by a newer netboot"):
         make(path)

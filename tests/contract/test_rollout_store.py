@@ -153,7 +153,13 @@ def test_what_cannot_be_read_is_said(store: SqliteRollouts, tmp_path: Path) -> N
     with closing(sqlite3.connect(path)) as db:
         db.execute("PRAGMA user_version = 9")
     with pytest.raises(
-        StateUnavailableError, match=f"has schema 9, and this netboot knows {VERSION}: restart the service"
+        StateUnavailableError, match=rf"was written by a newer netboot \(schema 9, this one knows {VERSION}\): restart"
+    ):
+        store.under_way()
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA user_version = 1")
+    with pytest.raises(
+        StateUnavailableError, match=f"has schema 1, and this netboot knows {VERSION}: restart the service"
     ):
         store.under_way()
 

@@ -15,6 +15,7 @@ from typing import Any
 import requests
 
 from lab.service import defects
+from lab.work import ROOT
 from netboot.config import Config
 from netboot.status.supervisor import SupervisorStatus
 from netboot.stores.status import StatusFolder
@@ -26,11 +27,12 @@ COMMAND = [sys.executable, "-m", "netboot.cli.main"]
 
 
 class Service:
-    """Started by `start`; `log` is what it wrote to stderr. `path`: a further folder that its Pythons search."""
+    """Started by `start`; `log` is what it wrote to stderr. `path`: a further folder that its Pythons search;
+    `packages`: where netboot's are, of whichever version."""
 
-    def __init__(self, config: Config, file: Path, path: str = "") -> None:
-        self.config, self.file = config, file
-        self.environment = environment()
+    def __init__(self, config: Config, file: Path, path: str = "", packages: Path = ROOT) -> None:
+        self.config, self.file, self.packages = config, file, packages
+        self.environment = environment(packages)
         if path:
             self.environment["PYTHONPATH"] += f":{path}"
         self.out = file.parent / "out"
@@ -144,8 +146,9 @@ class Service:
         return self.machines.post(url, data=json.dumps({"mac": mac, "phase": phase, **more}), timeout=60).status_code
 
     def netboot(self, *arguments: str, input_: str | None = None) -> "subprocess.CompletedProcess[str]":
-        """A command of ours against this service."""
-        return self._ran([*COMMAND, *arguments], {**environment(), "NETBOOT_CONFIG": str(self.file)}, input_)
+        """A command of its version against this service."""
+        env = {**environment(self.packages), "NETBOOT_CONFIG": str(self.file)}
+        return self._ran([*COMMAND, *arguments], env, input_)
 
     def refused(self) -> "subprocess.CompletedProcess[str]":
         """`netboot serve` that does not start: it ends by itself."""
