@@ -10,7 +10,6 @@ from typing import TypeVar
 
 from lab.errors import DeadlineError
 from lab.polling import pause_after
-from lab.work import ROOT
 
 T = TypeVar("T")
 
@@ -79,6 +78,6 @@ def descendants(pid: int) -> set[int]:
     return found
 
 
-def environment(packages: Path = ROOT) -> dict[str, str]:
+def environment(packages: Path = Path(__file__).parent.parent) -> dict[str, str]:
     """Ours, with this tree's packages first, or those of another version, wherever the process is started."""
     return {**os.environ, "PYTHONPATH": str(packages)}

@@ -4,10 +4,10 @@ join: what docs/ha.md promises of upgrades. Which version is the one before says
 The tests are in the order of an upgrade and the way back; each brings the three to the versions that it begins with.
 """
 
+import json
 import shutil
 import tempfile
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,16 +50,9 @@ def before() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def world(before: Path, pool: ThreadPoolExecutor) -> Iterator[World]:
+def world(before: Path) -> Iterator[World]:
     with replicated(before) as made:
         yield made
-
-
-@pytest.fixture(scope="module")
-def pool() -> Iterator[ThreadPoolExecutor]:
-    """Services end with the threads that start them."""
-    with ThreadPoolExecutor(2) as threads:
-        yield threads
 
 
 @dataclass
@@ -151,7 +144,9 @@ def writes(world: World, machine: Machine) -> int:
     name = machine.chassis.name
     version = world.admin("GET", f"{path}/{name}").json()["metadata"]["resourceVersion"]
     asked = f"watch=1&fieldSelector=metadata.name={name}&resourceVersion={version}&timeoutSeconds={QUIET_SECONDS}"
-    return len(world.admin("GET", f"{path}?{asked}").text.splitlines())
+    events = [json.loads(line) for line in world.admin("GET", f"{path}?{asked}").text.splitlines()]
+    assert {each["type"] for each in events} <= {"MODIFIED"}
+    return len(events)
 
 
 def side_by_side(world: World, odd: Replica) -> None:
@@ -239,7 +234,7 @@ def test_one_after_the_other_becomes_the_next_version_while_machines_join_and_no
 
 
 def test_all_become_the_version_before_again_one_of_them_with_nothing_on_its_disk_and_go_on(
-    world: World, given: Given, before: Path, pool: ThreadPoolExecutor
+    world: World, given: Given, before: Path
 ) -> None:
     """As where it cannot read what a later version left there: what replicas share comes back from the API server."""
     are(world, ROOT, ROOT, ROOT)
@@ -253,8 +248,10 @@ def test_all_become_the_version_before_again_one_of_them_with_nothing_on_its_dis
     known(world, given)
     side_by_side(world, alpha)
     acted_on(world, given, alpha, "tiny")
-    list(pool.map(lambda each: becomes(world, each, before), (beta, gamma)))
+    with joining(world) as joined:
+        for each in (beta, gamma):
+            becomes(world, each, before, joined)
     world.settle()
+    once(world, *joined, world.boots(beta).joins(gamma, alpha))
     rolls(world, given)
     known(world, given)
-    once(world, world.boots(beta).joins(gamma, alpha))

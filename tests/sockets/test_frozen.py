@@ -73,9 +73,8 @@ watchdog: {{server_seconds: 20, controller_seconds: 40}}
             yield made
 
 
-def _with(folder: str) -> Callable[[], dict[str, str]]:
-    tree = str(Path(__file__).parents[2])
-    return lambda: {**os.environ, **NOTIFY, "PYTHONPATH": os.pathsep.join((folder, tree))}
+def _with(folder: str) -> Callable[[Path], dict[str, str]]:
+    return lambda packages: {**os.environ, **NOTIFY, "PYTHONPATH": os.pathsep.join((folder, str(packages)))}
 
 
 def scripts_are_answered(service: Service) -> None:

@@ -48,7 +48,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
 def faulty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
     """Of one boot server, which dies at its start where `faults/boot-0.dies` is."""
     path = os.pathsep.join((faults.prepare(tmp_path / "faults"), environment()["PYTHONPATH"]))
-    monkeypatch.setattr("tests.sockets.service.environment", lambda: {**os.environ, "PYTHONPATH": path})
+    monkeypatch.setattr("tests.sockets.service.environment", lambda _: {**os.environ, "PYTHONPATH": path})
     yield from site(tmp_path / "site", workers=1)
 
 
