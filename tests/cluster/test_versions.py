@@ -193,10 +193,13 @@ def acted_on(world: World, given: Given, at: Replica, image: str) -> None:
 
 
 def rolls(world: World, given: Given) -> None:
-    """The next machine of the rollout boots its image."""
-    first, second, _ = world.replicas
-    name = wait_for(lambda: turn(world.replicas, given.image, given.chassis), SECONDS)
-    booted(world, given.chassis.pop(name), first, second)
+    """The next machine of the rollout boots its image, by who drives it: what anybody may claim of a boot goes from
+    replica to replica a line a minute."""
+    name, driver = (
+        wait_for(lambda: turn(world.replicas, given.image, given.chassis), SECONDS),
+        world.elected("rollouts"),
+    )
+    booted(world, given.chassis.pop(name), driver, driver)
 
 
 def test_definitions_of_the_next_version_come_first_and_change_nothing_for_the_one_that_runs(
