@@ -170,6 +170,9 @@ class Site(World):
     def known(self, names: Sequence[str]) -> Mapping[str, MachineState]:
         return self.states.machines(names)
 
+    def numbers(self, boots: Sequence[str]) -> Mapping[str, tuple[int, int]]:
+        return self.states.numbers(boots)
+
     def register(self, name: str) -> None:
         """Its Node of this boot, with a Pod, and what is written down of it."""
         uid, number = f"{name}-{self.boot[name]}", self.boot[name]

@@ -121,6 +121,7 @@ class World:
             self.unusable.get,
             lambda: self.cause,
             self,
+            self.numbers,
         )
         return self.controller
 
@@ -140,6 +141,10 @@ class World:
         reason = Reason.DRAINING if name in self.draining else reason
         condition = MachineCondition.of(ConditionType.IN_SERVICE, reason, "", 1)
         return Judged(machine=name, conditions=(condition,), timers={}, boot=self.boot_of(name), image=self.image[name])
+
+    def numbers(self, boots: Sequence[str]) -> Mapping[str, tuple[int, int]]:
+        """Each boot is known, and later than those that the machine had before it."""
+        return {boot: (int(boot.rpartition(" ")[2]), 0) for boot in boots}
 
     def boot_of(self, name: str) -> str:
         return f"{name} {self.boot[name]}"

@@ -22,9 +22,10 @@ class Simulated:
     gone: str = ""
     held: str = ""
     known: bool = True
+    past: bool = False
 
     def fact(self) -> Fact:
-        return Fact(self.up, self.image, f"boot-{self.boot}", self.held, self.gone)
+        return Fact(self.up, self.image, f"boot-{self.boot}", self.held, self.gone, past=self.past)
 
 
 def rollout(*, on_next_boot: bool = True, unproven: bool = False, **strategy: object) -> Rollout:

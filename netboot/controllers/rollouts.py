@@ -22,7 +22,7 @@ from netboot.lifecycle.renewals import Ledger, Renewals
 from netboot.lifecycle.rollout import Renewal, Rollout, RolloutState
 from netboot.lifecycle.rollout_batch import turns
 from netboot.lifecycle.rollout_engine import World, step
-from netboot.lifecycle.rollout_facts import facts_of, near, places_of
+from netboot.lifecycle.rollout_facts import facts_of, near, places_of, with_past
 from netboot.lifecycle.rollout_member import due, turn_came
 from netboot.lifecycle.rollout_store import Members, Note, RolloutStore
 from netboot.lifecycle.rollout_undo import no_way_back
@@ -42,7 +42,7 @@ class RolloutController:
     channel points to its image; both raise images.errors.ImageError, the latter CannotTellError, too. `freezes`,
     `signals`: whether anything may begin; `out()`: machines that are out of service, None: not all were judged since
     the start; `unusable(image)`: why it cannot be used, None: it can; `cause()`: why failures may be a matter of the
-    fleet; `control`: how control planes are."""
+    fleet; `control`: how control planes are; `numbers`: of those boots that are known, as `States` has it."""
 
     def __init__(
         self,
@@ -61,11 +61,12 @@ class RolloutController:
         unusable: Callable[[str], str | None],
         cause: Callable[[], str],
         control: ControlPlanes,
+        numbers: Callable[[Sequence[str]], Mapping[str, tuple[int, int]]],
     ) -> None:
         self._store, self._judged, self._published, self._lifecycle = store, judged, published, lifecycle
         self._channel, self._complete, self._clock, self._up_ms = channel, complete, clock, up_ms
         self._freezes, self._signals, self._renewals, self._out = freezes, signals, renewals, out
-        self._unusable, self._cause, self._control = unusable, cause, control
+        self._unusable, self._cause, self._control, self._numbers = unusable, cause, control, numbers
         self._undone = set[int]()
         """Rollouts that undid themselves, of which this process has told."""
         self._refused: Mapping[str, str] = {}
@@ -170,10 +171,11 @@ class RolloutController:
         if unseen:
             self._unseeing[rollout.number] = unseen
         judged = self._judged(list(members))
+        facts = facts_of(snapshot, rollout.channel, members, judged, self._ledger.orders)
         others = [taken.items() for number, taken in self._turns.items() if number != rollout.number]
         by = dict(chain(*others)) | by_whom(self._ledger.drains, self._ledger.intents)
         return World(
-            facts=facts_of(snapshot, rollout.channel, members, judged, self._ledger.orders),
+            facts=with_past(facts, members, self._numbers),
             by=by,
             near=near(snapshot, members, out or (), by),
             seeing=not unseen,

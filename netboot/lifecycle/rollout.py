@@ -92,6 +92,11 @@ class Member(Strict):
     """It failed, or its order came to nothing, before an operator said that the rollout is to go on; or it was away
     when that began to be undone."""
 
+    @property
+    def last_boot(self) -> str:
+        """The latest of its boots that the rollout knows of; "": none."""
+        return self.served or self.boot if self.state is MemberState.DONE else self.boot
+
 
 ANEW: Mapping[str, object] = {"served": "", "again": 0, "proved": False, "undone": False}
 """Of a machine that is brought to an image, from now on: nothing was seen with that."""
@@ -142,7 +147,7 @@ class Stage(StrEnum):
 class Fact(NamedTuple):
     """How a machine is now. `up`: in service, or, where it joins no cluster, booted, and nothing is ordered of it;
     `image`, `boot`: of the boot that counts; `held`: in words, that somebody keeps it out of service; `gone`: why it is
-    no member any more."""
+    no member any more; `past`: the rollout knows of a later boot."""
 
     up: bool
     image: str
@@ -150,6 +155,7 @@ class Fact(NamedTuple):
     held: str = ""
     gone: str = ""
     stage: Stage = Stage.NONE
+    past: bool = False
 
 
 class Assigned(NamedTuple):

@@ -1,7 +1,9 @@
 """How machines are now, as a rollout wants to know it: by the inventory in force, and by what was found. Pure."""
 
-from collections.abc import Collection, Container, Iterable, Mapping, Set
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence, Set
+from itertools import chain
 
+from netboot.lifecycle.bootid import is_shaped, minted_ms
 from netboot.lifecycle.budget import BY_ITSELF, Out, in_service
 from netboot.lifecycle.conditions import Judged
 from netboot.lifecycle.drains import Reserved
@@ -38,6 +40,31 @@ def facts_of(
             up = in_service(judgement) and order is None
             found[name] = Fact(up, judgement.image, judgement.boot, held=_held(judgement, order, stage), stage=stage)
     return found
+
+
+def with_past(
+    facts: Mapping[str, Fact],
+    members: Mapping[str, Member],
+    numbers: Callable[[Sequence[str]], Mapping[str, tuple[int, int]]],
+) -> dict[str, Fact]:
+    """The facts, and of each whether it is past: the rollout knows of a later boot, which the replica that drove it had
+    heard of and this one has not. `numbers`: as `States` has it."""
+    others = {
+        name: (fact.boot, last)
+        for name, fact in facts.items()
+        if fact.boot and (last := members[name].last_boot) not in ("", fact.boot)
+    }
+    arrived = numbers([*chain(*others.values())]) if others else {}
+    past = [name for name, (boot, last) in others.items() if _past(boot, last, arrived)]
+    return {**facts, **{name: facts[name]._replace(past=True) for name in past}}
+
+
+def _past(boot: str, last: str, arrived: Mapping[str, tuple[int, int]]) -> bool:
+    """Later is what came to its standing later, in the order in which facts arrived here. Of a boot that was never
+    heard of here only the time in its id tells, by the clock of who began it."""
+    if last in arrived:
+        return boot in arrived and arrived[boot][0] < arrived[last][0]
+    return is_shaped(boot) and is_shaped(last) and minted_ms(boot) < minted_ms(last)
 
 
 def left(

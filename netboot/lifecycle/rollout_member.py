@@ -44,15 +44,17 @@ def due(rollout: Rollout, turn: Mapping[str, str], assigned: Mapping[str, Assign
 
 
 def after(member: Member, fact: Fact | None, moment: Moment, refused: str = "") -> Member:
-    """The machine after a look at it; the very same where nothing changed. `fact` None: nothing is known of it, which
-    alters nothing; one that left service and is not known by its deadline is waited for no more."""
+    """The machine after a look at it; the very same where nothing changed. `fact` None: nothing is known of it, and of
+    one that is past nothing new, which alters nothing; one that left service and is not known by its deadline is waited
+    for no more."""
     if member.state is MemberState.LEFT:
         if fact is None or fact.gone:
             return member
         member = _back(member, moment)
-    if fact is None:
+    if fact is None or (fact.past and not fact.gone):
         lost = member.state is MemberState.OUT and moment.late(member)
-        return _to(member, MemberState.SKIPPED, moment, "no boot of it is known any more") if lost else member
+        known = "no boot of it is known any more" if fact is None else f"no boot since {member.boot} is known"
+        return _to(member, MemberState.SKIPPED, moment, known) if lost else member
     if fact.gone:
         return _to(member, MemberState.LEFT, moment, fact.gone)
     if member.state is MemberState.KEPT:

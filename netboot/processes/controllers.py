@@ -166,6 +166,7 @@ def run(spec: ProcessSpec) -> None:
         unusable,
         lambda: remedies.cause(),
         control,
+        states.numbers,
     )
     remedies = RemedyController(
         SqliteRemedies(wanted),

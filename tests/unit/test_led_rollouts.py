@@ -11,7 +11,7 @@ from netboot.controllers.led_rollouts import LedRollouts
 from netboot.lifecycle.rollout import MemberState
 from netboot.status.leading import LeaderStatus
 from tests.rollout_world import TICK, World
-from tests.rollouts import NEW
+from tests.rollouts import NEW, OLD
 
 
 class Election:
@@ -174,3 +174,22 @@ def test_who_does_not_know_one_of_them_lets_another_lead_and_drives_the_others_u
     election.led = False
     world.tick()
     assert election.heard[-1] == "channel other stays as it is: image 0123 is not here yet", "who follows says so, too"
+
+
+def test_who_drives_it_next_and_has_heard_less_of_its_machines_takes_nothing_back(world: World) -> None:
+    while states(world)[MemberState.DONE] < 2:
+        world.tick()
+    members = world.store.members(1)
+    done = [name for name, each in members.items() if each.state is MemberState.DONE]
+    assert {each.last_boot for each in members.values() if each.machine in done} == {f"{name} 2" for name in done}
+    heard = {name: (world.boot[name], world.image[name]) for name in done}
+    for name in done:
+        world.boot[name], world.image[name] = 1, OLD
+    world.again().step()
+    assert {name: world.store.members(1)[name] for name in done} == {name: members[name] for name in done}
+    for name, (boot, image) in heard.items():
+        world.boot[name], world.image[name] = boot, image
+    while world.rollout().under_way:
+        world.tick()
+    assert states(world) == {MemberState.DONE: 4}
+    assert {each.tries for each in world.store.members(1).values()} == {0}

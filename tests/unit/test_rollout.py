@@ -1,5 +1,6 @@
 """Rollouts, as tables and by the story: canaries, verdicts, budgets, deadlines, pause and undo."""
 
+import itertools
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from netboot.lifecycle.rollout_orders import cancelled, paused, resumed, undone
 from netboot.machines.inventory import load_inventory
 from netboot.machines.strategy import Strategy
 from netboot.machines.values import Channel
-from tests.rollouts import NEW, OLD, OTHER, Fleet, fleet, proved, rollout
+from tests.rollouts import NEW, OLD, OTHER, Fleet, Simulated, fleet, proved, rollout
 
 S = MemberState
 SHARES = "must be a number of machines, like 3, or a share of them, like 5%"
@@ -257,6 +258,33 @@ def test_who_returns_on_another_image_is_tried_once_more_and_then_given_up() -> 
         S.FAILED,
         "it came back with image cccccccccccc, twice",
     )
+
+
+def test_what_is_past_alters_nothing_and_who_is_out_is_not_waited_for_for_ever() -> None:
+    world = proved(max_unavailable="3", bake=0)
+    done, out, turn = world.assigned
+    world.reboot(done)
+    world.leave(out)
+    world.look(1)
+    before = dict(world.members)
+    states = {done: S.DONE, out: S.OUT, turn: S.ASSIGNED}
+    assert {name: before[name].state for name in states} == states
+    assert [before[name].last_boot for name in states] == ["boot-2", "boot-1", "boot-1"]
+    known = {name: world.machines[name] for name in states}
+    for up, image in itertools.product((True, False), (OLD, NEW)):
+        world.machines |= {name: Simulated(image, 0, up, past=True) for name in states}
+        world.look(1)
+        assert all(world.members[name] is before[name] for name in states)
+    world.look(600)
+    assert [world.members[name].state for name in states] == [S.DONE, S.SKIPPED, S.ASSIGNED]
+    assert world.members[out].why == "no boot since boot-1 is known"
+    world.machines |= known
+    world.reboot(done, OTHER)
+    world.reboot(turn, OTHER)
+    assert [world.members[name].state for name in (done, turn)] == [S.ASSIGNED, S.ASSIGNED], "these are news"
+    world.machines[done] = Simulated(gone="it is retired", past=True)
+    world.look()
+    assert world.members[done].state is S.LEFT
 
 
 def test_who_was_only_unreachable_for_a_moment_waits_for_its_reboot_still() -> None:

@@ -1,18 +1,20 @@
 """What a machine's condition is to a rollout: who keeps it out of service, and that this says nothing of an image."""
 
+from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from netboot.lifecycle.bootid import mint
 from netboot.lifecycle.conditions import Judged, MachineCondition
 from netboot.lifecycle.drains import Reserved
 from netboot.lifecycle.reasons import ConditionType, Reason
-from netboot.lifecycle.rollout import Fact, Stage
-from netboot.lifecycle.rollout_facts import facts_of, left
+from netboot.lifecycle.rollout import Fact, Member, MemberState, Stage
+from netboot.lifecycle.rollout_facts import facts_of, left, with_past
 from netboot.machines.values import Channel, Inventory, Machine, Match, Profile
 from tests.drains import drain
-from tests.rollouts import NEW
+from tests.rollouts import NEW, OLD
 
 INVENTORY = Inventory(
     machines=(Machine(name="m-1", match=Match(serial="m-1"), profile="p"),),
@@ -84,6 +86,46 @@ def test_a_machine_that_something_is_ordered_of_is_out_at_once_and_held_by_it_un
     snapshot: Any = SimpleNamespace(inventory=INVENTORY)
     found = facts_of(snapshot, "stable", ["m-1"], {"m-1": judged}, orders)
     assert found == {"m-1": Fact(up=False, image=NEW, boot="b", held=fact[0], stage=fact[1])}
+
+
+A, B, C = (mint(b"k" * 32, "m-1", NEW, 1000 * number, 0) for number in range(1, 4))
+"""Boots that began one after the other, by the clock of whoever began them."""
+
+
+@pytest.mark.parametrize(
+    ("state", "boot", "served", "arrived", "past"),
+    [
+        (MemberState.ASSIGNED, "", "", {}, False),
+        (MemberState.ASSIGNED, B, "", {B: 3}, False),
+        (MemberState.ASSIGNED, C, "", {B: 3, C: 2}, False),
+        (MemberState.ASSIGNED, A, "", {A: 4, B: 3}, True),
+        (MemberState.ASSIGNED, A, C, {A: 2, B: 3}, False),
+        (MemberState.ASSIGNED, C, "", {B: 3}, True),
+        (MemberState.ASSIGNED, A, "", {B: 3}, False),
+        (MemberState.ASSIGNED, "no id", "", {B: 3}, False),
+        (MemberState.OUT, C, A, {B: 3}, True),
+        (MemberState.DONE, B, C, {B: 3}, True),
+        (MemberState.DONE, B, C, {B: 3, C: 2}, False),
+        (MemberState.DONE, B, A, {B: 3}, False),
+        (MemberState.DONE, C, "", {B: 3}, True),
+        (MemberState.DONE, C, "", {C: 3}, False),
+    ],
+)
+def test_what_is_known_is_past_where_the_rollout_knows_of_a_later_boot(
+    state: MemberState, boot: str, served: str, arrived: dict[str, int], past: bool
+) -> None:
+    def numbers(boots: Sequence[str]) -> Mapping[str, tuple[int, int]]:
+        return {each: (arrived[each], 0) for each in boots if each in arrived}
+
+    fact = Fact(up=True, image=OLD, boot=B)
+    member = Member(machine="m-1", previous=OLD, state=state, boot=boot, served=served)
+    assert with_past({"m-1": fact}, {"m-1": member}, numbers) == {"m-1": fact._replace(past=past)}
+
+
+def test_of_whose_boot_nothing_else_is_known_nothing_is_asked() -> None:
+    facts = {"m-1": Fact(up=True, image=OLD, boot=B), "m-2": Fact(up=False, image="", boot="", gone="it is retired")}
+    members = {name: Member(machine=name, previous=OLD, state=MemberState.DONE, boot=A, served=B) for name in facts}
+    assert with_past(facts, members, lambda _boots: pytest.fail("it was asked")) == facts
 
 
 def test_who_is_not_there_to_be_drained_any_more() -> None:
