@@ -13,7 +13,8 @@ import pytest
 from lab.machines import Hardware, machine
 from tests.boot.data_centre import BOOT_SECONDS, BuiltImage, DataCentre, data_centre, entry, hardware
 from tests.boot.lacp_switch import LacpGroup, lacp_group
-from tests.boot.ways_in import SshAuthority, ssh, ssh_authority, ssh_config
+from tests.boot.ways_in import SshAuthority, lets_in, ssh, ssh_authority, ssh_config
+from tests.processes import wait_for
 
 pytestmark = pytest.mark.boot
 BONDED = replace(hardware(1), others=("52:54:00:aa:01:01",))
@@ -69,10 +70,12 @@ def declare(here: DataCentre, addresses: Mapping[str, str]) -> None:
 
 
 def booted(here: DataCentre, one: Hardware) -> str:
-    """Wait until it is up, by all steps of a boot in which nothing failed; its address."""
+    """Wait until it is up, by all steps of a boot in which nothing failed, and lets people in, which on a busy machine
+    is later; its address."""
     here.service.wait_for(one.name, "Booted", 2 * BOOT_SECONDS)
     here.wait_for_trace(one.name)
     address: str = here.latest(one.name)["reached"][-1]["peer"]
+    wait_for(lambda: lets_in(address), BOOT_SECONDS)
     return address
 
 

@@ -1,6 +1,7 @@
 """What an operator has to get into a machine and to keep what it says: an ssh CA, certificates, receivers."""
 
 import contextlib
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -66,6 +67,12 @@ def ssh(address: str, key: Path, command: str, fingerprint: str = "") -> subproc
     alive = ["-o", "ConnectTimeout=60", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=12"]
     argv = ["ssh", *alone, *alive, *trusting, "-i", str(key), f"root@{address}", command]
     return subprocess.run(argv, capture_output=True, text=True, timeout=SSH_SECONDS, check=False)
+
+
+def lets_in(address: str) -> bool:
+    """True once its ssh server listens; OSError while it does not."""
+    socket.create_connection((address, 22), SSH_SECONDS).close()
+    return True
 
 
 def ssh_config(folder: Path, key: Path, addresses: Mapping[str, str]) -> Path:
