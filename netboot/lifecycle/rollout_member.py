@@ -45,16 +45,13 @@ def due(rollout: Rollout, turn: Mapping[str, str], assigned: Mapping[str, Assign
 
 def after(member: Member, fact: Fact | None, moment: Moment, refused: str = "") -> Member:
     """The machine after a look at it; the very same where nothing changed. `fact` None: nothing is known of it, and of
-    one that is past nothing new, which alters nothing; one that left service and is not known by its deadline is waited
-    for no more."""
+    one that is past nothing new, which alters nothing; but by its deadline it is waited for no more."""
     if member.state is MemberState.LEFT:
         if fact is None or fact.gone:
             return member
         member = _back(member, moment)
     if fact is None or (fact.past and not fact.gone):
-        lost = member.state is MemberState.OUT and moment.late(member)
-        known = "no boot of it is known any more" if fact is None else f"no boot since {member.boot} is known"
-        return _to(member, MemberState.SKIPPED, moment, known) if lost else member
+        return _unheard(member, fact, moment, refused)
     if fact.gone:
         return _to(member, MemberState.LEFT, moment, fact.gone)
     if member.state is MemberState.KEPT:
@@ -100,18 +97,34 @@ def _left_service(member: Member, moment: Moment) -> Member:
     return _to(member, MemberState.OUT, moment).model_copy(update={"proved": member.proved or proved})
 
 
+def _unheard(member: Member, fact: Fact | None, moment: Moment, refused: str) -> Member:
+    """What is told to reboot is so whatever is heard of it."""
+    if member.state is MemberState.ASSIGNED:
+        return _refused(member, moment, refused) if refused else _unbegun(member, moment)
+    lost = member.state is MemberState.OUT and moment.late(member)
+    known = "no boot of it is known any more" if fact is None else f"no boot since {member.boot} is known"
+    return _to(member, MemberState.SKIPPED, moment, known) if lost else member
+
+
+def _refused(member: Member, moment: Moment, why: str) -> Member:
+    return _to(member, MemberState.SKIPPED, moment, why).model_copy(update={"undone": True})
+
+
 def _assigned(member: Member, fact: Fact, moment: Moment, refused: str) -> Member:
     if refused:
-        return _to(member, MemberState.SKIPPED, moment, refused).model_copy(update={"undone": True})
+        return _refused(member, moment, refused)
     if fact.stage is Stage.DRAINING and fact.boot == member.boot:
         return member  # its order ends by itself: the machine is told to reboot, or it is undone
     if not fact.up:
         return _to(member, MemberState.OUT, moment)
     if fact.boot != member.boot:
         return _returned(member, fact, moment)
-    if moment.rollout.on_next_boot:
-        return member
-    if not moment.late(member):
+    return _unbegun(member, moment)
+
+
+def _unbegun(member: Member, moment: Moment) -> Member:
+    """It was not told to reboot yet."""
+    if moment.rollout.on_next_boot or not moment.late(member):
         return member
     if member.tries:
         return _to(member, MemberState.SKIPPED, moment, "it was not rebooted in time, twice")

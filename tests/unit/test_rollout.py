@@ -287,6 +287,25 @@ def test_what_is_past_alters_nothing_and_who_is_out_is_not_waited_for_for_ever()
     assert world.members[done].state is S.LEFT
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_whose_order_comes_to_nothing_fills_no_place_whatever_is_known_of_it(known: bool) -> None:
+    """Where nothing new is heard of a machine, or nothing at all."""
+    world = proved(on_next_boot=False, max_unavailable="3")
+    refused, slow, other = world.assigned
+    for name in (refused, slow, other):
+        world.machines[name] = Simulated(OLD, 0, past=known, known=known)
+    before = dict(world.members)
+    world.look(599)
+    assert all(world.members[name] is before[name] for name in (refused, slow, other))
+    world.refused = {refused: "its Pods may not be evicted: budget web"}
+    world.look(1)
+    said = world.members[refused]
+    assert (said.state, said.why, said.undone) == (S.SKIPPED, "its Pods may not be evicted: budget web", True)
+    assert (world.members[slow].state, world.members[slow].tries) == (S.ASSIGNED, 1)
+    world.look(600)
+    assert (world.members[slow].state, world.members[slow].why) == (S.SKIPPED, "it was not rebooted in time, twice")
+
+
 def test_who_was_only_unreachable_for_a_moment_waits_for_its_reboot_still() -> None:
     world = proved(max_unavailable="3")
     name = world.assigned[0]
